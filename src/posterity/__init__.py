@@ -1,0 +1,38 @@
+"""Bayesian regression on data that keeps coming: today's posterior is tomorrow's prior.
+
+Floors, each importing only from those below it (a test holds this)::
+
+    5  doors       cli  io
+    4  uses        evaluation  plots
+    3  models      linear
+    2  statistics  priors  noise  distributions
+    1  algebra     factor
+    0  kernel      kernel
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from posterity.linear import BayesianLinearRegression
+
+__version__ = "0.1.0"
+
+__all__ = ["BayesianLinearRegression", "__version__"]
+
+# Public name -> module that defines it: imported on first use, so that `import posterity` is free.
+_HOMES = {"BayesianLinearRegression": "posterity.linear"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'posterity' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,21 @@
+"""Floor 0: rotations of rows into and out of a triangle, in C, with a NumPy twin as the oracle."""
+
+from posterity.kernel._kernel import (
+    RowPath,
+    append_block,
+    empty_triangle,
+    learn_rows,
+    leading_dimension,
+    predict_rows,
+    remove_rows,
+)
+
+__all__ = [
+    "RowPath",
+    "append_block",
+    "empty_triangle",
+    "leading_dimension",
+    "learn_rows",
+    "predict_rows",
+    "remove_rows",
+]

@@ -1,0 +1,274 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Checked binding of posterity_kernel.h. Every loop over rows runs without the GIL."""
+
+import numpy as np
+
+cimport numpy as cnp
+from libc.math cimport fabs, isfinite, sqrt
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+
+cnp.import_array()
+
+cdef extern from "posterity_kernel.h" nogil:
+    enum: PK_LANES
+    enum: PK_IN_FLIGHT
+    enum: PK_PANEL
+    ctypedef struct pk_shape:
+        Py_ssize_t p, k, q, ld
+    ctypedef struct pk_rows:
+        const double *X
+        const double *Y
+        const double *weights
+        Py_ssize_t n, columns, x_stride
+        int intercept
+    ctypedef struct pk_before:
+        double *error
+        double *leverage
+        double *residual
+    void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
+    void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean, double *leverage)
+    void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
+    Py_ssize_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
+    void pk_append_one(double *T, double *row, pk_shape shape)
+    double pk_predict_one(const double *T, double *row, pk_shape shape)
+
+# Squares of larger values would overflow.
+cdef double LARGEST = 1e150
+
+
+def leading_dimension(Py_ssize_t q):
+    """Doubles that a row of a triangle of size ``q`` takes, padding included."""
+    return (q + PK_LANES - 1) // PK_LANES * PK_LANES
+
+
+def empty_triangle(Py_ssize_t q):
+    """Zeros (q, leading_dimension(q)), each row on a cache line of its own."""
+    cdef Py_ssize_t ld = leading_dimension(q)
+    return _aligned(q * ld).reshape(q, ld)
+
+
+cdef _aligned(Py_ssize_t size):
+    cdef cnp.ndarray storage = np.zeros(size + 7)
+    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
+    return storage[offset:offset + size]
+
+
+cdef double *_address(double[::1] array) noexcept:
+    return &array[0] if array.shape[0] else NULL
+
+
+cdef pk_shape _shape(double[:, ::1] triangle, Py_ssize_t n_targets) except *:
+    cdef pk_shape shape
+    shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], n_targets
+    shape.p = shape.q - shape.k
+    if shape.k < 1 or shape.p < 0 or shape.ld != leading_dimension(shape.q):
+        raise ValueError(
+            f"triangle has shape ({shape.q}, {shape.ld}): expected (q, {leading_dimension(shape.q)}) "
+            f"with q = p + {n_targets}"
+        )
+    return shape
+
+
+cdef pk_rows _rows(pk_shape shape, const double[:, :] X, const double[:, ::1] Y, const double[::1] weights,
+                   bint intercept) except *:
+    cdef pk_rows rows
+    rows.n, rows.columns, rows.intercept = X.shape[0], X.shape[1], intercept
+    rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
+    rows.X, rows.Y, rows.weights = NULL, NULL, NULL
+    if rows.columns + rows.intercept != shape.p:
+        raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
+    if rows.columns > 1 and X.strides[1] != sizeof(double):
+        raise ValueError("X must be stored by rows")
+    if Y is not None and (Y.shape[0] != rows.n or Y.shape[1] != shape.k):
+        raise ValueError(f"Y has shape ({Y.shape[0]}, {Y.shape[1]}): expected ({rows.n}, {shape.k})")
+    if weights is not None and weights.shape[0] != rows.n:
+        raise ValueError(f"weights has length {weights.shape[0]}: expected {rows.n}")
+    if rows.n > 0:
+        if rows.columns > 0:
+            rows.X = &X[0, 0]
+        if Y is not None:
+            rows.Y = &Y[0, 0]
+        if weights is not None:
+            rows.weights = &weights[0]
+    return rows
+
+
+def learn_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+               const double[::1] weights, bint intercept):
+    """Append rows one by one, in place.
+
+    Returns, for each row before it was learned, the prediction error (n, k), leverage (n,) and
+    residual sum of squares (n, k).
+    """
+    cdef pk_shape shape = _shape(triangle, n_targets)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef double[:, ::1] error = np.empty((rows.n, shape.k)), residual = np.empty((rows.n, shape.k))
+    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned((PK_IN_FLIGHT + 1) * shape.ld)
+    cdef pk_before before
+    if rows.n > 0:
+        before.error, before.leverage, before.residual = &error[0, 0], &leverage[0], &residual[0, 0]
+        with nogil:
+            pk_learn_rows(&triangle[0, 0], &buffer[0], &rows, shape, &before)
+    return np.asarray(error), np.asarray(leverage), np.asarray(residual)
+
+
+def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+                 const double[::1] weights, bint intercept):
+    """Append all rows, in place, a Householder panel at a time."""
+    cdef pk_shape shape = _shape(triangle, n_targets)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef double[::1] buffer = _aligned(PK_PANEL * shape.ld)
+    if rows.n > 0:
+        with nogil:
+            pk_append_block(&triangle[0, 0], &buffer[0], &rows, shape)
+
+
+def remove_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+                const double[::1] weights, bint intercept):
+    """Take rows out one by one, in place.
+
+    Returns the 1-based row that was never in (0: all were; otherwise the triangle is spoilt) and
+    the smallest cosine met: the smaller, the more digits were lost.
+    """
+    cdef pk_shape shape = _shape(triangle, n_targets)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef double[::1] buffer = _aligned(shape.ld)
+    cdef double least = 1.0
+    cdef Py_ssize_t status = 0
+    if rows.n > 0:
+        with nogil:
+            status = pk_remove_rows(&triangle[0, 0], &buffer[0], &rows, shape, &least)
+    return status, least
+
+
+def predict_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, bint intercept):
+    """Mean (n, k) and leverage (n,) of rows; a direction without information has infinite leverage."""
+    cdef pk_shape shape = _shape(triangle, n_targets)
+    cdef pk_rows rows = _rows(shape, X, None, None, intercept)
+    cdef double[:, ::1] mean = np.empty((rows.n, shape.k))
+    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned(PK_IN_FLIGHT * shape.ld)
+    if rows.n > 0:
+        with nogil:
+            pk_predict_rows(&triangle[0, 0], &buffer[0], &rows, shape, &mean[0, 0], &leverage[0])
+    return np.asarray(mean), np.asarray(leverage)
+
+
+cdef class RowPath:
+    """The lean path: one row a call, one target, everything checked before the triangle is touched.
+
+    Shares ``triangle`` (q, ld) and ``count`` (1,), the sum of weights, with the factor that owns them.
+    """
+
+    cdef double[:, ::1] triangle
+    cdef double[::1] count, buffer
+    cdef pk_shape shape
+    cdef bint intercept
+    cdef readonly object names
+    cdef Py_ssize_t columns
+
+    def __init__(self, triangle, count, bint intercept, names=None):
+        self.triangle, self.count, self.intercept = triangle, count, intercept
+        self.shape = _shape(self.triangle, 1)
+        self.columns = self.shape.p - intercept
+        self.buffer = _aligned(self.shape.ld)
+        self.names = None if names is None else tuple(names)
+
+    def learn(self, x, double y, double weight=1.0):
+        """Append the row ``x`` (array of length m, or mapping of names), target ``y``."""
+        if not (weight >= 0.0 and isfinite(weight)):
+            raise ValueError(f"weight is {weight}: it must be finite and not negative")
+        cdef double root = sqrt(weight)
+        if not fabs(y) * root <= LARGEST:
+            raise ValueError(_complaint("y", y))
+        self._load(x, root)
+        self.buffer[self.shape.p] = root * y
+        pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
+        self.count[0] += weight
+
+    def predict(self, x):
+        """Mean and leverage at ``x``."""
+        self._load(x, 1.0)
+        cdef double leverage = pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
+        return -self.buffer[self.shape.p], leverage
+
+    def predict_mean(self, x):
+        """Mean at ``x``."""
+        self._load(x, 1.0)
+        pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
+        return -self.buffer[self.shape.p]
+
+    cdef int _load(self, object x, double root) except -1:
+        cdef Py_ssize_t i
+        cdef double *row = &self.buffer[0]
+        cdef const double *values
+        for i in range(self.shape.p, self.shape.ld):
+            row[i] = 0.0
+        row[0] = root  # overwritten when there is no intercept
+        row += self.intercept
+        if type(x) is dict and self.names is not None and len(<dict> x) == self.columns:
+            self._load_dict(<dict> x, row)
+        elif not (cnp.PyArray_Check(x) and cnp.PyArray_TYPE(x) == cnp.NPY_DOUBLE and cnp.PyArray_NDIM(x) == 1
+                  and cnp.PyArray_DIM(x, 0) == self.columns and cnp.PyArray_IS_C_CONTIGUOUS(x)
+                  and cnp.PyArray_ISALIGNED(x)):
+            x = self._as_array(x)
+            values = <const double *> cnp.PyArray_DATA(x)
+            for i in range(self.columns):
+                row[i] = values[i]
+        else:
+            values = <const double *> cnp.PyArray_DATA(x)
+            for i in range(self.columns):
+                row[i] = values[i]
+        for i in range(self.columns):
+            row[i] *= root
+            if not fabs(row[i]) <= LARGEST:
+                raise ValueError(_complaint(self._column(i), row[i] / root if root else row[i]))
+        return 0
+
+    cdef int _load_dict(self, dict x, double *row) except -1:
+        cdef Py_ssize_t i
+        cdef PyObject *value
+        for i in range(self.columns):
+            value = PyDict_GetItem(x, self.names[i])
+            if value is NULL:
+                self._refuse_names(x)
+            row[i] = <object> value
+        return 0
+
+    def _as_array(self, x):
+        """The general case: mappings of any kind, lists, other dtypes."""
+        if hasattr(x, "keys"):
+            if self.names is None:
+                raise TypeError(
+                    "x is a mapping of names, but the model learned from rows without names: "
+                    "pass an array, or learn from the start with named features"
+                )
+            if len(x) != self.columns or any(name not in x for name in self.names):
+                self._refuse_names(x)
+            x = [x[name] for name in self.names]
+        array = np.ascontiguousarray(x, dtype=np.float64)
+        if array.ndim != 1 or len(array) != self.columns:
+            raise ValueError(
+                f"x has shape {np.shape(x)}: expected ({self.columns},), one value per feature"
+            )
+        return array
+
+    def _refuse_names(self, x):
+        missing = [name for name in self.names if name not in x]
+        unexpected = [name for name in x if name not in self.names]
+        raise ValueError(
+            "x does not have the features the model knows: "
+            + "; ".join(
+                f"{word} {', '.join(map(repr, names))}"
+                for word, names in (("missing", missing), ("unexpected", unexpected)) if names
+            )
+        )
+
+    def _column(self, Py_ssize_t i):
+        return f"x in column {i}" if self.names is None else f"x in column {self.names[i]!r}"
+
+
+cdef _complaint(str where, double value):
+    if isfinite(value):
+        return f"{where} is {value:g}: beyond 1e150 its square overflows; use smaller units"
+    return f"{where} is not finite ({value}): remove the row or fill the value in"

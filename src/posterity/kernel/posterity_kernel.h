@@ -1,0 +1,519 @@
+/* Square-root least squares: rotate rows into, and out of, an upper-triangular factor.
+ *
+ * The factor of a stack of rows (x, y), x of length p and y of length k, is the triangle
+ *
+ *     T = [ R  Z ]    R (p, p)   R'R = X'X
+ *         [ 0  S ]    Z (p, k)   R^-1 Z = least-squares coefficients
+ *                     S (k, k)   S'S = residual sums of squares and products
+ *
+ * stored by rows: T (q, ld), q = p + k, with ld a multiple of PK_LANES. Everything below the
+ * diagonal and in columns q..ld is exactly zero, which lets every sweep start and stop at whole
+ * vectors. A row in flight is a buffer of ld doubles with the same zero padding.
+ *
+ * Functions that can fail return 0 for success and r > 0 for trouble at the 1-based row r
+ * (LAPACK's convention). None of them allocates or touches global state.
+ */
+#ifndef POSTERITY_KERNEL_H
+#define POSTERITY_KERNEL_H
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#if !defined(__GNUC__)
+#error "the kernel is written with GCC's vector types: build it with GCC or Clang"
+#endif
+
+/* One generic build carries AVX2 and AVX-512 versions of the exported loops; the loader picks. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
+#define PK_DISPATCH __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define PK_DISPATCH
+#endif
+#define PK_INLINE static inline __attribute__((always_inline))
+#define PK_RARE static __attribute__((noinline, cold))
+#define PK_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+#define PK_LANES 8       /* doubles in a vector: one AVX-512 register, two AVX2 ones */
+#define PK_IN_FLIGHT 8   /* rows that travel through the triangle together */
+#define PK_PANEL 32      /* rows of a Householder panel, a multiple of 4 */
+
+typedef double pk_vector __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
+
+/* pk_beyond[j & (PK_LANES - 1)] is 0 up to lane j and 1 beyond. Eliminated entries are zeroed in the register:
+ * a scalar store into a vector that is about to be loaded again would stall the load. */
+static const pk_vector pk_beyond[PK_LANES] = {
+    {0, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 0},
+};
+
+/* The shape of a factor: p coefficients, k targets, q = p + k, leading dimension ld >= q. */
+typedef struct {
+    ptrdiff_t p, k, q, ld;
+} pk_shape;
+
+/* Where rows come from: X (n, columns) and Y (n, k) by rows, weights (n) or NULL.
+ * With an intercept the factor's first coefficient multiplies a 1 that X does not hold. */
+typedef struct {
+    const double *X, *Y, *weights;
+    ptrdiff_t n, columns, x_stride;
+    int intercept;
+} pk_rows;
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+/* row (ld) = sqrt(weight) [1?, x, y, 0...]. Y may be NULL: the targets are then 0. */
+PK_INLINE void pk_load_row(double *restrict row, const pk_rows *rows, ptrdiff_t i, double root_weight,
+                           pk_shape shape)
+{
+    const double *x = rows->X + i * rows->x_stride;
+    ptrdiff_t c = 0;
+    if (rows->intercept)
+        row[c++] = root_weight;
+    for (ptrdiff_t m = 0; m < rows->columns; m++)
+        row[c++] = root_weight * x[m];
+    for (ptrdiff_t t = 0; t < shape.k; t++)
+        row[c++] = rows->Y ? root_weight * rows->Y[i * shape.k + t] : 0.0;
+    for (; c < shape.ld; c++)
+        row[c] = 0.0;
+}
+
+PK_INLINE double pk_root_weight(const pk_rows *rows, ptrdiff_t i)
+{
+    return rows->weights ? sqrt(rows->weights[i]) : 1.0;
+}
+
+/* ---- rank -------------------------------------------------------------------------------- */
+
+/* What is left of column j after the earlier columns were rotated away is rounding noise when it
+ * is this small beside the whole column: j then depends on the earlier columns. */
+PK_RARE double pk_noise_level(const double *T, ptrdiff_t j, double left, pk_shape shape)
+{
+    double square = left * left;
+    for (ptrdiff_t i = 0; i < j; i++)
+        square += T[i * shape.ld + j] * T[i * shape.ld + j];
+    return 4.0 * DBL_EPSILON * sqrt((double)(j + 1) * square);
+}
+
+PK_RARE int pk_is_deficient(const double *T, pk_shape shape)
+{
+    for (ptrdiff_t j = 0; j < shape.p; j++)
+        if (T[j * shape.ld + j] == 0.0)
+            return 1;
+    return 0;
+}
+
+/* ---- Givens rotations ---------------------------------------------------------------------- */
+
+PK_RARE double pk_careful_norm(double a, double b)
+{
+    return hypot(a, b);
+}
+
+/* Norm of (a, b); the slow branch keeps tiny and huge values from under- and overflowing. */
+PK_INLINE double pk_norm(double a, double b)
+{
+    double square = a * a + b * b;
+    return PK_UNLIKELY(!(square > 1e-280 && square < 1e280)) ? pk_careful_norm(a, b) : sqrt(square);
+}
+
+/* What a row tells on its way: the product of cosines so far, and 1 - product^2 summed without
+ * cancellation. With h the leverage of the row in the factor before it,
+ * product^2 = 1/(1 + h), and what is left of y at the end is product * (y - prediction). */
+typedef struct {
+    double product, sine_square;
+} pk_trace;
+
+PK_INLINE double pk_trace_leverage(pk_trace trace)
+{
+    return trace.sine_square / (trace.product * trace.product);
+}
+
+/* The rotation that takes (a, b) to (norm, 0), as three shears with tangent = tan(angle / 2):
+ *     t += tangent row;  row -= sine t;  t += tangent row
+ * (Buneman 1973): 3 fused multiply-adds a pair instead of 4, and |tangent| <= 1 because a >= 0. */
+typedef struct {
+    double sine, tangent;
+} pk_rotation;
+
+/* The rotation of entry j of `row` into a diagonal that is now *a, which becomes the norm. */
+PK_INLINE pk_rotation pk_make_rotation(const double *T, double *row, ptrdiff_t j, double *a, pk_shape shape,
+                                       pk_trace *trace)
+{
+    pk_rotation rotation = {0.0, 0.0};
+    double b = row[j];
+    if (PK_UNLIKELY(b == 0.0))
+        return rotation;
+    if (PK_UNLIKELY(*a == 0.0) && fabs(b) <= pk_noise_level(T, j, b, shape)) {
+        row[j] = 0.0;
+        return rotation;
+    }
+    double norm = pk_norm(*a, b), inverse = 1.0 / norm, cosine = *a * inverse;
+    rotation.sine = b * inverse;
+    rotation.tangent = b / (*a + norm);
+    trace->sine_square += trace->product * trace->product * rotation.sine * rotation.sine;
+    trace->product *= cosine;
+    *a = norm;
+    return rotation;
+}
+
+PK_INLINE void pk_apply_rotation(pk_rotation rotation, pk_vector *restrict t, pk_vector *restrict row)
+{
+    *t += rotation.tangent * *row;
+    *row -= rotation.sine * *t;
+    *t += rotation.tangent * *row;
+}
+
+/* Rotate two rows, one after the other, into row t of the triangle, from column j on. */
+PK_INLINE void pk_apply_pair(const pk_rotation *rotation, double *restrict t, double *restrict row0,
+                             double *restrict row1, ptrdiff_t j, pk_shape shape)
+{
+    pk_rotation rotation0 = rotation[0], rotation1 = rotation[1];
+    ptrdiff_t v = j & -PK_LANES;
+    pk_vector tv = *(pk_vector *)(t + v), v0 = *(pk_vector *)(row0 + v), v1 = *(pk_vector *)(row1 + v);
+    pk_apply_rotation(rotation0, &tv, &v0);
+    pk_apply_rotation(rotation1, &tv, &v1);
+    *(pk_vector *)(t + v) = tv;
+    *(pk_vector *)(row0 + v) = v0 * pk_beyond[j & (PK_LANES - 1)];
+    *(pk_vector *)(row1 + v) = v1 * pk_beyond[j & (PK_LANES - 1)];
+    for (v += PK_LANES; v < shape.ld; v += PK_LANES) {
+        tv = *(pk_vector *)(t + v);
+        v0 = *(pk_vector *)(row0 + v);
+        v1 = *(pk_vector *)(row1 + v);
+        pk_apply_rotation(rotation0, &tv, &v0);
+        pk_apply_rotation(rotation1, &tv, &v1);
+        *(pk_vector *)(t + v) = tv;
+        *(pk_vector *)(row0 + v) = v0;
+        *(pk_vector *)(row1 + v) = v1;
+    }
+}
+
+/* Rotate entry j of `row` into row j of the triangle. */
+PK_INLINE void pk_rotate(double *restrict T, double *restrict row, ptrdiff_t j, pk_shape shape, pk_trace *trace)
+{
+    double *restrict t = T + j * shape.ld, a = t[j];
+    pk_rotation rotation = pk_make_rotation(T, row, j, &a, shape, trace);
+    ptrdiff_t v = j & -PK_LANES;
+    pk_vector tv = *(pk_vector *)(t + v), rv = *(pk_vector *)(row + v);
+    pk_apply_rotation(rotation, &tv, &rv);
+    *(pk_vector *)(t + v) = tv;
+    *(pk_vector *)(row + v) = rv * pk_beyond[j & (PK_LANES - 1)];
+    for (v += PK_LANES; v < shape.ld; v += PK_LANES)
+        pk_apply_rotation(rotation, (pk_vector *)(t + v), (pk_vector *)(row + v));
+}
+
+/* Rotate one whole row in; `row` is used up. */
+PK_INLINE pk_trace pk_append_row(double *T, double *row, pk_shape shape)
+{
+    pk_trace trace = {1.0, 0.0};
+    for (ptrdiff_t j = 0; j < shape.q; j++)
+        pk_rotate(T, row, j, shape, &trace);
+    return trace;
+}
+
+/* ---- prediction ------------------------------------------------------------------------------ */
+
+/* Forward substitution g = R^-T x: mean (k) = g'Z and leverage = |g|^2 for the x in row[0..p).
+ * `row` is used up; its targets part must come in as 0 and leaves as -mean. A direction that the
+ * factor knows nothing about makes the leverage infinite and adds nothing to the mean. */
+PK_INLINE double pk_predict_row(const double *restrict T, double *restrict row, pk_shape shape)
+{
+    double leverage = 0.0;
+    for (ptrdiff_t j = 0; j < shape.p; j++) {
+        const double *t = T + j * shape.ld;
+        double left = row[j];
+        if (left == 0.0)
+            continue;
+        if (t[j] == 0.0) {
+            if (fabs(left) > 16.0 * pk_noise_level(T, j, left, shape))
+                leverage = INFINITY;
+            row[j] = 0.0;
+            continue;
+        }
+        double g = left / t[j];
+        leverage += g * g;
+        ptrdiff_t v = j & -PK_LANES;
+        pk_vector first = *(pk_vector *)(row + v) - g * *(const pk_vector *)(t + v);
+        *(pk_vector *)(row + v) = first * pk_beyond[j & (PK_LANES - 1)];
+        for (v += PK_LANES; v < shape.ld; v += PK_LANES)
+            *(pk_vector *)(row + v) -= g * *(const pk_vector *)(t + v);
+    }
+    return leverage;
+}
+
+/* ---- learning row by row, with the prediction made before each row --------------------------- */
+
+/* Per row, before it was learned: the prediction error (n, k), leverage (n) and residual sum of
+ * squares (n, k). Any may be NULL. */
+typedef struct {
+    double *error, *leverage, *residual;
+} pk_before;
+
+/* Diagonal of S'S. */
+PK_INLINE void pk_residuals(const double *T, double *residual, pk_shape shape)
+{
+    for (ptrdiff_t t = 0; t < shape.k; t++) {
+        residual[t] = 0.0;
+        for (ptrdiff_t i = 0; i <= t; i++) {
+            double s = T[(shape.p + i) * shape.ld + shape.p + t];
+            residual[t] += s * s;
+        }
+    }
+}
+
+/* The plain way, for rows whose trace cannot tell: weight 0, an extreme weight, missing rank. */
+PK_INLINE void pk_learn_plainly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape,
+                                const pk_before *before)
+{
+    pk_rows without_targets = *rows;
+    without_targets.Y = NULL;
+    pk_load_row(row, &without_targets, i, 1.0, shape);
+    double leverage = pk_predict_row(T, row, shape);
+    if (before->leverage)
+        before->leverage[i] = leverage;
+    for (ptrdiff_t t = 0; before->error && t < shape.k; t++)
+        before->error[i * shape.k + t] = rows->Y[i * shape.k + t] + row[shape.p + t];
+    if (before->residual)
+        pk_residuals(T, before->residual + i * shape.k, shape);
+    double root_weight = pk_root_weight(rows, i);
+    pk_load_row(row, rows, i, root_weight, shape);
+    pk_append_row(T, row, shape);
+}
+
+/* What a row tells when it has passed the coefficients: what is left of its targets is
+ * product * error, and adds its square to the residual (k) that held before it. */
+PK_INLINE void pk_tell_before(const double *left, pk_trace trace, double root_weight, double *residual, ptrdiff_t i,
+                              ptrdiff_t k, const pk_before *before)
+{
+    if (before->leverage)
+        before->leverage[i] = pk_trace_leverage(trace) / (root_weight * root_weight);
+    for (ptrdiff_t t = 0; t < k; t++) {
+        if (before->error)
+            before->error[i * k + t] = left[t] / (trace.product * root_weight);
+        if (before->residual) {
+            before->residual[i * k + t] = residual[t];
+            residual[t] += left[t] * left[t];
+        }
+    }
+}
+
+/* PK_IN_FLIGHT rows from `first` on travel together in pairs, each pair one step behind the one before
+ * it: at step s, pair g meets triangle row s - g. The result is that of one row after another, but the
+ * long chains of square root and division overlap and the triangle stays in the nearest cache. */
+PK_INLINE void pk_learn_together(double *T, double *buffer, double *residual, const pk_rows *rows, ptrdiff_t first,
+                                 pk_shape shape, const pk_before *before)
+{
+    enum { PAIRS = PK_IN_FLIGHT / 2 };
+    pk_trace trace[PK_IN_FLIGHT];
+    pk_rotation rotation[PK_IN_FLIGHT];
+    double root_weight[PK_IN_FLIGHT];
+    for (ptrdiff_t r = 0; r < PK_IN_FLIGHT; r++) {
+        trace[r] = (pk_trace){1.0, 0.0};
+        root_weight[r] = pk_root_weight(rows, first + r);
+        pk_load_row(buffer + r * shape.ld, rows, first + r, root_weight[r], shape);
+    }
+    pk_residuals(T, residual, shape);
+    for (ptrdiff_t step = 0; step < shape.q + PAIRS - 1; step++) {
+        ptrdiff_t from = step < shape.q ? 0 : step - shape.q + 1, to = step < PAIRS ? step + 1 : PAIRS;
+        for (ptrdiff_t g = from; g < to; g++) {
+            ptrdiff_t j = step - g;
+            double a = T[j * shape.ld + j], *row = buffer + 2 * g * shape.ld;
+            for (ptrdiff_t r = 2 * g; r < 2 * g + 2; r++, row += shape.ld) {
+                if (j == shape.p)
+                    pk_tell_before(row + j, trace[r], root_weight[r], residual, first + r, shape.k, before);
+                rotation[r] = pk_make_rotation(T, row, j, &a, shape, &trace[r]);
+            }
+        }
+        for (ptrdiff_t g = from; g < to; g++) {
+            ptrdiff_t j = step - g;
+            double *row = buffer + 2 * g * shape.ld;
+            pk_apply_pair(rotation + 2 * g, T + j * shape.ld, row, row + shape.ld, j, shape);
+        }
+    }
+}
+
+PK_INLINE int pk_is_awkward(const pk_rows *rows, ptrdiff_t first, ptrdiff_t count)
+{
+    for (ptrdiff_t i = first; rows->weights && i < first + count; i++)
+        if (!(rows->weights[i] > 0.0 && rows->weights[i] < 1e6))
+            return 1;
+    return 0;
+}
+
+/* Learn all rows in order. buffer (PK_IN_FLIGHT + 1, ld). */
+PK_DISPATCH static void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
+{
+    int deficient = pk_is_deficient(T, shape);
+    for (ptrdiff_t first = 0; first < rows->n;) {
+        ptrdiff_t count = rows->n - first < PK_IN_FLIGHT ? rows->n - first : PK_IN_FLIGHT;
+        if (deficient || count < PK_IN_FLIGHT || pk_is_awkward(rows, first, count)) {
+            pk_learn_plainly(T, buffer, rows, first, shape, before);
+            deficient = deficient && pk_is_deficient(T, shape);
+            first += 1;
+        } else {
+            pk_learn_together(T, buffer, buffer + PK_IN_FLIGHT * shape.ld, rows, first, shape, before);
+            first += count;
+        }
+    }
+}
+
+/* One row that the caller has checked and loaded. */
+PK_DISPATCH static void pk_append_one(double *T, double *row, pk_shape shape)
+{
+    pk_append_row(T, row, shape);
+}
+
+PK_DISPATCH static double pk_predict_one(const double *T, double *row, pk_shape shape)
+{
+    return pk_predict_row(T, row, shape);
+}
+
+/* Mean (n, k) and leverage (n) of rows; either may be NULL. */
+PK_DISPATCH static void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean,
+                                        double *leverage)
+{
+    for (ptrdiff_t i = 0; i < rows->n; i++) {
+        pk_load_row(buffer, rows, i, 1.0, shape);
+        double h = pk_predict_row(T, buffer, shape);
+        if (leverage)
+            leverage[i] = h;
+        for (ptrdiff_t t = 0; mean && t < shape.k; t++)
+            mean[i * shape.k + t] = -buffer[shape.p + t];
+    }
+}
+
+/* ---- Householder panels ------------------------------------------------------------------------ */
+
+/* Reflect column j of a panel (count, ld), count a multiple of 4, into row j of the triangle.
+ *
+ * With a = T_jj, u the panel's column and norm = sqrt(a^2 + |u|^2), the reflector I - tau v v' with
+ * v = [a - norm; u] makes the diagonal +norm. a - norm = -|u|^2 / (a + norm) cancels nothing, and
+ * |v|^2 = 2 norm (norm - a) gives tau = (a + norm) / (norm |u|^2), tau v_0 = -1/norm. */
+PK_INLINE void pk_reflect(double *restrict T, double *restrict panel, ptrdiff_t count, ptrdiff_t j, pk_shape shape)
+{
+    double *restrict t = T + j * shape.ld;
+    double a = t[j], u[PK_PANEL], square = 0.0;
+    for (ptrdiff_t r = 0; r < count; r++) {
+        u[r] = panel[r * shape.ld + j];
+        square += u[r] * u[r];
+    }
+    if (square == 0.0)
+        return;
+    if (a == 0.0 && sqrt(square) <= pk_noise_level(T, j, sqrt(square), shape)) {
+        for (ptrdiff_t r = 0; r < count; r++)
+            panel[r * shape.ld + j] = 0.0;
+        return;
+    }
+    double norm = sqrt(a * a + square), head = -square / (a + norm);
+    double inverse = 1.0 / norm, tau = (a + norm) / (norm * square);
+    pk_vector keep = pk_beyond[j & (PK_LANES - 1)], all = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES, keep = all) {
+        pk_vector *tv = (pk_vector *)(t + v);
+        pk_vector w0 = head * *tv, w1 = {0}, w2 = {0}, w3 = {0};
+        for (ptrdiff_t r = 0; r < count; r += 4) {
+            const double *row = panel + r * shape.ld + v;
+            w0 += u[r] * *(const pk_vector *)row;
+            w1 += u[r + 1] * *(const pk_vector *)(row + shape.ld);
+            w2 += u[r + 2] * *(const pk_vector *)(row + 2 * shape.ld);
+            w3 += u[r + 3] * *(const pk_vector *)(row + 3 * shape.ld);
+        }
+        pk_vector w = (w0 + w1) + (w2 + w3);
+        *tv += inverse * w;
+        w *= tau;
+        for (ptrdiff_t r = 0; r < count; r++) {
+            pk_vector *row = (pk_vector *)(panel + r * shape.ld + v);
+            *row = (*row - u[r] * w) * keep;
+        }
+    }
+}
+
+/* Append all rows by panels. buffer (PK_PANEL, ld). */
+PK_DISPATCH static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
+{
+    for (ptrdiff_t first = 0; first < rows->n; first += PK_PANEL) {
+        ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
+        for (ptrdiff_t r = 0; r < count; r++)
+            pk_load_row(buffer + r * shape.ld, rows, first + r, pk_root_weight(rows, first + r), shape);
+        for (; count % 4; count++)
+            memset(buffer + count * shape.ld, 0, (size_t)shape.ld * sizeof(double));
+        for (ptrdiff_t j = 0; j < shape.q; j++)
+            pk_reflect(T, buffer, count, j, shape);
+    }
+}
+
+/* ---- removal ------------------------------------------------------------------------------------- */
+
+/* |a^2 - b^2| beyond this many roundings is more than noise. */
+#define PK_EXHAUSTED 64.0  /* below: nothing is left of the diagonal */
+#define PK_IMPOSSIBLE 65536.0 /* below minus this: the row was never in the factor */
+
+/* Norm of column j of the triangle. */
+PK_INLINE double pk_column_norm(const double *T, ptrdiff_t j, pk_shape shape)
+{
+    double square = 0.0;
+    for (ptrdiff_t i = 0; i <= j; i++)
+        square += T[i * shape.ld + j] * T[i * shape.ld + j];
+    return sqrt(square);
+}
+
+/* Row j of the triangle held nothing but this row: empty it, if the two are parallel. */
+PK_RARE int pk_empty_row(double *T, double *row, ptrdiff_t j, double sine, pk_shape shape)
+{
+    double *t = T + j * shape.ld;
+    for (ptrdiff_t c = j + 1; c < shape.q; c++)
+        if (fabs(t[c] - sine * row[c]) > 1e-6 * pk_column_norm(T, c, shape))
+            return 1;
+    for (ptrdiff_t c = j; c < shape.q; c++)
+        t[c] = row[c] = 0.0;
+    return 0;
+}
+
+/* Take one row out by hyperbolic rotations in their mixed, stable form (Bojanczyk, Brent, van Dooren
+ * and de Hoog 1987): with sine = b/a and cosine = sqrt(a^2 - b^2)/a,
+ *     t <- (t - sine row) / cosine;   row <- cosine row - sine t.
+ * Returns 1, with T spoilt, when the row was never in the factor. `least` is lowered to the smallest
+ * cosine met: every factor of ten below 1 is a digit of that triangle row lost. */
+PK_INLINE int pk_remove_row(double *restrict T, double *restrict row, pk_shape shape, double *least)
+{
+    for (ptrdiff_t j = 0; j < shape.q; j++) {
+        double *restrict t = T + j * shape.ld;
+        double a = t[j], b = row[j];
+        if (b == 0.0)
+            continue;
+        double left = (a - b) * (a + b), rounding = DBL_EPSILON * a * pk_column_norm(T, j, shape);
+        if (a == 0.0 && fabs(b) <= PK_IMPOSSIBLE * DBL_EPSILON * pk_column_norm(T, j, shape)) {
+            row[j] = 0.0;
+            continue;
+        }
+        if (!(left > PK_EXHAUSTED * rounding)) {
+            if (!(left >= -PK_IMPOSSIBLE * rounding) || a == 0.0 || pk_empty_row(T, row, j, b > 0 ? 1.0 : -1.0, shape))
+                return 1;
+            *least = 0.0;
+            continue;
+        }
+        double sine = b / a, cosine = sqrt(left) / a, inverse = 1.0 / cosine;
+        *least = cosine < *least ? cosine : *least;
+        pk_vector keep = pk_beyond[j & (PK_LANES - 1)], all = {1, 1, 1, 1, 1, 1, 1, 1};
+        for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES, keep = all) {
+            pk_vector *tv = (pk_vector *)(t + v), *rv = (pk_vector *)(row + v);
+            *tv = (*tv - sine * *rv) * inverse;
+            *rv = (cosine * *rv - sine * *tv) * keep;
+        }
+    }
+    return 0;
+}
+
+/* Take rows out one by one. buffer (ld). Returns the 1-based row that was never in, or 0. */
+PK_DISPATCH static ptrdiff_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
+{
+    *least = 1.0;
+    for (ptrdiff_t i = 0; i < rows->n; i++) {
+        pk_load_row(buffer, rows, i, pk_root_weight(rows, i), shape);
+        if (pk_remove_row(T, buffer, shape, least))
+            return i + 1;
+    }
+    return 0;
+}
+
+#endif
