@@ -1,0 +1,74 @@
+# One way to run each thing. Every target sets up what it needs in .venv, once.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+STAMPS := $(VENV)/stamps
+PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
+# Folders too: their time changes when a file is deleted.
+SOURCES := $(shell find src -name __pycache__ -prune -o -print) \
+  meson.build pyproject.toml README.md LICENSE
+ARGS ?=
+
+# The build finds meson, ninja and cython by name.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-all bench lint docs clean
+
+help:  ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo '  ARGS="..." is passed on, as in: make test ARGS="tests/linear -x"'
+
+demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw its intervals
+	$(VENV)/bin/posterity demo $(ARGS)
+
+test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
+	$(PYTHON) -m pytest -m "not slow" $(ARGS)
+
+test-all: $(STAMPS)/test $(STAMPS)/installed  ## run every test
+	$(PYTHON) -m pytest $(ARGS)
+
+bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
+	$(PYTHON) benchmarks/run.py $(ARGS)
+
+lint: $(STAMPS)/lint $(STAMPS)/runtime  ## check style, format and types
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+docs: $(STAMPS)/docs $(STAMPS)/runtime $(STAMPS)/installed  ## build the documentation into docs/_build
+	$(PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html $(ARGS)
+	@echo "open docs/_build/html/index.html"
+
+clean:  ## remove everything that make made
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The first interpreter that is new enough and can make virtual environments.
+$(STAMPS)/venv:
+	@for candidate in python3.11 python3.12 python3.13 python3.14 python3; do \
+	  if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	      >/dev/null 2>&1; then found=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "posterity needs Python 3.11 or newer with its venv module; none was found on PATH." >&2; \
+	  echo "Install one (on Debian and Ubuntu: apt install python3 python3-venv), then try again." >&2; \
+	  exit 1; \
+	fi; \
+	test -x $(PYTHON) || { echo "making $(VENV) with $$found"; $$found -m venv $(VENV); }
+	@# Dependency groups need pip 25.1.
+	$(PIP_INSTALL) --upgrade "pip>=25.1"
+	@mkdir -p $(STAMPS) && touch $@
+
+# One stamp for each dependency group of pyproject.toml.
+GROUPS := build runtime test lint docs bench
+$(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: pyproject.toml $(STAMPS)/venv
+	$(PIP_INSTALL) --group $*
+	@touch $@
+
+# A real wheel, not an editable install: the tests see what users get. build/ is kept, so only what
+# changed is compiled again.
+$(STAMPS)/installed: $(SOURCES) $(STAMPS)/build
+	@find src -name __pycache__ -prune -exec rm -rf {} +
+	$(PIP_INSTALL) --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=build .
+	@touch $@

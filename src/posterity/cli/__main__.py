@@ -1,0 +1,7 @@
+"""`python -m posterity.cli`."""
+
+from __future__ import annotations
+
+from posterity.cli import main
+
+main()

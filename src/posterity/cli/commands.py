@@ -1,0 +1,215 @@
+"""Options and help of the command; the work is imported when a command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from posterity import __version__
+
+EXAMPLES = """\b
+Examples:
+  posterity evaluate rides.csv --target fare
+  posterity evaluate rides.parquet --target fare --drop id,when --level 0.5 --level 0.95
+  posterity evaluate sensor.csv.gz --target load --missing mean --delay 24
+  posterity evaluate rides.csv --target fare --json > scores.json
+  posterity demo"""
+
+EVALUATE_EXAMPLES = """\b
+Examples:
+  posterity evaluate rides.csv --target fare
+  posterity evaluate rides.csv --target fare --drop id --level 0.5 --level 0.95
+  posterity evaluate rides.csv --target fare --json | jq .coverage"""
+
+
+class Problem(click.ClickException):
+    """Input that cannot be used."""
+
+    exit_code = 2
+
+
+class OneLineErrors(click.Group):
+    """A group that says what is wrong in one line on stderr, and is quiet when a pipe closes."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+        """Run, and turn every foreseen failure into a line and an exit code."""
+        if not standalone_mode:
+            return self._run(*args, **kwargs)
+        try:
+            code = self._run(*args, **kwargs)
+            sys.stdout.flush()
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+            sys.exit(error.exit_code)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "posterity"
+            _complain(f"{_one_line(error.format_message())} (see {command} --help)")
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            _complain(_one_line(error.format_message()))
+            sys.exit(error.exit_code)
+        except click.Abort:
+            _complain("stopped")
+            sys.exit(130)
+        except BrokenPipeError:
+            # The reader has gone: nothing is left to say, not even when Python closes stdout.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return click.Group.main(self, *args, standalone_mode=False, **kwargs)  # type: ignore[call-overload]
+
+
+def _names(ctx: click.Context, option: click.Parameter, value: str | None) -> Any:
+    """Column names, with commas between."""
+    if value is None:
+        return None if option.name == "features" else ()
+    return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def _noise_precision(ctx: click.Context, option: click.Parameter, value: str) -> float | None:
+    """Read a positive number, or `learned`, which is None."""
+    if value == "learned":
+        return None
+    try:
+        precision = float(value)
+    except ValueError:
+        precision = 0.0
+    if not 0.0 < precision < float("inf"):
+        raise click.BadParameter(f"{value!r} is neither a positive number nor 'learned'")
+    return precision
+
+
+@click.group(
+    cls=OneLineErrors,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, message="posterity %(version)s")
+def posterity() -> None:
+    """Bayesian regression on data that keeps coming.
+
+    Every row of a file is predicted, with an interval, by a model that has learned only the rows
+    before it; then it is learned. The scores that result are honest: no row was known before it
+    was predicted.
+    """
+
+
+@posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
+@click.argument("file", type=click.Path())
+@click.option("--target", required=True, help="Column to predict.")
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    default=(0.95,),
+    show_default=True,
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    help="Level of the intervals whose coverage is measured. May be given more than once.",
+)
+@click.option(
+    "--prior-precision",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(min=0.0),
+    help="How firmly coefficients are held near 0 at first, relative to the noise where that is "
+    "learned; 0 leaves them free.",
+)
+@click.option(
+    "--noise-precision",
+    default="learned",
+    show_default=True,
+    metavar="NUMBER|learned",
+    callback=_noise_precision,
+    help="1 / variance of the noise, when it is known.",
+)
+@click.option(
+    "--features",
+    metavar="a,b,...",
+    callback=_names,
+    help="Columns to predict from, in this order. All but the target by default.",
+)
+@click.option("--drop", metavar="c,d,...", callback=_names, help="Columns to leave out.")
+@click.option(
+    "--batch-rows",
+    default=65536,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Rows held in memory at a time. Changes memory and speed, not the scores.",
+)
+@click.option(
+    "--delay",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Targets become known so many rows later.",
+)
+@click.option(
+    "--missing",
+    default="error",
+    show_default=True,
+    type=click.Choice(["error", "skip", "mean"]),
+    help="Missing values: stop, leave the row out, or use the mean of the column so far.",
+)
+@click.option("--no-intercept", is_flag=True, help="Predict 0 where all features are 0.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+@click.option("--quiet", is_flag=True, help="No progress bar and no notes on stderr.")
+def evaluate(**options: Any) -> None:
+    """Predict, then learn, every row of FILE, and say how good the predictions were.
+
+    FILE is CSV (.csv, .tsv, .txt, also with .gz; column names in the first line), Parquet
+    (.parquet) or Arrow (.arrow, .feather). It is read in batches, never whole. Numbers and
+    booleans are used as they are. Text columns are categories: their levels are those of the first
+    batch, and a level that turns up later counts as none of them. Dates must be dropped or turned
+    into numbers.
+    """
+    from posterity.cli.evaluate import Settings, run
+
+    _guarded(run, Settings(**options))
+
+
+@posterity.command(short_help="See it work on 442 patients, and draw a figure.")
+@click.option(
+    "--output",
+    default="posterity-demo.png",
+    show_default=True,
+    type=click.Path(dir_okay=False),
+    help="Where to write the figure (PNG).",
+)
+def demo(output: str) -> None:
+    """Predict, then learn, 442 patients one by one, and draw how it went.
+
+    The data is scikit-learn's diabetes set (Efron, Hastie, Johnstone and Tibshirani 2004): ten
+    measurements of each patient, and the progression of the disease a year later. Writes a figure
+    of coverage and error along time.
+    """
+    from posterity.cli.demo import run
+
+    _guarded(run, output)
+
+
+def _guarded(work: Any, *arguments: Any) -> None:
+    """Run, and let every error that is about the input reach the user as one line."""
+    try:
+        work(*arguments)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("posterity"):
+            raise
+        extra = "plots" if error.name == "matplotlib" else "cli"
+        raise Problem(f"this needs {error.name}: pip install 'posterity[{extra}]'") from error
+    except BrokenPipeError:
+        raise
+    except (ValueError, TypeError, OSError) as error:
+        raise Problem(str(error)) from error
+
+
+def _complain(message: str) -> None:
+    click.echo(f"posterity: {message}", err=True)
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())

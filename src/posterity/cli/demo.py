@@ -1,0 +1,56 @@
+"""A first look: real data, honest intervals, a figure."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from posterity.cli.report import print_report
+from posterity.evaluation import progressive_validation
+
+_LEVELS = (0.5, 0.95)
+
+
+def run(output: str) -> None:
+    """Validate on the diabetes data in file order, print the scores, write the figure."""
+    from sklearn.datasets import load_diabetes
+
+    from posterity import BayesianLinearRegression
+    from posterity.plots import plot_validation
+
+    path = Path(output)
+    if not path.parent.is_dir():
+        raise ValueError(f"{path.parent} is not a folder: make it first, or give another --output")
+    # The columns in their own units: the scaled ones have a spread of 0.05, and a prior precision
+    # of 1 would hold their coefficients near 0.
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    result = progressive_validation(BayesianLinearRegression(), X, y, levels=_LEVELS)
+    print_report(
+        result, f"Diabetes: progression after a year, {len(y)} patients in the order of the file"
+    )
+    figure = plot_validation(
+        result,
+        f"Learning diabetes progression, one of {len(y)} patients at a time",
+        unit="progression score",
+    )
+    _write_png(figure, path)
+    click.echo(f"\nCoverage and error along time are drawn in {path}")
+
+
+def _write_png(figure: Any, path: Path) -> None:
+    """Write under another name, then rename: a reader never meets half a figure."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            figure.savefig(file, format="png", dpi=150)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

@@ -1,0 +1,136 @@
+"""Progressive validation of a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import click
+
+from posterity.cli.report import print_report
+from posterity.evaluation import ValidationResult, progressive_validation
+from posterity.io import TableStream, open_table
+
+# The model learns pieces that stay in the processor's cache; larger ones only cost memory.
+_PIECE_ROWS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What was asked for, one field an option."""
+
+    file: str
+    target: str
+    levels: tuple[float, ...]
+    prior_precision: float
+    noise_precision: float | None
+    features: tuple[str, ...] | None
+    drop: tuple[str, ...]
+    batch_rows: int
+    delay: int
+    missing: Literal["error", "skip", "mean"]
+    no_intercept: bool
+    as_json: bool
+    quiet: bool
+
+
+def run(settings: Settings) -> None:
+    """Read, predict, learn, report."""
+    from posterity import BayesianLinearRegression
+
+    table = open_table(
+        settings.file,
+        settings.target,
+        features=settings.features,
+        drop=settings.drop,
+        batch_rows=settings.batch_rows,
+        missing=settings.missing,
+        drop_first=not settings.no_intercept,
+    )
+    model = BayesianLinearRegression(
+        prior_precision=settings.prior_precision,
+        noise_precision=settings.noise_precision,
+        fit_intercept=not settings.no_intercept,
+    )
+    with _progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+        result = progressive_validation(
+            model,
+            table,
+            levels=settings.levels,
+            delay=settings.delay,
+            batch_rows=min(settings.batch_rows, _PIECE_ROWS),
+            progress=advance,
+        )
+    if settings.as_json:
+        click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+    else:
+        print_report(result, f"{settings.file}: {settings.target}, predicted from {_count(table)}")
+    if not settings.quiet:
+        for note in _notes(table):
+            click.echo(f"note: {note}", err=True)
+
+
+def _document(settings: Settings, table: TableStream, result: ValidationResult) -> dict[str, Any]:
+    return {
+        "file": settings.file,
+        "target": settings.target,
+        "features": list(table.feature_names),
+        "n_rows_read": table.n_rows_read,
+        "n_rows_skipped": table.n_skipped,
+        "n_rows_filled": table.n_filled,
+        "unseen_levels": table.unseen_levels,
+        **result.to_dict(),
+    }
+
+
+def _notes(table: TableStream) -> Iterator[str]:
+    if table.n_skipped:
+        yield f"{table.n_skipped:,} rows were left out because a value was missing"
+    if table.n_filled:
+        yield f"{table.n_filled:,} rows had missing values filled in with the mean so far"
+    for column, values in table.unseen_levels.items():
+        shown = ", ".join(repr(value) for value in list(values)[:5])
+        yield (
+            f"{sum(values.values()):,} values of {column!r} were not among the levels of the first "
+            f"batch, and counted as none of them: {shown}{', ...' if len(values) > 5 else ''}"
+        )
+
+
+def _count(table: TableStream) -> str:
+    n = len(table.feature_names)
+    return f"{n} feature{'s' if n > 1 else ''}"
+
+
+@contextmanager
+def _progress_bar(table: TableStream, *, shown: bool) -> Iterator[Callable[[int], object] | None]:
+    """Yield what is to be called with the number of rows done, or None where nobody is watching."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("starting", total=1.0)
+
+        def advance(n_rows: int) -> None:
+            bar.update(task, completed=table.fraction, description=f"{n_rows:,} rows")
+
+        yield advance

@@ -1,0 +1,50 @@
+"""Rows at the limits: flat ones (an infinite scale) and point masses (a scale of zero)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.distributions._rows import FloatArray, as_floats
+
+
+def checked_level(level: ArrayLike) -> FloatArray:
+    """The level or levels of an interval, as floats between 0 and 1."""
+    levels = as_floats(level)
+    bad = ~((levels >= 0.0) & (levels <= 1.0))
+    if bad.any():
+        worst = float(levels[bad].flat[0])
+        raise ValueError(
+            f"level must lie between 0 and 1, but it is {worst:g}; give 0.95 for a 95% interval"
+        )
+    return levels
+
+
+def is_flat(scale: FloatArray, shape: tuple[FloatArray, ...]) -> Any:
+    flat = scale == math.inf
+    return flat | (shape[0] <= 0.0) if shape else flat
+
+
+def is_ordinary(scale: FloatArray, shape: tuple[FloatArray, ...]) -> bool:
+    """True if no row is flat or a point mass: the usual case, told without a temporary array."""
+    if not (scale.min() > 0.0 and scale.max() < math.inf):
+        return False
+    return not shape or bool(shape[0].min() > 0.0)
+
+
+def settle(
+    value: Any,
+    scale: Any,
+    shape: tuple[Any, ...],
+    *,
+    flat: Any,
+    point: Any,
+    given: Any = 0.0,
+) -> FloatArray:
+    """Write the limits of flat rows and point masses over what the formula made of them."""
+    settled = np.where(scale == 0.0, point, value)
+    settled = np.where(is_flat(scale, shape), flat, settled)
+    return np.where(np.isnan(given), math.nan, settled)

@@ -1,0 +1,354 @@
+"""The joint distribution of coefficients: multivariate Normal and Student-t."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.distributions import _standard_t
+from posterity.distributions._limits import checked_level
+from posterity.distributions._precision_root import PrecisionRoot
+from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions.location_scale import LocationScale
+from posterity.distributions.normal import Normal
+from posterity.distributions.student_t import StudentT
+
+_LOG_2PI = math.log(2.0 * math.pi)
+Index = int | slice | Sequence[int] | np.ndarray
+
+
+class _Joint:
+    """Coefficients with covariance scale^2 (R'R)^-1, up to the factor a Student-t adds."""
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        precision_root: ArrayLike,
+        scale: float = 1.0,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        # Copies: the factor that these came from goes on learning.
+        self.mean: FloatArray = np.array(mean, dtype=np.float64)
+        self.precision_root: FloatArray = np.array(precision_root, dtype=np.float64)
+        self.scale = float(scale)
+        self.names = None if names is None else tuple(names)
+        p = self.mean.size
+        if self.mean.shape != (p,) or self.precision_root.shape != (p, p):
+            raise ValueError(
+                f"mean has shape {self.mean.shape} and precision_root {self.precision_root.shape}; "
+                "give shapes (p,) and (p, p)"
+            )
+        if self.names is not None and len(self.names) != p:
+            raise ValueError(f"there are {len(self.names)} names for {p} coefficients")
+        self._root = PrecisionRoot(self.precision_root)
+
+    # ---- what the two kinds say of themselves ----
+
+    def marginal(self, index: Index = slice(None)) -> LocationScale:
+        raise NotImplementedError
+
+    def _unit(self) -> LocationScale:
+        """Distribution of the error of a coefficient of unit precision."""
+        raise NotImplementedError
+
+    def _log_kernel(self, squared: FloatArray) -> FloatArray:
+        """Log density of the unit-scale distribution at squared distances from the mean."""
+        raise NotImplementedError
+
+    def _radii(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray | float:
+        raise NotImplementedError
+
+    def _noise_unknown(self) -> bool:
+        return self.scale == math.inf
+
+    # ---- moments ----
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance, shape (p, p); where it is infinite, the limit of ever vaguer priors."""
+        return self._root.covariance(float(self._unit().var()))
+
+    def std(self) -> FloatArray:
+        """Standard deviation of each coefficient, shape (p,); infinite where nothing is known."""
+        return self.marginal().std()
+
+    def interval(self, level: float) -> FloatArray:
+        """Central interval of each coefficient by itself.
+
+        Parameters
+        ----------
+        level : float
+            Probability that the interval holds the coefficient, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (p, 2)
+            Lower and upper ends; (-inf, inf) where nothing is known.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` is not between 0 and 1.
+        """
+        low, high = self.marginal().interval(checked_level(level))
+        return np.column_stack([low, high])
+
+    # ---- density and draws ----
+
+    def logpdf(self, w: ArrayLike) -> FloatArray:
+        """Joint log density at w.
+
+        Directions without information count with Lebesgue density one: they add nothing.
+
+        Parameters
+        ----------
+        w : array_like of shape (p,) or (n, p)
+            Coefficients.
+
+        Returns
+        -------
+        ndarray of shape (n,), or a scalar for one w
+
+        Raises
+        ------
+        ValueError
+            If w has another number of columns.
+        """
+        w = as_floats(w)
+        p = self.mean.size
+        if w.ndim == 0 or w.shape[-1] != p:
+            raise ValueError(
+                f"w has shape {w.shape}, but there are {p} coefficients; give ({p},) or (n, {p})"
+            )
+        if self._noise_unknown():
+            return np.zeros(w.shape[:-1])[()]
+        deviations = (w - self.mean) @ self.precision_root.T
+        squared = np.square(deviations).sum(axis=-1)
+        if self.scale == 0.0 and self._root.rank:
+            return np.where(squared == 0.0, math.inf, -math.inf)[()]
+        unit = self._root.log_det - (self._root.rank * math.log(self.scale or 1.0))
+        density: FloatArray = unit + self._log_kernel(squared / (self.scale or 1.0) ** 2)
+        return density
+
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> FloatArray:
+        """Independent draws of all coefficients.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            How many; default one, without a dimension of its own.
+        random_state : int, numpy.random.Generator or None
+            As :func:`numpy.random.default_rng` takes it.
+
+        Returns
+        -------
+        ndarray of shape (p,) or (size, p)
+
+        Raises
+        ------
+        ValueError
+            If the posterior is improper: names the first coefficient without information.
+        """
+        from scipy.linalg import solve_triangular
+
+        self._refuse_improper()
+        rng = np.random.default_rng(random_state)
+        shape = () if size is None else tuple(np.atleast_1d(size).tolist())
+        p = self.mean.size
+        directions = rng.standard_normal((math.prod(shape), p))
+        steps = solve_triangular(self.precision_root, directions.T).T.reshape(*shape, p)
+        draws: FloatArray = self.mean + self.scale * self._radii(rng, shape) * steps
+        return draws
+
+    # ---- helpers ----
+
+    def _scales(self) -> FloatArray:
+        if self._noise_unknown():
+            return np.full(self.mean.shape, math.inf)
+        # 0 * inf: a perfect fit says nothing of a coefficient without information.
+        scales = self._root.scales()
+        return np.where(np.isinf(scales), math.inf, self.scale * np.minimum(scales, 1e308))
+
+    def _refuse_improper(self) -> None:
+        advice = "learn more rows or use a proper prior"
+        if self._root.free.any():
+            first = int(np.flatnonzero(self._root.free)[0])
+            name = "" if self.names is None else f" ({self.names[first]})"
+            raise ValueError(
+                f"the posterior is improper: coefficient {first}{name} has no information yet; "
+                f"{advice}"
+            )
+        if self._noise_unknown():
+            raise ValueError(
+                f"the posterior is improper: nothing is known about the noise yet; {advice}"
+            )
+
+
+class MultivariateNormal(_Joint):
+    """Joint normal distribution of coefficients: the noise known.
+
+    Parameters
+    ----------
+    mean : array_like of shape (p,)
+        Mean.
+    precision_root : array_like of shape (p, p)
+        Upper-triangular R; the covariance is ``scale**2 (R'R)^-1`` and is formed only by ``cov``.
+        A row of zeros is a coefficient without any information: it has infinite variance, and so
+        have those that depend on it.
+    scale : float, default 1
+        Standard deviation of the noise.
+    names : sequence of str, optional
+        Names of the coefficients, for messages.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> from posterity.distributions import MultivariateNormal
+    >>> posterior = MultivariateNormal([1.0, 2.0], [[2.0, 1.0], [0.0, 4.0]], scale=0.5)
+    >>> posterior.cov.round(6)
+    array([[ 0.066406, -0.007812],
+           [-0.007812,  0.015625]])
+    >>> posterior.interval(0.95).round(3)
+    array([[0.495, 1.505],
+           [1.755, 2.245]])
+    >>> posterior.rvs(3, random_state=0).shape
+    (3, 2)
+    """
+
+    def __repr__(self) -> str:
+        return f"MultivariateNormal({self.mean.size} coefficients, scale={self.scale:.6g})"
+
+    def marginal(self, index: Index = slice(None)) -> Normal:
+        """Distribution of one or some coefficients, each by itself.
+
+        Parameters
+        ----------
+        index : int, slice or array, default all
+            Which coefficients.
+
+        Returns
+        -------
+        Normal
+        """
+        return Normal(self.mean[index], self._scales()[index])
+
+    def _unit(self) -> Normal:
+        return Normal(0.0, self.scale)
+
+    def _log_kernel(self, squared: FloatArray) -> FloatArray:
+        return -0.5 * self._root.rank * _LOG_2PI - 0.5 * squared
+
+    def _radii(self, rng: np.random.Generator, size: tuple[int, ...]) -> float:
+        return 1.0
+
+
+class MultivariateT(_Joint):
+    """Joint Student-t distribution of coefficients: the noise learned.
+
+    Parameters
+    ----------
+    df : float
+        Degrees of freedom. At most 2: infinite variances; at most 0: the noise is unknown and the
+        distribution improper.
+    mean : array_like of shape (p,)
+        Location.
+    precision_root : array_like of shape (p, p)
+        Upper-triangular R; the shape matrix is ``scale**2 (R'R)^-1``, the covariance that times
+        ``df/(df - 2)``. A row of zeros is a coefficient without any information: it has infinite
+        variance, and so have those that depend on it.
+    scale : float, default 1
+        Estimate of the standard deviation of the noise.
+    names : sequence of str, optional
+        Names of the coefficients, for messages.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> from posterity.distributions import MultivariateT
+    >>> posterior = MultivariateT(4.0, [1.0, 2.0], [[2.0, 1.0], [0.0, 4.0]], scale=0.5)
+    >>> posterior.std().round(4)
+    array([0.3644, 0.1768])
+    >>> posterior.interval(0.95).round(3)
+    array([[0.285, 1.715],
+           [1.653, 2.347]])
+    >>> posterior.marginal(1)
+    StudentT(df=4, loc=2, scale=0.125)
+    """
+
+    def __init__(
+        self,
+        df: float,
+        mean: ArrayLike,
+        precision_root: ArrayLike,
+        scale: float = 1.0,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(mean, precision_root, scale, names=names)
+        self.df = float(df)
+
+    def __repr__(self) -> str:
+        return (
+            f"MultivariateT({self.mean.size} coefficients, df={self.df:.6g}, "
+            f"scale={self.scale:.6g})"
+        )
+
+    def marginal(self, index: Index = slice(None)) -> StudentT:
+        """Distribution of one or some coefficients, each by itself.
+
+        Parameters
+        ----------
+        index : int, slice or array, default all
+            Which coefficients.
+
+        Returns
+        -------
+        StudentT
+        """
+        return StudentT(self.df, self.mean[index], self._scales()[index])
+
+    def _noise_unknown(self) -> bool:
+        return self.scale == math.inf or self.df <= 0.0
+
+    def _unit(self) -> StudentT:
+        return StudentT(self.df, 0.0, self.scale)
+
+    def _log_kernel(self, squared: FloatArray) -> FloatArray:
+        rank = self._root.rank
+        df = min(self.df, _standard_t.MOST_DF)
+        constant = -0.5 * rank * _LOG_2PI + _log_gamma_ratio(df, rank)
+        return constant - 0.5 * (df + rank) * np.log1p(squared / df)
+
+    def _radii(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        df = min(self.df, _standard_t.MOST_DF)
+        radii: FloatArray = np.sqrt(df / rng.chisquare(df, (*size, 1)))
+        return radii
+
+
+def _log_gamma_ratio(df: float, rank: int) -> float:
+    """Log of Gamma((df + rank)/2) / (Gamma(df/2) (df/2)^(rank/2)): small, so not a difference.
+
+    By steps of one, Gamma(x + 1) = x Gamma(x), after half a step if the rank is odd.
+    """
+    odd = rank % 2
+    steps = 0.5 * odd + np.arange(rank // 2)
+    ratio = float(np.log1p(steps / (0.5 * df)).sum())
+    if odd:
+        ratio += float(_standard_t.log_constant(np.asarray(df))[()].item()) + 0.5 * _LOG_2PI
+    return ratio

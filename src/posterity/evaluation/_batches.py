@@ -1,0 +1,78 @@
+"""Every form in which a stream may be given, as batches (X, y, sample_weight) of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Batch = tuple[Any, FloatArray, FloatArray | None]
+
+
+def bounded_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
+    """Batches of at most `batch_rows` rows, in the order of the stream."""
+    for number, batch in enumerate(_whole_batches(stream, y, sample_weight)):
+        X, target, weight = _checked(batch, number)
+        n = len(target)
+        if n <= batch_rows:
+            yield X, target, weight
+            continue
+        for start in range(0, n, batch_rows):
+            rows = slice(start, start + batch_rows)
+            yield take(X, rows), target[rows], None if weight is None else weight[rows]
+
+
+def take(X: Any, rows: slice) -> Any:
+    """Rows of an array or of a data frame, by position."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _whole_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
+    if y is not None:
+        return [(stream, y, sample_weight)]
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight goes with arrays X and y; a stream gives its weights batch by batch, "
+            "as (X, y, sample_weight)"
+        )
+    if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):
+        return [stream]
+    if isinstance(stream, np.ndarray) or hasattr(stream, "columns"):
+        raise ValueError(
+            "y is missing: give progressive_validation(model, X, y), or an iterable of (X, y)"
+        )
+    if not isinstance(stream, Iterable):
+        raise TypeError(
+            "stream must be an array X (with y), a tuple (X, y), or an iterable of batches (X, y) "
+            f"or (X, y, sample_weight); got {type(stream).__name__}"
+        )
+    return stream
+
+
+def _checked(batch: Any, number: int) -> Batch:
+    if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+        raise ValueError(f"batch {number} must be (X, y) or (X, y, sample_weight)")
+    X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
+    y = np.asarray(batch[1], dtype=np.float64)
+    weight = batch[2] if len(batch) == 3 else None
+    if y.ndim != 1:
+        raise ValueError(
+            f"y in batch {number} must have one dimension, one target a row; its shape is {y.shape}"
+        )
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X in batch {number} must have two dimensions, (rows, features); its shape is "
+            f"{tuple(X.shape)}"
+        )
+    if X.shape[0] != len(y):
+        raise ValueError(f"X in batch {number} has {X.shape[0]} rows, but y has {len(y)}")
+    if weight is not None:
+        weight = np.asarray(weight, dtype=np.float64)
+        if weight.shape != y.shape:
+            raise ValueError(
+                f"sample_weight in batch {number} has shape {weight.shape}, but y has {y.shape}"
+            )
+    return X, y, weight

@@ -1,0 +1,283 @@
+"""Floor 1: the factor, a square root of everything that was learned.
+
+Stack rows ``(x, y)``, ``x`` of length p and ``y`` of length k, and rotate the stack to a triangle::
+
+    F = [ R  Z ]      R (p, p)   R'R = X'X
+        [ 0  S ]      Z (p, k)   R^-1 Z = least-squares coefficients
+                      S (k, k)   S'S = residual sums of squares and products
+
+Laws: appending is associative and commutative (up to rounding), the empty factor is its zero,
+removing undoes appending, and scaling by g weights every row by g. The factor knows nothing of
+priors or noise: a Gaussian prior is p more rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from posterity import kernel
+from posterity.factor.parallel import partitions, run_together
+
+Array = NDArray[np.float64]
+
+
+class NotInFactorError(ValueError):
+    """The rows to remove can't have been learned; ``row`` (from 0) is the first that shows it."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(f"row {row} is not in the factor: it can't be removed")
+        self.row = row
+
+
+@dataclass(frozen=True)
+class Before:
+    """What the factor said of each row before it learned it.
+
+    ``error`` (n, k) is the target minus its prediction, ``leverage`` (n,), ``residual`` (n, k) the
+    residual sum of squares, ``count`` (n,) the sum of weights.
+    """
+
+    error: Array
+    leverage: Array
+    residual: Array
+    count: Array
+
+
+class Factor:
+    """The triangle of a stack of rows, and how much it weighs.
+
+    Parameters
+    ----------
+    n_coefficients
+        p, the length of ``x``, intercept included.
+    n_targets
+        k, the length of ``y``.
+
+    Notes
+    -----
+    Methods that take rows take ``X`` (n, m) by rows, ``Y`` (n, k), ``weights`` (n,) or None, and
+    ``intercept``: whether a 1 comes before each x, so that p = m + 1. They raise
+    ``FloatingPointError``, and leave the factor as it was, when the rows are not finite or too
+    large to square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> factor = Factor(2)
+    >>> factor.append(np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([[1.0], [3.0], [5.0]]))
+    >>> factor.coefficients().round(12).ravel().tolist()
+    [1.0, 2.0]
+    >>> factor.count
+    3.0
+    """
+
+    __slots__ = ("_count", "n_targets", "triangle")
+
+    def __init__(self, n_coefficients: int, n_targets: int = 1) -> None:
+        self.n_targets = n_targets
+        self.triangle = kernel.empty_triangle(n_coefficients + n_targets)
+        self._count = np.zeros(1)
+
+    # ---- views ---------------------------------------------------------------------------------
+
+    @property
+    def n_coefficients(self) -> int:
+        """p, intercept included."""
+        return len(self.triangle) - self.n_targets
+
+    @property
+    def count(self) -> float:
+        """Sum of the weights of the rows in the factor."""
+        return float(self._count[0])
+
+    @property
+    def root(self) -> Array:
+        """R (p, p), a view: the upper-triangular square root of the information."""
+        return self.triangle[: self.n_coefficients, : self.n_coefficients]
+
+    @property
+    def moments(self) -> Array:
+        """Z (p, k), a view."""
+        return self.triangle[: self.n_coefficients, self.n_coefficients : len(self.triangle)]
+
+    @property
+    def residual_root(self) -> Array:
+        """S (k, k), a view."""
+        return self.triangle[self.n_coefficients :, self.n_coefficients : len(self.triangle)]
+
+    def row_path(self, intercept: bool, names: tuple[str, ...] | None = None) -> kernel.RowPath:
+        """The lean path that learns and predicts single rows in this factor, in place (k = 1)."""
+        return kernel.RowPath(self.triangle, self._count, intercept, names)
+
+    # ---- algebra -------------------------------------------------------------------------------
+
+    def copy(self) -> Factor:
+        """An independent factor with the same content."""
+        twin = Factor(self.n_coefficients, self.n_targets)
+        twin.become(self)
+        return twin
+
+    def become(self, other: Factor) -> None:
+        """Take over the content of a factor of the same shape, in place."""
+        self._replace(other.triangle, other.count)
+
+    def append(
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None = None,
+        *,
+        intercept: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        """Learn all rows at once, by Householder panels; large blocks use every core.
+
+        ``threads`` limits them (1: stay on one core); the default is described in
+        :func:`posterity.factor.parallel.default_threads`.
+        """
+        parts = partitions(len(X), X.shape[1] + 1, threads)
+        triangles = [self.triangle.copy()]
+        triangles += [kernel.empty_triangle(len(self.triangle)) for _ in parts[1:]]
+
+        def learn(triangle: Array, part: slice) -> None:
+            part_weights = None if weights is None else weights[part]
+            kernel.append_block(triangle, self.n_targets, X[part], Y[part], part_weights, intercept)
+
+        run_together(learn, triangles, parts)
+        for other in triangles[1:]:
+            self._append_triangle(triangles[0], other)
+        self._commit(triangles[0], self.count + _total(weights, len(X)))
+
+    def learn(
+        self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
+    ) -> Before:
+        """Learn the rows one after another; returns what was predicted of each before it."""
+        triangle = self.triangle.copy()
+        error, leverage, residual = kernel.learn_rows(
+            triangle, self.n_targets, X, Y, weights, intercept
+        )
+        counts = np.empty(len(X) + 1)
+        counts[0] = self.count
+        np.cumsum(np.ones(len(X)) if weights is None else weights, out=counts[1:])
+        counts[1:] += self.count
+        self._commit(triangle, float(counts[-1]))
+        return Before(error, leverage, residual, counts[:-1])
+
+    def remove(
+        self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
+    ) -> float:
+        """Unlearn rows, by hyperbolic rotations.
+
+        Returns the smallest cosine met, from 1 (nothing lost) to 0: each factor of ten below one
+        is a digit lost. Raises :class:`NotInFactorError`, and changes nothing, when a row can't
+        have been learned.
+        """
+        triangle = self.triangle.copy()
+        status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
+        if not np.isfinite(triangle).all():
+            raise FloatingPointError("the rows are not finite, or too large to square")
+        if status:
+            raise NotInFactorError(status - 1)
+        self._commit(triangle, self.count - _total(weights, len(X)))
+        return least
+
+    def merge(self, other: Factor) -> None:
+        """Learn every row that ``other`` has learned."""
+        triangle = self.triangle.copy()
+        self._append_triangle(triangle, other.triangle)
+        self._commit(triangle, self.count + other.count)
+
+    def take_out(self, other: Factor) -> float:
+        """Unlearn every row that ``other`` has learned; returns and raises as :meth:`remove`."""
+        p = self.n_coefficients
+        rows = other.triangle[:, : len(self.triangle)]
+        least = self.remove(rows[:, :p], np.ascontiguousarray(rows[:, p:]))
+        self._count[0] += len(rows) - other.count
+        return least
+
+    def scale(self, weight: float) -> None:
+        """Multiply the weight of every row by ``weight`` >= 0."""
+        self._commit(self.triangle * math.sqrt(weight), self.count * weight)
+
+    def scale_count(self, weight: float) -> None:
+        """Multiply the count alone: the rows of a prior count for nothing."""
+        self._count[0] *= weight
+
+    # ---- read-outs -----------------------------------------------------------------------------
+
+    @property
+    def determined(self) -> NDArray[np.bool_]:
+        """(p,) False where a coefficient depends on those before it in all that was learned."""
+        return np.diag(self.root) != 0.0
+
+    @property
+    def rank(self) -> int:
+        """Number of directions of which something is known, at most p."""
+        return int(np.count_nonzero(self.determined))
+
+    def coefficients(self) -> Array:
+        """(p, k) least-squares coefficients; those that are not determined are 0."""
+        solution = np.zeros((self.n_coefficients, self.n_targets))
+        kept = self.determined
+        if kept.all():
+            return _solve(self.root, self.moments) if len(kept) else solution
+        solution[kept] = _solve(self.root[np.ix_(kept, kept)], self.moments[kept])
+        return solution
+
+    def covariance(self) -> Array:
+        """(p, p) inverse of the information R'R.
+
+        Without full rank the diagonal is infinite, and the rest of its row and column NaN, where
+        the rows leave a coefficient open.
+        """
+        p, kept = self.n_coefficients, self.determined
+        inverse = np.zeros((p, p))
+        inverse[np.ix_(kept, kept)] = _solve(self.root[np.ix_(kept, kept)], np.eye(self.rank))
+        covariance = inverse @ inverse.T
+        if not kept.all():
+            open_ = np.isinf(self.predict(np.eye(p))[1])
+            covariance[open_, :] = covariance[:, open_] = np.nan
+            covariance[open_, open_] = np.inf
+        return covariance
+
+    def predict(self, X: Array, *, intercept: bool = False) -> tuple[Array, Array]:
+        """Means (n, k) and leverages (n,), infinite where ``x`` has a direction never seen."""
+        return kernel.predict_rows(self.triangle, self.n_targets, X, intercept)
+
+    def log_determinant(self) -> float:
+        """log |R'R| over the determined directions."""
+        diagonal = np.diag(self.root)
+        return 2.0 * float(np.sum(np.log(diagonal[diagonal != 0.0])))
+
+    def residual(self) -> Array:
+        """(k, k) residual sums of squares and products S'S."""
+        return self.residual_root.T @ self.residual_root
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _append_triangle(self, triangle: Array, other: Array) -> None:
+        p, q = self.n_coefficients, len(self.triangle)
+        targets = np.ascontiguousarray(other[:, p:q])
+        kernel.append_block(triangle, self.n_targets, other[:, :p], targets, None, False)
+
+    def _commit(self, triangle: Array, count: float) -> None:
+        if not np.isfinite(triangle).all():
+            raise FloatingPointError("the rows are not finite, or too large to square")
+        self._replace(triangle, count)
+
+    def _replace(self, triangle: Array, count: float) -> None:
+        self.triangle[...] = triangle
+        self._count[0] = count
+
+
+def _total(weights: Array | None, n: int) -> float:
+    return float(n) if weights is None else float(np.sum(weights))
+
+
+def _solve(root: Array, right: Array) -> Array:
+    return solve_triangular(root, right, check_finite=False)

@@ -1,0 +1,50 @@
+"""Split large blocks of rows over the cores: partition, factor each, merge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+# Multiply-adds below which starting a thread costs more than it saves (about 0.2 ms of work).
+SMALLEST_SHARE = 2_000_000
+
+
+def default_threads() -> int:
+    """Cores to use: ``POSTERITY_NUM_THREADS`` when set, otherwise those this process may run on.
+
+    Examples
+    --------
+    >>> default_threads() >= 1
+    True
+    """
+    named = os.environ.get("POSTERITY_NUM_THREADS", "")
+    if named:
+        if not named.isdigit() or int(named) < 1:
+            raise ValueError(f"POSTERITY_NUM_THREADS is {named!r}: it must be a whole number from 1 up")
+        return int(named)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def partitions(n_rows: int, width: int, threads: int | None = None) -> list[slice]:
+    """Cut ``n_rows`` rows into one run for each core that is worth starting."""
+    threads = default_threads() if threads is None else threads
+    parts = max(1, min(threads, n_rows * width * width // SMALLEST_SHARE))
+    edges = [n_rows * part // parts for part in range(parts + 1)]
+    return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def run_together(task: Callable[..., None], *arguments: Sequence[Any]) -> None:
+    """Call ``task`` on each tuple of arguments, the first here and the rest on threads of their own."""
+    calls = list(zip(*arguments, strict=True))
+    if len(calls) == 1:
+        task(*calls[0])
+        return
+    with ThreadPoolExecutor(len(calls) - 1) as pool:
+        futures = [pool.submit(task, *call) for call in calls[1:]]
+        task(*calls[0])
+        for future in futures:
+            future.result()

@@ -1,0 +1,171 @@
+"""Files as Arrow record batches: what each format calls a row, and how each one breaks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from posterity.io.csv_source import Batches, CsvSource
+from posterity.io.errors import TableError
+
+
+class Source(Protocol):
+    """A table on disk. `schema` is decided when it is opened."""
+
+    path: Path
+    schema: Any
+
+    def batches(self, columns: Sequence[str], rows: int) -> Batches:
+        """Record batches of these columns, each with the share of the file read so far."""
+        ...
+
+    def row_name(self, row: int) -> str:
+        """What to call row `row` (the first is 0) in a message."""
+        ...
+
+
+class ParquetSource:
+    """An Apache Parquet file, read row group by row group."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.path = path
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - 4, 0))
+            if file.read() != b"PAR1":
+                raise TableError(
+                    f"{path} begins as Parquet but has no footer at its end: was it cut off while "
+                    "it was written or copied?"
+                )
+        try:
+            with pq.ParquetFile(path) as file:
+                self.schema, self._n_rows = file.schema_arrow, file.metadata.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
+
+    def batches(self, columns: Sequence[str], rows: int) -> Batches:
+        """Record batches, row group by row group."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        done = 0
+        try:
+            with pq.ParquetFile(self.path) as file:
+                for batch in file.iter_batches(rows, columns=list(columns)):
+                    done += batch.num_rows
+                    # Parquet gives the columns in the file's order, not in the order asked for.
+                    yield batch.select(list(columns)), done / max(self._n_rows, 1)
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(
+                f"{self.path} is damaged after row {done}: {_first_line(error)}"
+            ) from error
+
+    def row_name(self, row: int) -> str:
+        """The row, counted from one."""
+        return f"row {row + 1}"
+
+
+class ArrowSource:
+    """An Arrow IPC (Feather) file, mapped into memory."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        self.path = path
+        try:
+            with pa.memory_map(str(path)) as file:
+                self.schema = pa.ipc.open_file(file).schema
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(
+                f"{path} cannot be read as Arrow: {_first_line(error)}; was it cut off?"
+            ) from error
+
+    def batches(self, columns: Sequence[str], rows: int) -> Batches:
+        """Slices of the file's own record batches."""
+        import pyarrow as pa
+
+        try:
+            with pa.memory_map(str(self.path)) as file:
+                reader = pa.ipc.open_file(file)
+                for i in range(reader.num_record_batches):
+                    batch = reader.get_batch(i).select(list(columns))
+                    for start in range(0, batch.num_rows, rows):
+                        yield batch.slice(start, rows), (i + 1) / reader.num_record_batches
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"{self.path} is damaged: {_first_line(error)}") from error
+
+    def row_name(self, row: int) -> str:
+        """The row, counted from one."""
+        return f"row {row + 1}"
+
+
+_CSV_ENDINGS = (".csv", ".tsv", ".txt")
+_ENDINGS: dict[str, tuple[str, Callable[[Path], Source]]] = {
+    **dict.fromkeys(_CSV_ENDINGS, ("CSV", CsvSource)),
+    **{ending + ".gz": ("gzip", CsvSource) for ending in _CSV_ENDINGS},
+    **dict.fromkeys((".parquet", ".pq"), ("Parquet", ParquetSource)),
+    **dict.fromkeys((".arrow", ".feather"), ("Arrow", ArrowSource)),
+}
+_MAGIC = {
+    b"PAR1": "Parquet",
+    b"ARROW1": "Arrow",
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip or Excel",
+    b"\x89HDF": "HDF5",
+}
+
+
+def open_source(path: str | os.PathLike[str]) -> Source:
+    """Open a table by its ending, once its first bytes agree with it.
+
+    Raises
+    ------
+    TableError
+        Unknown ending, no such file, an empty file, or content that is not what the ending says.
+    """
+    file = Path(path)
+    ending = next(
+        (
+            ending
+            for ending in sorted(_ENDINGS, key=len, reverse=True)
+            if file.name.lower().endswith(ending)
+        ),
+        None,
+    )
+    if ending is None:
+        raise TableError(f"{file}: unknown ending; readable are {', '.join(sorted(_ENDINGS))}")
+    if file.is_dir():
+        raise TableError(f"{file} is a folder: give one file")
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(4096)
+    except FileNotFoundError:
+        raise TableError(f"{file}: no such file") from None
+    except OSError as error:
+        raise TableError(f"{file} cannot be opened: {error.strerror}") from error
+    if not start:
+        raise TableError(f"{file} is empty")
+    promised, source = _ENDINGS[ending]
+    found = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+    if found is None:
+        found = "CSV" if b"\0" not in start else "binary"
+    if found != promised:
+        raise TableError(
+            f"{file} is not what its ending says: {ending} promises {promised}, but the content is "
+            f"{_article(found)}; rename it or convert it"
+        )
+    return source(file)
+
+
+def _article(found: str) -> str:
+    return {"CSV": "text", "binary": "binary data", "zip or Excel": "a zip or Excel file"}.get(
+        found, found
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0].rstrip(".")

@@ -1,0 +1,148 @@
+"""What linear estimators share: parameters, what was learned, and replacing it in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+
+from posterity.kernel import RowPath
+from posterity.linear.inputs import explained, read_rows
+from posterity.linear.posterior import LinearPosterior
+from posterity.noise import Joint, KnownNoise, LearnedNoise, Noise
+from posterity.priors import GaussianPrior
+
+Array = NDArray[np.float64]
+
+
+class LinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator around one :class:`LinearPosterior`."""
+
+    prior_mean: ArrayLike
+    prior_precision: ArrayLike
+    noise_precision: float | None
+    noise_prior: tuple[float, float]
+    fit_intercept: bool
+
+    # None until something was learned: the class attribute stands in for a fresh model's.
+    _knowledge: LinearPosterior | None = None
+    _row_path: RowPath
+
+    @property
+    def coef_(self) -> Array:
+        """(m,) posterior mean of the coefficients."""
+        return self._known.factor.coefficients()[self._offset :, 0]
+
+    @property
+    def intercept_(self) -> float:
+        """Posterior mean of the intercept; 0.0 without one."""
+        known = self._known
+        return float(known.factor.coefficients()[0, 0]) if known.intercept else 0.0
+
+    @property
+    def posterior_(self) -> Joint:
+        """Joint posterior of [intercept, coefficients]."""
+        known = self._known
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{column}" for column in range(self.n_features_in_)]
+        return known.joint((*(("intercept",) if known.intercept else ()), *names))
+
+    @property
+    def noise_precision_(self) -> float:
+        """The known noise precision, or the posterior mean of the learned one."""
+        return self._known.noise_precision
+
+    @property
+    def prior_precision_(self) -> ArrayLike:
+        """The prior precision in use."""
+        return self._known.belief.precision
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(y | X); flat directions have density 1."""
+        return self._known.log_evidence
+
+    @property
+    def n_observations_(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self._known.factor.count
+
+    @property
+    def n_effective_(self) -> float:
+        """The same after forgetting; equal while nothing is forgotten."""
+        return self._known.factor.count
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    @property
+    def _known(self) -> LinearPosterior:
+        if self._knowledge is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
+                "predict_then_learn or learn_one first"
+            )
+        return self._knowledge
+
+    @property
+    def _offset(self) -> int:
+        return 1 if self._known.intercept else 0
+
+    def _learn_first(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+        fresh = self._fresh()
+        X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
+        fresh._begin()
+        with explained(fresh, X, y):
+            fresh._known.append(X, y, weights)
+        return self._take_over(fresh)
+
+    def _fresh(self) -> Self:
+        """A model with the same parameters that knows nothing."""
+        return type(self)(**self.get_params(deep=False))
+
+    def _take_over(self, fresh: Self) -> Self:
+        """Replace all that was learned by what ``fresh`` has learned, in one step."""
+        learned = {"_knowledge", "_row_path", "n_features_in_", "feature_names_in_"}
+        kept = {name: value for name, value in self.__dict__.items() if name not in learned}
+        self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
+        return self
+
+    def _set_features(self, n_features: int, names: ArrayLike | None) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _begin(self) -> None:
+        """Start from the prior; the number of features is known by now."""
+        prior = GaussianPrior(self.prior_mean, self.prior_precision)
+        self._knowledge = LinearPosterior.before_data(
+            prior, self._noise(), self.n_features_in_, intercept=self.fit_intercept
+        )
+
+    def _begun_from(self, x: ArrayLike | Mapping[str, float]) -> Self:
+        """A fresh model with the features of the one row ``x``, nothing learned."""
+        fresh = self._fresh()
+        names = list(x) if isinstance(x, Mapping) else None
+        fresh._set_features(len(x), names)
+        fresh._begin()
+        return fresh
+
+    def _open_row_path(self) -> RowPath:
+        known = self._known
+        names = getattr(self, "feature_names_in_", None)
+        self._row_path = known.factor.row_path(known.intercept, names)
+        return self._row_path
+
+    def _noise(self) -> Noise:
+        if self.noise_precision is None:
+            shape, rate = self.noise_prior
+            return LearnedNoise(shape, rate)
+        return KnownNoise(self.noise_precision)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The lean path shares memory with the factor: it is opened anew.
+        return {name: value for name, value in super().__getstate__().items() if name != "_row_path"}

@@ -1,0 +1,146 @@
+"""Check what users pass before any state is touched, and say what is wrong where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+Array = NDArray[np.float64]
+
+
+def read_rows(
+    model: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
+) -> tuple[Array, Array, Array | None]:
+    """``X`` (n, m) by rows, ``y`` (n, 1) and weights (n,), as floats; finiteness is checked later.
+
+    With ``reset`` the model takes number and names of the features from ``X``, otherwise they must
+    agree. Raises ``ValueError`` for wrong shapes, names, text and negative weights.
+    """
+    try:
+        X, y = validate_data(
+            model,
+            X,
+            y,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            y_numeric=True,
+        )
+    except (ValueError, TypeError) as error:
+        _name_text_column(X, error)
+        raise
+    y = np.ascontiguousarray(y, dtype=np.float64)[:, None]
+    return X, y, read_weights(sample_weight, len(X))
+
+
+def read_points(model: BaseEstimator, X: Any) -> Array:
+    """``X`` (n, m) by rows, to predict at; finite."""
+    try:
+        X = validate_data(
+            model, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False
+        )
+    except (ValueError, TypeError) as error:
+        _name_text_column(X, error)
+        raise
+    # A sum is not finite when a term isn't; only then is it worth looking where.
+    if not np.isfinite(np.sum(X)):
+        refuse_unusable(model, X)
+    return X
+
+
+def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
+    """Weights (n,), or None for ones."""
+    if sample_weight is None:
+        return None
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, weights)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}: expected ({n},), one for each row of X"
+        )
+    if not (weights >= 0.0).all() or np.isinf(weights).any():
+        row = int(np.argmax(~(weights >= 0.0) | np.isinf(weights)))
+        raise ValueError(
+            f"sample_weight is {weights[row]} in row {row}: weights must be finite and not "
+            "negative (0 leaves a row out)"
+        )
+    return weights
+
+
+@contextmanager
+def explained(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
+    """Turn the factor's refusal of unusable rows into a message that says where they are."""
+    try:
+        yield
+    except FloatingPointError as error:
+        refuse_unusable(model, X, y)
+        raise ValueError(
+            "learning these rows overflows: the values or weights are too large together"
+        ) from error
+
+
+def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
+    """Raise ``ValueError`` unless both models have the same features in the same order."""
+    names, others = (getattr(m, "feature_names_in_", None) for m in (model, other))
+    if model.n_features_in_ != other.n_features_in_:
+        raise ValueError(
+            f"the other model has {other.n_features_in_} features, this one {model.n_features_in_}"
+        )
+    if names is not None and others is not None and list(names) != list(others):
+        raise ValueError(
+            f"the other model's features are {', '.join(map(repr, others))}; this one's are "
+            f"{', '.join(map(repr, names))}: merge models with the same features in the same order"
+        )
+
+
+def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> None:
+    """Raise ``ValueError`` naming the first column and row that is not finite or is too large."""
+    names = getattr(model, "feature_names_in_", None)
+    for label, values in (("X", X), ("y", y)):
+        if values is None:
+            continue
+        bad = np.argwhere(~(np.abs(values) <= 1e150))
+        if len(bad) == 0:
+            continue
+        row, column = (int(index) for index in bad[0])
+        value = values[row, column]
+        where = f"row {row}" if label == "y" else f"row {row}, column {_label(names, column)}"
+        if np.isfinite(value):
+            raise ValueError(
+                f"{label} is {value:g} in {where}: beyond 1e150 squares overflow; use smaller units"
+            )
+        kind = "NaN" if np.isnan(value) else "infinity"
+        raise ValueError(
+            f"Input {label} contains {kind} in {where} (the first of {len(bad)}): drop such rows or "
+            "fill them in, for example with sklearn.impute.SimpleImputer"
+        )
+
+
+def _label(names: ArrayLike | None, column: int) -> str:
+    return str(column) if names is None else repr(str(np.asarray(names)[column]))
+
+
+def _name_text_column(X: Any, cause: Exception) -> None:
+    """If ``X`` could not be read because a column holds text, say which."""
+    if "could not convert" not in str(cause) and "float()" not in str(cause):
+        return
+    columns = list(X.columns) if hasattr(X, "columns") else None
+    values = np.asarray(X, dtype=object)
+    for column in range(values.shape[1] if values.ndim == 2 else 0):
+        for row, value in enumerate(values[:, column]):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"could not convert {value!r} to a number: row {row}, column "
+                    f"{_label(columns, column)}; drop the column, or encode it, for example with "
+                    "sklearn.preprocessing.OneHotEncoder"
+                ) from cause

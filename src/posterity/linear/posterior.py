@@ -1,0 +1,161 @@
+"""What a linear model knows: the factor of its prior, the factor of prior and data, its noise."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from posterity.factor import Factor, NotInFactorError
+from posterity.noise import Distribution, Joint, Noise
+from posterity.priors import GaussianPrior
+
+Array = NDArray[np.float64]
+
+# Below this cosine a removal has lost more than half of the digits of some direction.
+WORRYING_COSINE = 1e-6
+
+
+@dataclass(frozen=True)
+class LinearPosterior:
+    """Posterior of [intercept, coefficients] of a Gaussian linear model (one target).
+
+    Rows ``X`` (n, m) come without the intercept's 1; ``y`` is (n, 1). Methods that learn change
+    ``factor`` in one step at their end, or raise and change nothing.
+    """
+
+    belief: GaussianPrior
+    noise: Noise
+    intercept: bool
+    prior: Factor
+    factor: Factor
+
+    @classmethod
+    def before_data(
+        cls, belief: GaussianPrior, noise: Noise, n_features: int, *, intercept: bool
+    ) -> Self:
+        """The prior, as a posterior that has seen nothing."""
+        prior = belief.factor(n_features, intercept=intercept, unit=noise.prior_unit)
+        return cls(belief, noise, intercept, prior, prior.copy())
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def append(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Learn rows at once."""
+        self.factor.append(X, y, weights, intercept=self.intercept)
+
+    def predict_then_learn(self, X: Array, y: Array, weights: Array | None) -> Distribution:
+        """Learn row after row; returns the distribution of each target before its row."""
+        before = self.factor.learn(X, y, weights, intercept=self.intercept)
+        mean = (y - before.error)[:, 0]
+        freed = before.count - self.n_flat
+        return self.noise.predictive(mean, before.leverage, freed, before.residual[:, 0])
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
+        removed = float(len(X)) if weights is None else float(np.sum(weights))
+        left = self.factor.count - removed
+        rounding = 1e-12 * max(self.factor.count, removed)
+        if left < -rounding:
+            raise ValueError(
+                f"can't unlearn rows of total weight {removed:g}: only {self.factor.count:g} is "
+                "learned; nothing was changed"
+            )
+        remaining = self.factor.copy()
+        try:
+            least_cosine = remaining.remove(X, y, weights, intercept=self.intercept)
+        except NotInFactorError as error:
+            raise ValueError(_never_learned(f"row {error.row}")) from error
+        if abs(left) <= rounding:
+            self.factor.become(self.prior)
+            return
+        self._check_data_left(remaining)
+        if least_cosine < WORRYING_COSINE:
+            warnings.warn(
+                "the rows that were unlearned carried nearly all that was known of a direction: "
+                "digits were lost; fit the remaining rows again if you have them",
+                stacklevel=4,
+            )
+        self.factor.become(remaining)
+
+    def merge(self, other: LinearPosterior) -> None:
+        """Learn all that ``other`` learned from the same prior, which then counts once.
+
+        The prior is taken out of the sum of both factors, where it is at most half of anything:
+        no digits go, not even when ``other`` knows little.
+        """
+        both = self.factor.copy()
+        both.merge(other.factor)
+        both.take_out(self.prior)
+        self.factor.become(both)
+
+    def same_prior(self, other: LinearPosterior) -> bool:
+        """Whether both started from the same belief, so that they can be merged."""
+        return (
+            self.noise == other.noise
+            and self.intercept == other.intercept
+            and np.array_equal(self.prior.triangle, other.prior.triangle)
+        )
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def predictive(self, X: Array) -> Distribution:
+        """Distribution of new observations at the rows of ``X``."""
+        mean, leverage = self.factor.predict(X, intercept=self.intercept)
+        return self.noise.predictive(mean[:, 0], leverage, self.freed, self.residual)
+
+    def joint(self, names: tuple[str, ...]) -> Joint:
+        """Joint distribution of [intercept, coefficients]."""
+        mean = self.factor.coefficients()[:, 0]
+        return self.noise.posterior(mean, self.factor.root, self.freed, self.residual, names)
+
+    @property
+    def n_flat(self) -> int:
+        """Number of directions whose prior is flat."""
+        return self.prior.n_coefficients - self.prior.rank
+
+    @property
+    def freed(self) -> float:
+        """Observations left for the noise: their count less the flat directions."""
+        return self.factor.count - self.n_flat
+
+    @property
+    def residual(self) -> float:
+        """Residual sum of squares, prior penalty included."""
+        return float(self.factor.residual()[0, 0])
+
+    @property
+    def noise_precision(self) -> float:
+        """Known, or the mean of what was learned."""
+        return self.noise.precision(self.freed, self.residual)
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y), flat directions having density 1."""
+        log_determinants = self.prior.log_determinant() - self.factor.log_determinant()
+        return self.noise.log_evidence(self.freed, self.residual, log_determinants)
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _check_data_left(self, remaining: Factor) -> None:
+        """Refuse when what remains is less than the prior: data that never came were removed.
+
+        remaining - prior must not be negative: no eigenvalue of R^-T (R0'R0) R^-1 beyond 1.
+        """
+        kept = remaining.determined
+        known = self.prior.root[:, kept] @ np.eye(int(kept.sum()))
+        if (self.prior.determined & ~kept).any():
+            raise ValueError(_never_learned("one of the rows"))
+        whitened = solve_triangular(
+            remaining.root[np.ix_(kept, kept)], known.T, trans="T", check_finite=False
+        )
+        if np.linalg.norm(whitened, 2) > 1.0 + 1e-7:
+            raise ValueError(_never_learned("one of the rows"))
+
+
+def _never_learned(what: str) -> str:
+    return f"{what} was never learned, or is unlearned already: nothing was changed"

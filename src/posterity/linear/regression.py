@@ -1,0 +1,344 @@
+"""Bayesian linear regression, one row or a million at a time, with the same posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.linear.base import LinearModel
+from posterity.linear.inputs import check_same_features, explained, read_points, read_rows
+from posterity.noise import Distribution
+
+Array = NDArray[np.float64]
+
+
+class BayesianLinearRegression(LinearModel):
+    """Linear regression with a Gaussian prior, exact and online.
+
+    ``y = intercept + x . coef + noise``. What the model knows is a triangle of p (p + 1) / 2
+    numbers, never the rows: learning a row costs O(p^2), and learning rows one by one, in
+    batches, at once, or in models that are merged gives the same posterior to rounding.
+
+    Parameters
+    ----------
+    prior_mean : float or (m,) array, default 0.0
+        Prior mean of the coefficients.
+    prior_precision : float, (m,) or (m, m) array, default 1.0
+        Prior precision of the coefficients: a number for all, one each, or a full positive
+        semi-definite matrix. 0.0 is a flat prior (ordinary least squares). With
+        ``noise_precision`` known it is the precision of the coefficients themselves (Bishop's
+        alpha, in 1 / coefficient units squared); with the noise learned it is relative to the
+        noise's: ``w | sigma^2 ~ Normal(prior_mean, sigma^2 / prior_precision)``.
+    noise_precision : float, optional
+        1 / variance of the noise, in 1 / target units squared. None: learned, and predictions
+        are Student-t; a number: known, and predictions are normal.
+    noise_prior : (float, float), default (0.0, 0.0)
+        Shape and rate of the Gamma prior of a learned noise precision. (0, 0) is the scale-free
+        p(sigma^2) = 1 / sigma^2.
+    fit_intercept : bool, default True
+        Whether to learn an intercept; its prior is flat.
+
+    Attributes
+    ----------
+    coef_ : (m,) array
+        Posterior mean of the coefficients.
+    intercept_ : float
+        Posterior mean of the intercept.
+    posterior_ : MultivariateNormal or MultivariateT
+        Joint posterior of [intercept, coefficients] (the intercept only if there is one).
+    noise_precision_ : float
+        The known noise precision, or the posterior mean of the learned one.
+    prior_precision_ : float or array
+        The prior precision in use.
+    log_evidence_ : float
+        log p(y | X), the score of the model as a whole. With proper priors (up to the flat
+        intercept) it is the sum of the log predictive densities of the rows as they came.
+    n_observations_ : float
+        Sum of the weights of the rows learned.
+    n_effective_ : float
+        The same after forgetting; equal while nothing is forgotten.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Weight w is the row w times: in the coefficients, the counts and the degrees of freedom.
+    Every method that learns checks everything first: a call that raises leaves the model as it
+    was. The algebra is in the documentation (architecture); the equations are Bishop (2006),
+    3.49-3.59, and Gelman et al. (2013), section 14.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = 1.0 + X @ [2.0, -3.0] + rng.normal(scale=0.1, size=200)
+    >>> model = BayesianLinearRegression().fit(X[:100], y[:100])
+    >>> model = model.partial_fit(X[100:], y[100:])
+    >>> model.coef_.round(1).tolist(), round(model.intercept_, 1)
+    ([2.0, -3.0], 1.0)
+    >>> model.predict_interval(X[:1], level=0.9).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        prior_mean: ArrayLike = 0.0,
+        prior_precision: ArrayLike = 1.0,
+        noise_precision: float | None = None,
+        noise_prior: tuple[float, float] = (0.0, 0.0),
+        fit_intercept: bool = True,
+    ) -> None:
+        self.prior_mean = prior_mean
+        self.prior_precision = prior_precision
+        self.noise_precision = noise_precision
+        self.noise_prior = noise_prior
+        self.fit_intercept = fit_intercept
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget everything and learn these rows.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            Weights >= 0; weight 2 is the row twice.
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite or not a number, a weight is negative, shapes disagree, or a
+            parameter is out of its range; the message names the row and column.
+
+        Examples
+        --------
+        >>> BayesianLinearRegression(prior_precision=0.0).fit([[0], [1], [2]], [1, 3, 5]).coef_
+        array([2.])
+        """
+        return self._learn_first(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn these rows too, one or many. Parameters and errors as in :meth:`fit`.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression(prior_precision=0.0)
+        >>> model.partial_fit([[0], [1]], [1, 3]).partial_fit([[2]], [5]).coef_
+        array([2.])
+        """
+        if self._knowledge is None:
+            return self._learn_first(X, y, sample_weight)
+        X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
+        with explained(self, X, y):
+            self._knowledge.append(X, y, weights)
+        return self
+
+    def predict_then_learn(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None
+    ) -> Distribution:
+        """Predict each row before it is learned, then learn it: progressive validation in one pass.
+
+        Parameters as in :meth:`fit`. Returns the distribution of each target given all the rows
+        before it (Normal or StudentT over n rows), at the price of learning alone.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression(noise_precision=1.0, fit_intercept=False)
+        >>> model.predict_then_learn([[1.0], [1.0]], [2.0, 2.0]).mean()
+        array([0., 1.])
+        """
+        if self._knowledge is None:
+            fresh = self._fresh()
+            X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
+            fresh._begin()
+            with explained(fresh, X, y):
+                distribution = fresh._known.predict_then_learn(X, y, weights)
+            self._take_over(fresh)
+            return distribution
+        X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
+        with explained(self, X, y):
+            return self._knowledge.predict_then_learn(X, y, weights)
+
+    def learn_one(
+        self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0
+    ) -> Self:
+        """Learn one row: the lean path, about a microsecond a call.
+
+        Parameters
+        ----------
+        x : (m,) array, or mapping of feature names to numbers
+        y : float
+        weight : float, default 1.0
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`; also when a mapping lacks a feature or has one too many.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression(prior_precision=0.0)
+        >>> model.learn_one({"age": 1.0}, 3.0).learn_one({"age": 2.0}, 5.0).coef_
+        array([2.])
+        """
+        try:
+            path = self._row_path
+        except AttributeError:
+            if self._knowledge is None:
+                fresh = self._begun_from(x).learn_one(x, y, weight)
+                return self._take_over(fresh)
+            path = self._open_row_path()
+        path.learn(x, y, weight)
+        return self
+
+    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget rows that were learned, as if they had never come.
+
+        Parameters as in :meth:`fit`. The model does not keep its rows, so it refuses only what it
+        can prove: rows outside what it has learned, or more of them than there were.
+
+        Raises
+        ------
+        ValueError
+            If a row was never learned.
+
+        Warns
+        -----
+        UserWarning
+            If the rows carried nearly all that was known of a direction, so that digits are lost.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 9.0])
+        >>> model.unlearn([[2.0]], [9.0]).n_observations_
+        2.0
+        """
+        known = self._known
+        X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
+        with explained(self, X, y):
+            known.remove(X, y, weights)
+        return self
+
+    def merge(self, other: BayesianLinearRegression) -> Self:
+        """Learn all that ``other`` has learned; the prior they share counts once.
+
+        Raises
+        ------
+        ValueError
+            If the two models differ in features, prior, noise or intercept.
+
+        Examples
+        --------
+        >>> X, y = [[0.0], [1.0], [2.0], [4.0]], [1.0, 3.0, 5.0, 8.0]
+        >>> whole = BayesianLinearRegression().fit(X, y)
+        >>> half = BayesianLinearRegression().fit(X[:2], y[:2])
+        >>> half = half.merge(BayesianLinearRegression().fit(X[2:], y[2:]))
+        >>> bool(np.isclose(half.log_evidence_, whole.log_evidence_))
+        True
+        """
+        theirs = other._known
+        if self._knowledge is None:
+            fresh = self._fresh()
+            fresh._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
+            fresh._begin()
+            fresh.merge(other)
+            return self._take_over(fresh)
+        check_same_features(self, other)
+        if not self._knowledge.same_prior(theirs):
+            raise ValueError(
+                "the models differ in prior, noise or intercept: only models that started from the "
+                "same belief can be merged"
+            )
+        self._knowledge.merge(theirs)
+        return self
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression(prior_precision=0.0).fit([[0], [1], [2]], [1, 3, 5])
+        >>> model.predict([[3.0]]).round(9)
+        array([7.])
+        """
+        if return_std:
+            distribution = self.predict_distribution(X)
+            return distribution.mean(), distribution.std()
+        known = self._known
+        X = read_points(self, X)
+        coefficients = known.factor.coefficients()[:, 0]
+        return X @ coefficients[self._offset :] + (coefficients[0] if known.intercept else 0.0)
+
+    def predict_distribution(self, X: Any) -> Distribution:
+        """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
+
+        Its scale is infinite where the rows learned so far leave a flat direction open.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
+        >>> model.predict_distribution([[1.0]]).std().round(4)
+        array([1.2247])
+        """
+        known = self._known
+        return known.predictive(read_points(self, X))
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+        """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
+        >>> model.predict_interval([[1.0]], level=0.95).round(2)
+        array([[-1.9,  2.9]])
+        """
+        return np.stack(self.predict_distribution(X).interval(level), axis=1)
+
+    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+        """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression(prior_precision=0.0)
+        >>> model.predict_one([3.0])
+        0.0
+        >>> model.fit([[0], [1]], [1, 3]).predict_one([3.0])
+        7.0
+        """
+        try:
+            path = self._row_path
+        except AttributeError:
+            path = (self if self._knowledge else self._begun_from(x))._open_row_path()
+        return path.predict_mean(x)
+
+    def sample_coefficients(
+        self, size: int, rng: int | np.random.Generator | None = None
+    ) -> Array:
+        """Draw ``size`` coefficient vectors (size, m) from the posterior.
+
+        For joint draws of intercept and coefficients use ``posterior_.rvs``. ``rng`` is anything
+        that ``numpy.random.default_rng`` takes.
+
+        Raises
+        ------
+        ValueError
+            If the posterior is still improper: a direction with a flat prior was never seen.
+
+        Examples
+        --------
+        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 4.0])
+        >>> model.sample_coefficients(5, rng=0).shape
+        (5, 1)
+        """
+        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        return draws[:, self._offset :]

@@ -1,0 +1,178 @@
+"""The noise around the regression line: its precision known, or learned along the way.
+
+Symbols: n the sum of weights, d the number of directions with a flat prior, s^2 the residual sum
+of squares (prior penalty included), Lambda_0 and Lambda_n the information of prior and posterior.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from posterity.distributions import MultivariateNormal, MultivariateT, Normal, StudentT
+
+Array = NDArray[np.float64]
+Distribution = Normal | StudentT
+Joint = MultivariateNormal | MultivariateT
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+class Noise(Protocol):
+    """What a model asks of its noise. ``freed`` is n - d, the observations left for the noise."""
+
+    @property
+    def prior_unit(self) -> float:
+        """What a precision in the user's units is multiplied by to be relative to the noise's."""
+
+    def precision(self, freed: float, residual: float) -> float:
+        """The noise precision, in 1 / target units squared."""
+
+    def predictive(
+        self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
+    ) -> Distribution:
+        """Distribution of new observations at rows with these means and leverages."""
+
+    def posterior(
+        self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
+    ) -> Joint:
+        """Joint distribution of the coefficients, with ``root`` R."""
+
+    def log_evidence(self, freed: float, residual: float, log_determinants: float) -> float:
+        """log p(y), given log |Lambda_0| - log |Lambda_n|."""
+
+
+@dataclass(frozen=True)
+class KnownNoise:
+    """Noise of a known precision: predictions are normal (Bishop 2006, section 3.3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> KnownNoise(4.0).predictive(np.array([1.0]), np.array([3.0]), 10.0, 0.0).std()
+    array([1.])
+    """
+
+    known_precision: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.known_precision < math.inf:
+            raise ValueError(
+                f"noise_precision is {self.known_precision}: it must be positive and finite, or "
+                "None to learn it"
+            )
+
+    @property
+    def prior_unit(self) -> float:
+        """The prior is stated for the coefficients themselves (Bishop's alpha)."""
+        return 1.0 / self.known_precision
+
+    def precision(self, freed: float, residual: float) -> float:
+        """The precision that was given."""
+        return self.known_precision
+
+    def predictive(
+        self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
+    ) -> Normal:
+        """Normal(mean, (1 + h) / precision) (Bishop 2006, eq. 3.58-3.59)."""
+        return Normal(mean, np.sqrt((1.0 + leverage) / self.known_precision))
+
+    def posterior(
+        self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
+    ) -> MultivariateNormal:
+        """Normal(mean, (precision R'R)^-1) (Bishop 2006, eq. 3.49)."""
+        return MultivariateNormal(mean, root, self.known_precision**-0.5, names=names)
+
+    def log_evidence(self, freed: float, residual: float, log_determinants: float) -> float:
+        """Bishop 2006, eq. 3.86, with the density of a flat direction taken as 1:
+
+        (n - d)/2 log(precision / 2 pi) + (log|Lambda_0| - log|Lambda_n|)/2 - precision s^2 / 2.
+        """
+        log_precision = math.log(self.known_precision)
+        return 0.5 * (
+            freed * (log_precision - LOG_2PI) + log_determinants - self.known_precision * residual
+        )
+
+
+@dataclass(frozen=True)
+class LearnedNoise:
+    """Noise whose precision is learned: Gamma(shape, rate) before any data.
+
+    Jointly with the coefficients this is the normal-inverse-gamma family; predictions are
+    Student-t with 2 shape_n degrees of freedom (Gelman et al. 2013, section 14.2). Shape and rate
+    0, the default, is the scale-free prior p(sigma^2) = 1/sigma^2 (Jeffreys), which with flat
+    coefficients gives ordinary least squares with n - p degrees of freedom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LearnedNoise().predictive(np.array([1.0]), np.array([0.0]), 5.0, 20.0)
+    StudentT(df=[5.], loc=[1.], scale=[2.])
+    """
+
+    shape: float = 0.0
+    rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.shape < math.inf and 0.0 <= self.rate < math.inf):
+            raise ValueError(
+                f"noise_prior is ({self.shape}, {self.rate}): shape and rate must be finite and "
+                "not negative"
+            )
+
+    @property
+    def prior_unit(self) -> float:
+        """The prior is stated relative to the noise: w | sigma^2 ~ Normal(m, sigma^2 / precision)."""
+        return 1.0
+
+    def precision(self, freed: float, residual: float) -> float:
+        """Posterior mean of the precision, shape_n / rate_n; NaN before there is one."""
+        shape, rate = self._learned(freed, residual)
+        if shape <= 0.0:
+            return math.nan
+        return math.inf if rate == 0.0 else float(shape / rate)
+
+    def predictive(
+        self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
+    ) -> StudentT:
+        """t with 2 shape_n degrees of freedom, scale^2 = (rate_n / shape_n)(1 + h)."""
+        shape, rate = self._learned(freed, residual)
+        proper = shape > 0.0
+        variance = np.where(proper, rate, math.inf) / np.where(proper, shape, 1.0)
+        known = np.isfinite(leverage) & np.isfinite(variance)
+        # Without noise (rate 0) an unknown direction is still unknown: no 0 * inf.
+        variance = np.where(known, variance, math.inf) * np.where(known, 1.0 + leverage, 1.0)
+        return StudentT(np.broadcast_to(2.0 * shape, np.shape(mean)), mean, np.sqrt(variance))
+
+    def posterior(
+        self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
+    ) -> MultivariateT:
+        """t with 2 shape_n degrees of freedom around the mean, scale^2 (R'R)^-1 rate_n / shape_n."""
+        shape, rate = self._learned(freed, residual)
+        scale = math.sqrt(rate / shape) if shape > 0.0 else math.inf
+        return MultivariateT(float(2.0 * shape), mean, root, scale, names=names)
+
+    def log_evidence(self, freed: float, residual: float, log_determinants: float) -> float:
+        """Gelman et al. 2013, section 14.2, integrated; flat directions have density 1:
+
+        -(n - d)/2 log 2 pi + (log|Lambda_0| - log|Lambda_n|)/2
+        + shape log rate - shape_n log rate_n + log Gamma(shape_n) - log Gamma(shape).
+        An improper prior leaves out its own constant; before the posterior is proper the value is
+        0, the evidence of nothing.
+        """
+        shape, rate = self._learned(freed, residual)
+        if shape <= 0.0:
+            return 0.0
+        value = 0.5 * (log_determinants - freed * LOG_2PI) + float(gammaln(shape))
+        value += math.inf if rate == 0.0 else -shape * math.log(rate)
+        if self.shape > 0.0 and self.rate > 0.0:
+            value += self.shape * math.log(self.rate) - float(gammaln(self.shape))
+        return float(value)
+
+    def _learned(self, freed: ArrayLike, residual: ArrayLike) -> tuple[Array, Array]:
+        """shape_n = shape + (n - d)/2 and rate_n = rate + s^2/2."""
+        return self.shape + 0.5 * np.asarray(freed), self.rate + 0.5 * np.asarray(residual)

@@ -1,0 +1,279 @@
+"""Error, and coverage of intervals, along a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FloatArray = NDArray[np.float64]
+
+# Okabe and Ito (2008): told apart by every eye; line styles tell them apart in black and white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_STYLES = ("-", "--", "-.", ":")
+_POINTS = 24
+
+
+class Along(Protocol):
+    """Scores by stretch of the stream, as in the `along` of a validation result."""
+
+    row_end: NDArray[np.int64]
+    n_rows: NDArray[np.int64]
+    n_unscored: NDArray[np.int64]
+    mae: FloatArray
+    coverage: dict[float, FloatArray]
+
+
+class Result(Protocol):
+    """What is drawn: the result of a progressive validation."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the stream."""
+        ...
+
+    @property
+    def along(self) -> Any:
+        """Scores by stretch, an `Along`."""
+        ...
+
+
+def plot_error_along_time(
+    result: Result, ax: Axes | None = None, *, unit: str = "units of y"
+) -> Axes:
+    """Draw the mean absolute error of predictions along the stream.
+
+    Dots are stretches of the stream, the line is the mean over all rows so far.
+
+    Parameters
+    ----------
+    result : ValidationResult
+        From `posterity.evaluation.progressive_validation`.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+    unit : str
+        Unit of the target, for the axis label.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import progressive_validation
+    >>> x = np.linspace(-1.0, 1.0, 200)
+    >>> model = BayesianLinearRegression()
+    >>> result = progressive_validation(model, x[:, None], 2 * x + np.sin(9 * x))
+    >>> ax = plot_error_along_time(result, Figure().subplots())
+    >>> ax.get_xlabel()
+    'rows seen'
+    """
+    ax = _axes(ax)
+    along = result.along
+    end, rows, (error,) = _coarser(along, along.n_rows, along.mae)
+    ax.plot(
+        _middle(end, rows),
+        error,
+        "o",
+        color=_COLOURS[0],
+        markersize=4.5,
+        alpha=0.55,
+        label=f"each {_span(end)} rows",
+        zorder=2,
+    )
+    ax.plot(
+        along.row_end,
+        _mean_so_far(along.mae, along.n_rows),
+        color="black",
+        linewidth=1.8,
+        label="all rows so far",
+        zorder=3,
+    )
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel(f"mean absolute error ({unit})")
+    return _finish(ax, result, "Error of predictions made before their row was learned")
+
+
+def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw the share of targets inside their predictive intervals along the stream.
+
+    One colour and line style for each level. Dots are stretches, the line is the share over all
+    scored rows so far, and the band is where 95% of such shares would lie if the intervals were
+    exact and the rows independent.
+
+    Parameters
+    ----------
+    result : ValidationResult
+        From `posterity.evaluation.progressive_validation`.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import progressive_validation
+    >>> x = np.linspace(-1.0, 1.0, 200)
+    >>> model = BayesianLinearRegression()
+    >>> result = progressive_validation(model, x[:, None], 2 * x + np.sin(9 * x))
+    >>> ax = plot_coverage_along_time(result, Figure().subplots())
+    >>> ax.get_ylabel()
+    'share of targets inside the interval'
+    """
+    ax = _axes(ax)
+    along = result.along
+    scored = along.n_rows - along.n_unscored
+    seen = np.maximum(np.cumsum(scored), 1)
+    for i, (level, share) in enumerate(along.coverage.items()):
+        colour, style = _COLOURS[i % len(_COLOURS)], _STYLES[i % len(_STYLES)]
+        spread = 1.96 * np.sqrt(level * (1.0 - level) / seen)
+        ax.fill_between(
+            along.row_end,
+            np.maximum(level - spread, 0.0),
+            np.minimum(level + spread, 1.0),
+            color=colour,
+            alpha=0.13,
+            linewidth=0.0,
+            zorder=1,
+        )
+        ax.axhline(level, color="0.35", linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+        end, rows, (dots,) = _coarser(along, scored, share)
+        ax.plot(_middle(end, rows), dots, "o", color=colour, markersize=4.5, alpha=0.55, zorder=2)
+        ax.plot(
+            along.row_end,
+            _mean_so_far(share, scored),
+            color=colour,
+            linestyle=style,
+            linewidth=1.8,
+            label=f"{100 * level:g}% interval, all rows so far",
+            zorder=3,
+        )
+    ax.set_ylim(0.0, 1.03)
+    ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
+    ax.set_ylabel("share of targets inside the interval")
+    return _finish(ax, result, "Coverage: do the intervals hold what they promise?")
+
+
+def plot_validation(result: Result, title: str, *, unit: str = "units of y") -> Figure:
+    """Draw coverage above error in one figure, without a window.
+
+    Returns
+    -------
+    matplotlib Figure
+        Not registered with pyplot: save it with ``savefig``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import progressive_validation
+    >>> x = np.linspace(-1.0, 1.0, 200)
+    >>> model = BayesianLinearRegression()
+    >>> result = progressive_validation(model, x[:, None], 2 * x + np.sin(9 * x))
+    >>> len(plot_validation(result, "A wave").axes)
+    2
+    """
+    _require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.5, 8.0), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    plot_coverage_along_time(result, upper).set_xlabel("")
+    plot_error_along_time(result, lower, unit=unit)
+    figure.suptitle(title, fontsize=14, fontweight="bold")
+    return figure
+
+
+def _axes(ax: Axes | None) -> Any:
+    _require_matplotlib()
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(8.5, 4.2), layout="constrained")[1]
+
+
+def _require_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "figures need Matplotlib: pip install 'posterity[plots]'", name="matplotlib"
+        ) from error
+
+
+def _finish(ax: Any, result: Result, title: str) -> Any:
+    ax.set_title(title, loc="left", fontsize=11)
+    ax.set_xlabel("rows seen")
+    ax.set_xlim(0, result.n_rows)
+    ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False, loc="best", fontsize=9)
+    return ax
+
+
+def _coarser(
+    along: Along, weight: NDArray[np.int64], *scores: FloatArray
+) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+    """Join neighbours until few enough are left to be read: ends, rows, means."""
+    step = -(-len(weight) // _POINTS)
+    starts = np.arange(0, len(weight), step)
+    ends = along.row_end[np.minimum(starts + step, len(weight)) - 1]
+    total = np.add.reduceat(weight, starts)
+    means = [
+        np.where(total > 0, np.add.reduceat(_times(score, weight), starts), np.nan)
+        / np.maximum(total, 1)
+        for score in scores
+    ]
+    rows = np.add.reduceat(along.n_rows, starts)
+    return ends.astype(float), rows.astype(float), means
+
+
+def _mean_so_far(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
+    seen = np.cumsum(weight)
+    total = np.cumsum(_times(score, weight))
+    return np.asarray(np.where(seen > 0, total, np.nan) / np.maximum(seen, 1))
+
+
+def _times(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
+    """Sums over stretches: a mean over no rows is NaN, its sum 0."""
+    return np.where(weight > 0, score, 0.0) * weight
+
+
+def _middle(end: FloatArray, rows: FloatArray) -> FloatArray:
+    return end - rows / 2.0
+
+
+def _span(end: FloatArray) -> str:
+    return f"{end[0]:,.0f}"

@@ -1,0 +1,100 @@
+"""What is believed of the coefficients before any data: a Gaussian, as rows of a factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.factor import Factor
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GaussianPrior:
+    """Coefficients ~ Normal(mean, precision^-1), the precision in units of the noise's.
+
+    Parameters
+    ----------
+    mean
+        Scalar or (m,), one for each feature.
+    precision
+        Scalar, (m,) diagonal or (m, m) symmetric positive semi-definite matrix; 0 is flat.
+
+    Notes
+    -----
+    A prior is m more rows, ``[root, root @ mean]`` with ``root' root = precision`` (Bishop 2006,
+    eq. 3.50-3.51, read as rows). The intercept's prior is flat: it has no row.
+
+    Examples
+    --------
+    >>> prior = GaussianPrior(mean=1.0, precision=4.0)
+    >>> factor = prior.factor(2, intercept=True)
+    >>> factor.coefficients().ravel().tolist(), factor.rank, factor.count
+    ([0.0, 1.0, 1.0], 2, 0.0)
+    """
+
+    mean: ArrayLike = 0.0
+    precision: ArrayLike = 1.0
+
+    def factor(self, n_features: int, *, intercept: bool, unit: float = 1.0) -> Factor:
+        """The prior over an optional intercept and ``n_features`` coefficients, as a factor.
+
+        ``unit`` multiplies the precision. Raises ``ValueError`` for a mean or precision that is
+        not finite, has the wrong shape, or is negative.
+        """
+        mean = self._mean(n_features)
+        root = self._root(n_features) * np.sqrt(unit)
+        offset = 1 if intercept else 0
+        rows = np.hstack([np.zeros((len(root), offset)), root])
+        factor = Factor(n_features + offset)
+        factor.append(rows, (root @ mean)[:, None])
+        # By construction the prior fits itself: what rounding left of its residual is not data.
+        factor.residual_root[...] = 0.0
+        factor.scale_count(0.0)
+        return factor
+
+    def _mean(self, n_features: int) -> Array:
+        mean = np.asarray(self.mean, dtype=np.float64)
+        if mean.ndim > 1 or (mean.ndim == 1 and len(mean) != n_features):
+            raise ValueError(
+                f"prior_mean has shape {mean.shape}: expected a number or one for each of "
+                f"{n_features} features"
+            )
+        if not np.isfinite(mean).all():
+            raise ValueError("prior_mean is not finite: give every feature a number")
+        return np.broadcast_to(mean, (n_features,))
+
+    def _root(self, n_features: int) -> Array:
+        precision = np.asarray(self.precision, dtype=np.float64)
+        if precision.ndim > 2 or any(size != n_features for size in precision.shape):
+            raise ValueError(
+                f"prior_precision has shape {precision.shape}: expected a number, ({n_features},) "
+                f"or ({n_features}, {n_features})"
+            )
+        if not np.isfinite(precision).all():
+            raise ValueError("prior_precision is not finite: use large numbers for near certainty")
+        if precision.ndim == 2:
+            return _symmetric_root(precision)
+        if (precision < 0.0).any():
+            raise ValueError("prior_precision is negative: use 0 where nothing is known")
+        return np.diag(np.sqrt(np.broadcast_to(precision, (n_features,))))
+
+
+def _symmetric_root(precision: Array) -> Array:
+    """A root of a positive semi-definite matrix: rows W with W'W = precision."""
+    if not np.allclose(precision, precision.T, rtol=1e-10, atol=0.0):
+        raise ValueError("prior_precision is not symmetric: pass (P + P.T) / 2")
+    try:
+        return np.linalg.cholesky(precision).T
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(precision)
+        smallest = -len(values) * np.finfo(float).eps * np.abs(values).max(initial=0.0)
+        if (values < smallest).any():
+            raise ValueError(
+                f"prior_precision has the negative eigenvalue {values.min():.3g}: it must be "
+                "positive semi-definite"
+            ) from None
+        return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

@@ -1,0 +1,171 @@
+"""The floors: imports point down only."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import posterity
+
+# As in the docstring of posterity; `test_docstring_lists_the_floors` holds the two together.
+FLOORS = {
+    "kernel": 0,
+    "factor": 1,
+    "priors": 2,
+    "noise": 2,
+    "distributions": 2,
+    "linear": 3,
+    "evaluation": 4,
+    "plots": 4,
+    "cli": 5,
+    "io": 5,
+}
+PACKAGE = Path(posterity.__file__).parent
+FILES = sorted(
+    path for path in PACKAGE.rglob("*.py*") if path.suffix in {".py", ".pyx"}
+)  # compiled files and stubs hold nothing to parse
+MODULES = [path for path in FILES if path != PACKAGE / "__init__.py"]
+
+
+def module_of(path: Path) -> tuple[str, ...]:
+    """Return the dotted name, in parts: ``("posterity", "linear", ...)``."""
+    parts = ("posterity", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def parse(path: Path) -> ast.Module:
+    source = path.read_text(encoding="utf-8")
+    if path.suffix == ".pyx":  # Cython is not Python: keep the lines that import
+        lines = re.findall(r"^\s*((?:from\s+\S+\s+)?c?import\s+[^#(]+)", source, re.MULTILINE)
+        source = "\n".join(line.strip().replace("cimport", "import") for line in lines)
+    return ast.parse(source)
+
+
+def imports_of(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield (line, absolute name in parts) of every import, wherever in the module it stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, tuple(alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            # One dot is the package itself, each dot more is one package up.
+            stem = package[: len(package) - node.level + 1] if node.level else ()
+            stem += tuple(node.module.split(".")) if node.module else ()
+            for alias in node.names:
+                yield node.lineno, (*stem, alias.name)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in {"import_module", "__import__"}:
+                yield node.lineno, tuple(str(node.args[0].value).split("."))
+
+
+def room_of(name: tuple[str, ...]) -> str:
+    """Return the room that a module, or a public name of posterity, lives in."""
+    if len(name) == 1:
+        return "posterity"
+    room = name[1]
+    if room in posterity.__all__ and not room.startswith("__"):
+        room = getattr(posterity, room).__module__.split(".")[1]
+    return room
+
+
+def rooms_used(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """Yield (line, room) for every import of something of posterity outside the own room."""
+    for line, name in imports_of(tree, package):
+        if name[0] == "posterity" and name != ("posterity", "__version__"):
+            room = room_of(name)
+            if room != room_of(package):
+                yield line, room
+
+
+def complaints(tree: ast.AST, module: tuple[str, ...], package: tuple[str, ...]) -> list[str]:
+    """Return a line for every import of ``module`` that does not point down."""
+    if room_of(module) not in FLOORS:
+        return [
+            f"{'.'.join(module)} stands on no floor: name posterity.{room_of(module)} in the "
+            f"docstring of posterity and in FLOORS of {Path(__file__).name}"
+        ]
+    own = FLOORS[room_of(module)]
+    top = max(FLOORS.values()) + 1  # the package itself reaches everything
+    return [
+        f"{'.'.join(module)} (floor {own}), line {line}: imports {room}, which is above it"
+        for line, room in rooms_used(tree, package)
+        if FLOORS.get(room, top) > own
+    ]
+
+
+def package_of(path: Path) -> tuple[str, ...]:
+    return module_of(path) if path.name == "__init__.py" else module_of(path)[:-1]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: ".".join(module_of(path)[1:]))
+def test_imports_point_down(path: Path) -> None:
+    assert complaints(parse(path), module_of(path), package_of(path)) == []
+
+
+def test_rooms_never_import_in_a_circle() -> None:
+    """Neighbours on one floor may use each other, one way only."""
+    graph: dict[str, set[str]] = {room: set() for room in FLOORS}
+    for path in MODULES:
+        used = {room for _, room in rooms_used(parse(path), package_of(path))}
+        graph.setdefault(room_of(module_of(path)), set()).update(used)
+    TopologicalSorter(graph).prepare()  # raises CycleError, naming the circle
+
+
+def test_docstring_lists_the_floors() -> None:
+    assert posterity.__doc__ is not None
+    listed: dict[str, int] = {}
+    for line in posterity.__doc__.splitlines():
+        words = line.split()
+        if words and words[0].isdigit():
+            listed.update(dict.fromkeys(words[2:], int(words[0])))
+    assert listed == FLOORS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import posterity.linear",
+        "from posterity import linear",
+        "from posterity.linear import anything",
+        "from posterity import BayesianLinearRegression",
+        "import posterity",
+        "from .. import linear",
+        "from ..linear import anything",
+        "from ..linear.inner import anything",
+        "def f():\n    from posterity.cli import main",
+        "if TYPE_CHECKING:\n    from posterity.evaluation import anything",
+        "import importlib\nimportlib.import_module('posterity.plots')",
+    ],
+)
+def test_an_import_that_points_up_is_caught(source: str) -> None:
+    found = complaints(ast.parse(source), ("posterity", "factor", "x"), ("posterity", "factor"))
+    assert len(found) == 1
+    assert "posterity.factor.x (floor 1), line " in found[0]
+    assert "which is above it" in found[0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import numpy",
+        "from posterity.kernel import anything",
+        "from ..kernel import anything",
+        "from . import sibling",
+        "from .sibling import anything",
+        "from posterity import __version__",
+    ],
+)
+def test_an_import_that_points_down_is_fine(source: str) -> None:
+    tree = ast.parse(source)
+    assert complaints(tree, ("posterity", "factor", "x"), ("posterity", "factor")) == []
+
+
+def test_a_module_on_no_floor_is_caught() -> None:
+    (found,) = complaints(ast.parse(""), ("posterity", "attic"), ("posterity",))
+    assert found.startswith("posterity.attic stands on no floor: name posterity.attic in the")
