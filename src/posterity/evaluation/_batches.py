@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 Batch = tuple[Any, FloatArray, FloatArray | None]
+WeightedBatch = tuple[Any, FloatArray, FloatArray]
 
 
 def bounded_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
@@ -25,7 +27,21 @@ def bounded_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) ->
             yield take(X, rows), target[rows], None if weight is None else weight[rows]
 
 
-def take(X: Any, rows: slice) -> Any:
+def joined(first: WeightedBatch | None, second: Batch) -> WeightedBatch:
+    """Rows of both, one after the other, each with its weight."""
+    X, y, weight = second
+    weight = np.ones(len(y)) if weight is None else weight
+    if first is None:
+        return X, y, weight
+    if isinstance(X, np.ndarray):
+        X = np.concatenate([first[0], X])
+    else:
+        # Both pandas and polars call it concat, and the frame's owner is imported already.
+        X = sys.modules[type(X).__module__.partition(".")[0]].concat([first[0], X])
+    return X, np.concatenate([first[1], y]), np.concatenate([first[2], weight])
+
+
+def take(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     """Rows of an array or of a data frame, by position."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from posterity.evaluation._batches import Batch, bounded_batches, take
+from posterity.evaluation._batches import Batch, WeightedBatch, bounded_batches, joined, take
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._scores import Column, n_columns, score_columns
 from posterity.evaluation.result import ValidationResult, summarize
@@ -23,7 +22,7 @@ def progressive_validation(
     *,
     levels: Sequence[float] = (0.95,),
     delay: int = 0,
-    batch_rows: int = 4096,
+    batch_rows: int = 16384,
     sample_weight: Any = None,
     progress: Callable[[int], object] | None = None,
 ) -> ValidationResult:
@@ -39,8 +38,8 @@ def progressive_validation(
     ----------
     model : object
         Anything with ``predict_then_learn(X, y, sample_weight=None)`` that returns the predictive
-        distribution of each row before it was learned. With `delay`, also ``predict_distribution``
-        and ``partial_fit``.
+        distribution of each row before it was learned. With `delay`, a row of weight zero must be
+        predicted and not learned.
     stream : (n, p) array or data frame, tuple, or iterable
         X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)`` or
         ``(X, y, sample_weight)``, of any length.
@@ -50,8 +49,7 @@ def progressive_validation(
         Levels of the central intervals whose coverage and width are measured, between 0 and 1.
     delay : int
         Labels arrive so many rows later: row i is predicted by a model that has learned rows up to
-        i - delay - 1. What is still waiting at the end is then learned. The order of the rows does
-        not matter for what is learned, but each row costs a call of its own.
+        i - delay - 1. What is still waiting at the end is then learned. Costs about twice the time.
     batch_rows : int
         Larger batches are cut into pieces of so many rows. Changes memory and speed, not results.
     sample_weight : (n,) array, optional
@@ -95,7 +93,7 @@ def progressive_validation(
         _checked_count("delay", delay, 0),
         _checked_count("batch_rows", batch_rows, 1),
     )
-    _check_model(model, delay)
+    _check_model(model)
     batches = bounded_batches(stream, y, sample_weight, batch_rows)
     scored = _delayed(model, batches, levels, delay) if delay else _at_once(model, batches, levels)
     ledger = StretchLedger(n_columns(levels))
@@ -116,11 +114,7 @@ def _at_once(
     for X, y, weight in batches:
         if len(y) == 0:
             continue
-        try:
-            distribution = model.predict_then_learn(X, y, sample_weight=weight)
-        except (ValueError, TypeError) as error:
-            error.add_note(f"in rows {seen} to {seen + len(y) - 1} of the stream (the first is 0)")
-            raise
+        distribution = _predict_then_learn(model, (X, y, weight), seen)
         seen += len(y)
         yield score_columns(distribution, y, levels)
 
@@ -128,44 +122,51 @@ def _at_once(
 def _delayed(
     model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
 ) -> Iterator[list[Column]]:
-    """Labels arrive `delay` rows later: every row needs a model of its own."""
-    pending: deque[Batch] = deque()
+    """Labels arrive `delay` rows later.
+
+    Weight w is the row w times, so a row of weight zero is predicted and not learned. A pass over
+    the rows in the order of what happens (row i is predicted, with weight zero; then row i - delay
+    is learned) is exact, and costs two rows for each row.
+    """
+    waiting: WeightedBatch | None = None
     seen = 0
-    for X, y, weight in batches:
-        scores = []
-        for i in range(len(y)):
-            rows = slice(i, i + 1)
-            row = (take(X, rows), y[rows], None if weight is None else weight[rows])
-            try:
-                if len(pending) == delay:
-                    _learn(model, pending.popleft())
-                scores.append(score_columns(_predict(model, row), row[1], levels))
-            except (ValueError, TypeError) as error:
-                error.add_note(f"at row {seen + i} of the stream (the first is 0)")
-                raise
-            pending.append(row)
-        seen += len(y)
-        if scores:
-            yield [np.concatenate(column) for column in zip(*scores, strict=True)]
-    for row in pending:
-        _learn(model, row)
+    for batch in batches:
+        n, n_waiting = len(batch[1]), 0 if waiting is None else len(waiting[1])
+        if n == 0:
+            continue
+        rows = joined(waiting, batch)
+        predicted = np.arange(n_waiting, n_waiting + n)
+        events = np.stack([predicted, predicted - delay], axis=1).ravel()
+        is_prediction = np.tile([True, False], n)
+        happens = events >= 0
+        events, is_prediction = events[happens], is_prediction[happens]
+        weights = np.where(is_prediction, 0.0, rows[2][events])
+        targets = rows[1][events]
+        try:
+            distribution = model.predict_then_learn(
+                take(rows[0], events), targets, sample_weight=weights
+            )
+        except (ValueError, TypeError):
+            # Asked of the batch alone, the model counts the rows as they were given.
+            _predict_then_learn(copy.deepcopy(model), batch, seen)
+            raise
+        seen += n
+        still = slice(max(n_waiting + n - delay, 0), None)
+        waiting = take(rows[0], still), rows[1][still], rows[2][still]
+        columns = score_columns(distribution, targets, levels)
+        yield [column[is_prediction] for column in columns]
+    if waiting is not None:
+        model.predict_then_learn(waiting[0], waiting[1], sample_weight=waiting[2])
 
 
-def _learn(model: Any, row: Batch) -> None:
-    X, y, weight = row
-    model.partial_fit(X, y, sample_weight=weight)
-
-
-def _predict(model: Any, row: Batch) -> Any:
-    """The distribution of one row by what the model knows now, which may be its prior alone."""
-    from sklearn.exceptions import NotFittedError
-
+def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:
+    """Ask the model, and say where in the stream the rows are that it refuses."""
+    X, y, weight = batch
     try:
-        return model.predict_distribution(row[0])
-    except NotFittedError:
-        # A model that has learned nothing does not know its features yet: a copy is shown the row,
-        # and answers from the prior before it learns.
-        return copy.deepcopy(model).predict_then_learn(*row[:2])
+        return model.predict_then_learn(X, y, sample_weight=weight)
+    except (ValueError, TypeError) as error:
+        error.add_note(f"in rows {seen} to {seen + len(y) - 1} of the stream (the first is 0)")
+        raise
 
 
 def _checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
@@ -188,13 +189,11 @@ def _checked_count(name: str, value: int, least: int) -> int:
     return count
 
 
-def _check_model(model: Any, delay: int) -> None:
-    needed = ["predict_then_learn"] + (["predict_distribution", "partial_fit"] if delay else [])
-    missing = [name for name in needed if not hasattr(model, name)]
-    if missing:
+def _check_model(model: Any) -> None:
+    if not hasattr(model, "predict_then_learn"):
         raise TypeError(
             f"{type(model).__name__} cannot be validated progressively: it has no "
-            + " and no ".join(missing)
+            "predict_then_learn"
         )
 
 

@@ -118,7 +118,7 @@ def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, 
     """Append all rows, in place, a Householder panel at a time."""
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef double[::1] buffer = _aligned(PK_PANEL * shape.ld)
+    cdef double[::1] buffer = _aligned(PK_PANEL * shape.q)
     if rows.n > 0:
         with nogil:
             pk_append_block(&triangle[0, 0], &buffer[0], &rows, shape)
@@ -147,7 +147,7 @@ def predict_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, 
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, None, None, intercept)
     cdef double[:, ::1] mean = np.empty((rows.n, shape.k))
-    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned(PK_IN_FLIGHT * shape.ld)
+    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned(PK_PANEL * (shape.q + 1))
     if rows.n > 0:
         with nogil:
             pk_predict_rows(&triangle[0, 0], &buffer[0], &rows, shape, &mean[0, 0], &leverage[0])

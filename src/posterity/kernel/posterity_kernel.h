@@ -37,7 +37,7 @@
 
 #define PK_LANES 8       /* doubles in a vector: one AVX-512 register, two AVX2 ones */
 #define PK_IN_FLIGHT 8   /* rows that travel through the triangle together */
-#define PK_PANEL 32      /* rows of a Householder panel, a multiple of 4 */
+#define PK_PANEL 64      /* rows of a Householder panel, a multiple of 2 PK_LANES */
 
 typedef double pk_vector __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
 
@@ -369,76 +369,154 @@ PK_DISPATCH static double pk_predict_one(const double *T, double *row, pk_shape 
     return pk_predict_row(T, row, shape);
 }
 
-/* Mean (n, k) and leverage (n) of rows; either may be NULL. */
-PK_DISPATCH static void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean,
-                                        double *leverage)
-{
-    for (ptrdiff_t i = 0; i < rows->n; i++) {
-        pk_load_row(buffer, rows, i, 1.0, shape);
-        double h = pk_predict_row(T, buffer, shape);
-        if (leverage)
-            leverage[i] = h;
-        for (ptrdiff_t t = 0; mean && t < shape.k; t++)
-            mean[i * shape.k + t] = -buffer[shape.p + t];
-    }
-}
-
 /* ---- Householder panels ------------------------------------------------------------------------ */
 
-/* Reflect column j of a panel (count, ld), count a multiple of 4, into row j of the triangle.
+/* A panel holds PK_PANEL rows by columns: C (q, PK_PANEL), so that a column fills whole vectors and,
+ * while it reflects the others, stays in registers. The triangle is read once a panel. */
+enum { PK_SLICES = PK_PANEL / PK_LANES };
+
+PK_INLINE double pk_sum(pk_vector v)
+{
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+PK_INLINE double pk_dot(const pk_vector *restrict u, const pk_vector *restrict v)
+{
+    pk_vector even = u[0] * v[0], odd = u[1] * v[1];
+    for (int s = 2; s < PK_SLICES; s += 2) {
+        even += u[s] * v[s];
+        odd += u[s + 1] * v[s + 1];
+    }
+    return pk_sum(even + odd);
+}
+
+/* Reflect column j of the panel into row j of the triangle.
  *
- * With a = T_jj, u the panel's column and norm = sqrt(a^2 + |u|^2), the reflector I - tau v v' with
+ * With a = T_jj, u the column and norm = sqrt(a^2 + |u|^2), the reflector I - tau v v' with
  * v = [a - norm; u] makes the diagonal +norm. a - norm = -|u|^2 / (a + norm) cancels nothing, and
  * |v|^2 = 2 norm (norm - a) gives tau = (a + norm) / (norm |u|^2), tau v_0 = -1/norm. */
-PK_INLINE void pk_reflect(double *restrict T, double *restrict panel, ptrdiff_t count, ptrdiff_t j, pk_shape shape)
+PK_INLINE void pk_reflect(double *restrict T, double *restrict panel, ptrdiff_t j, pk_shape shape)
 {
     double *restrict t = T + j * shape.ld;
-    double a = t[j], u[PK_PANEL], square = 0.0;
-    for (ptrdiff_t r = 0; r < count; r++) {
-        u[r] = panel[r * shape.ld + j];
-        square += u[r] * u[r];
-    }
-    if (square == 0.0)
+    pk_vector u[PK_SLICES];
+    for (int s = 0; s < PK_SLICES; s++)
+        u[s] = ((const pk_vector *)(panel + j * PK_PANEL))[s];
+    double a = t[j], square = pk_dot(u, u);
+    if (PK_UNLIKELY(square == 0.0))
         return;
-    if (a == 0.0 && sqrt(square) <= pk_noise_level(T, j, sqrt(square), shape)) {
-        for (ptrdiff_t r = 0; r < count; r++)
-            panel[r * shape.ld + j] = 0.0;
+    if (PK_UNLIKELY(a == 0.0) && sqrt(square) <= pk_noise_level(T, j, sqrt(square), shape))
         return;
-    }
     double norm = sqrt(a * a + square), head = -square / (a + norm);
     double inverse = 1.0 / norm, tau = (a + norm) / (norm * square);
-    pk_vector keep = pk_beyond[j & (PK_LANES - 1)], all = {1, 1, 1, 1, 1, 1, 1, 1};
-    for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES, keep = all) {
-        pk_vector *tv = (pk_vector *)(t + v);
-        pk_vector w0 = head * *tv, w1 = {0}, w2 = {0}, w3 = {0};
-        for (ptrdiff_t r = 0; r < count; r += 4) {
-            const double *row = panel + r * shape.ld + v;
-            w0 += u[r] * *(const pk_vector *)row;
-            w1 += u[r + 1] * *(const pk_vector *)(row + shape.ld);
-            w2 += u[r + 2] * *(const pk_vector *)(row + 2 * shape.ld);
-            w3 += u[r + 3] * *(const pk_vector *)(row + 3 * shape.ld);
-        }
-        pk_vector w = (w0 + w1) + (w2 + w3);
-        *tv += inverse * w;
+    t[j] = norm;
+    for (ptrdiff_t k = j + 1; k < shape.q; k++) {
+        pk_vector *column = (pk_vector *)(panel + k * PK_PANEL), x[PK_SLICES];
+        for (int s = 0; s < PK_SLICES; s++)  /* not memcpy: GCC would keep the copy in memory */
+            x[s] = column[s];
+        double w = head * t[k] + pk_dot(u, x);
+        t[k] += inverse * w;
         w *= tau;
-        for (ptrdiff_t r = 0; r < count; r++) {
-            pk_vector *row = (pk_vector *)(panel + r * shape.ld + v);
-            *row = (*row - u[r] * w) * keep;
-        }
+        for (int s = 0; s < PK_SLICES; s++)
+            column[s] = x[s] - w * u[s];
     }
 }
 
-/* Append all rows by panels. buffer (PK_PANEL, ld). */
+/* Lay rows first..first+count by columns into the panel, the rest of it zero. */
+PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdiff_t first, ptrdiff_t count, pk_shape shape)
+{
+    if (count < PK_PANEL)
+        memset(panel, 0, (size_t)(shape.q * PK_PANEL) * sizeof(double));
+    for (ptrdiff_t r = 0; r < count; r++) {
+        ptrdiff_t i = first + r;
+        const double *x = rows->X + i * rows->x_stride;
+        double root_weight = pk_root_weight(rows, i), *cell = panel + r;
+        if (rows->intercept) {
+            *cell = root_weight;
+            cell += PK_PANEL;
+        }
+        for (ptrdiff_t m = 0; m < rows->columns; m++, cell += PK_PANEL)
+            *cell = root_weight * x[m];
+        for (ptrdiff_t t = 0; t < shape.k; t++, cell += PK_PANEL)
+            *cell = rows->Y ? root_weight * rows->Y[i * shape.k + t] : 0.0;
+    }
+}
+
+/* Append all rows by panels, and a last few one by one. buffer (q, PK_PANEL). */
 PK_DISPATCH static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
 {
     for (ptrdiff_t first = 0; first < rows->n; first += PK_PANEL) {
         ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
-        for (ptrdiff_t r = 0; r < count; r++)
-            pk_load_row(buffer + r * shape.ld, rows, first + r, pk_root_weight(rows, first + r), shape);
-        for (; count % 4; count++)
-            memset(buffer + count * shape.ld, 0, (size_t)shape.ld * sizeof(double));
+        if (count < PK_LANES) {
+            for (ptrdiff_t i = first; i < rows->n; i++) {
+                pk_load_row(buffer, rows, i, pk_root_weight(rows, i), shape);
+                pk_append_row(T, buffer, shape);
+            }
+            return;
+        }
+        pk_load_panel(buffer, rows, first, count, shape);
         for (ptrdiff_t j = 0; j < shape.q; j++)
-            pk_reflect(T, buffer, count, j, shape);
+            pk_reflect(T, buffer, j, shape);
+    }
+}
+
+/* ---- prediction of many rows ----------------------------------------------------------------- */
+
+/* Nothing is known of direction j: infinite leverage for the rows of the panel that point there. */
+PK_RARE void pk_mark_open(const double *T, double *column, ptrdiff_t j, double *leverage, pk_shape shape)
+{
+    for (ptrdiff_t r = 0; r < PK_PANEL; r++) {
+        if (fabs(column[r]) > 16.0 * pk_noise_level(T, j, column[r], shape))
+            leverage[r] = INFINITY;
+        column[r] = 0.0;
+    }
+}
+
+/* pk_predict_row on a panel by columns. Leaves minus the means in the columns of the targets. */
+PK_INLINE void pk_predict_panel(const double *restrict T, double *restrict panel, double *restrict leverage, pk_shape shape)
+{
+    for (ptrdiff_t r = 0; r < PK_PANEL; r++)
+        leverage[r] = 0.0;
+    for (ptrdiff_t j = 0; j < shape.p; j++) {
+        const double *t = T + j * shape.ld;
+        if (PK_UNLIKELY(t[j] == 0.0)) {
+            pk_mark_open(T, panel + j * PK_PANEL, j, leverage, shape);
+            continue;
+        }
+        pk_vector g[PK_SLICES];
+        for (int s = 0; s < PK_SLICES; s++) {
+            g[s] = ((const pk_vector *)(panel + j * PK_PANEL))[s] / t[j];
+            ((pk_vector *)leverage)[s] += g[s] * g[s];
+        }
+        for (ptrdiff_t k = j + 1; k < shape.q; k++) {
+            pk_vector *column = (pk_vector *)(panel + k * PK_PANEL);
+            for (int s = 0; s < PK_SLICES; s++)
+                column[s] -= t[k] * g[s];
+        }
+    }
+}
+
+/* Mean (n, k) and leverage (n) of rows. buffer (q + 1, PK_PANEL). */
+PK_DISPATCH static void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean,
+                                        double *leverage)
+{
+    double *panel_leverage = buffer + shape.q * PK_PANEL;
+    for (ptrdiff_t first = 0; first < rows->n; first += PK_PANEL) {
+        ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
+        if (count < PK_LANES) {
+            for (ptrdiff_t i = first; i < rows->n; i++) {
+                pk_load_row(buffer, rows, i, 1.0, shape);
+                leverage[i] = pk_predict_row(T, buffer, shape);
+                for (ptrdiff_t t = 0; t < shape.k; t++)
+                    mean[i * shape.k + t] = -buffer[shape.p + t];
+            }
+            return;
+        }
+        pk_load_panel(buffer, rows, first, count, shape);
+        pk_predict_panel(T, buffer, panel_leverage, shape);
+        memcpy(leverage + first, panel_leverage, (size_t)count * sizeof(double));
+        for (ptrdiff_t r = 0; r < count; r++)
+            for (ptrdiff_t t = 0; t < shape.k; t++)
+                mean[(first + r) * shape.k + t] = -buffer[(shape.p + t) * PK_PANEL + r];
     }
 }
 
