@@ -48,7 +48,8 @@ class GaussianPrior:
         mean = self._mean(n_features)
         root = self._root(n_features) * np.sqrt(unit)
         offset = 1 if intercept else 0
-        rows = np.hstack([np.zeros((len(root), offset)), root])
+        rows = np.zeros((len(root), offset + n_features))
+        rows[:, offset:] = root
         factor = Factor(n_features + offset)
         factor.append(rows, (root @ mean)[:, None])
         # By construction the prior fits itself: what rounding left of its residual is not data.

@@ -298,7 +298,8 @@ def test_memory_does_not_grow_with_the_stream() -> None:
         return highest
 
     peak(2)
-    assert peak(400) < 1.2 * peak(20) + 50_000
+    # A batch is 20 kB; 1,000 of them are 20 MB.
+    assert abs(peak(1000) - peak(20)) < 500_000
 
 
 # ---- rows without a score ----
@@ -420,13 +421,13 @@ def test_bad_streams_are_named(stream: Any, message: str) -> None:
 
 
 def test_bad_types_are_named() -> None:
-    with pytest.raises(TypeError, match="stream must be an array X .* got int"):
+    with pytest.raises(TypeError, match=r"stream must be an array X .* got int"):
         progressive_validation(Guess(), 3)
-    with pytest.raises(TypeError, match="delay must be a whole number, got 1.5"):
+    with pytest.raises(TypeError, match=r"delay must be a whole number, got 1\.5"):
         progressive_validation(Guess(), np.zeros((1, 1)), np.zeros(1), delay=1.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"levels must be a sequence of numbers, as in levels=\(0"):
         progressive_validation(Guess(), np.zeros((1, 1)), np.zeros(1), levels=0.9)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="object cannot be .* it has no predict_then_learn"):
+    with pytest.raises(TypeError, match=r"object cannot be .* it has no predict_then_learn"):
         progressive_validation(object(), np.zeros((1, 1)), np.zeros(1))
     with pytest.raises(ValueError, match="a stream gives its weights batch by batch"):
         progressive_validation(Guess(), [], sample_weight=[1.0])

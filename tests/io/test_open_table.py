@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,6 +156,27 @@ def test_levels_come_from_the_first_batch(tmp_path: Path) -> None:
     assert stream.unseen_levels == {"kind": {"c": 2, "d": 1}}
     read(stream)
     assert stream.unseen_levels == {"kind": {"c": 2, "d": 1}}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, ending: str) -> None:
+    column = np.random.default_rng(0).normal(size=1_000_000)
+    table = pa.table({"a": column, "b": column, "c": column, "y": column})
+    path = tmp_path / f"t.{ending}"
+    if ending == "csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path, row_group_size=len(table), use_dictionary=False)
+    code = (
+        "import sys, pyarrow\nfrom posterity.io import open_table\n"
+        "for _ in open_table(sys.argv[1], 'y', batch_rows=8192):\n    pass\n"
+        "print(pyarrow.default_memory_pool().max_memory())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    # The file is 32 MB of numbers, and a batch is half of one.
+    assert int(run.stdout) < 16_000_000
 
 
 # ---- missing values ----

@@ -10,11 +10,10 @@ def main() -> None:
     try:
         from posterity.cli.commands import posterity
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("click", "rich"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("click", "rich"):
             raise
-        sys.stderr.write(
-            f"posterity: the command needs {error.name}: pip install 'posterity[cli]'\n"
-        )
+        sys.stderr.write(f"posterity: the command needs {package}: pip install 'posterity[cli]'\n")
         sys.exit(1)
     posterity(prog_name="posterity")
 

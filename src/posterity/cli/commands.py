@@ -197,10 +197,11 @@ def _guarded(work: Any, *arguments: Any) -> None:
     try:
         work(*arguments)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("posterity"):
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "posterity"):
             raise
-        extra = "plots" if error.name == "matplotlib" else "cli"
-        raise Problem(f"this needs {error.name}: pip install 'posterity[{extra}]'") from error
+        extra = "plots" if package == "matplotlib" else "cli"
+        raise Problem(f"this needs {package}: pip install 'posterity[{extra}]'") from error
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError) as error:

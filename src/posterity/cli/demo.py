@@ -25,10 +25,11 @@ def run(output: str) -> None:
     path = Path(output)
     if not path.parent.is_dir():
         raise ValueError(f"{path.parent} is not a folder: make it first, or give another --output")
-    # The columns in their own units: the scaled ones have a spread of 0.05, and a prior precision
-    # of 1 would hold their coefficients near 0.
-    X, y = load_diabetes(return_X_y=True, scaled=False)
-    result = progressive_validation(BayesianLinearRegression(), X, y, levels=_LEVELS)
+    X, y = load_diabetes(return_X_y=True)
+    # The set's columns are scaled to a sum of squares of 1, so w.x has the prior variance
+    # p / (n precision), relative to the noise: this precision expects them to be of one size.
+    model = BayesianLinearRegression(prior_precision=X.shape[1] / len(X))
+    result = progressive_validation(model, X, y, levels=_LEVELS)
     print_report(
         result, f"Diabetes: progression after a year, {len(y)} patients in the order of the file"
     )

@@ -15,9 +15,6 @@ from posterity.cli.report import print_report
 from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import TableStream, open_table
 
-# The model learns pieces that stay in the processor's cache; larger ones only cost memory.
-_PIECE_ROWS = 4096
-
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -62,13 +59,13 @@ def run(settings: Settings) -> None:
             table,
             levels=settings.levels,
             delay=settings.delay,
-            batch_rows=min(settings.batch_rows, _PIECE_ROWS),
             progress=advance,
         )
     if settings.as_json:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
-        print_report(result, f"{settings.file}: {settings.target}, predicted from {_count(table)}")
+        n_features = _count(len(table.feature_names), "feature")
+        print_report(result, f"{settings.file}: {settings.target}, predicted from {n_features}")
     if not settings.quiet:
         for note in _notes(table):
             click.echo(f"note: {note}", err=True)
@@ -88,21 +85,25 @@ def _document(settings: Settings, table: TableStream, result: ValidationResult) 
 
 
 def _notes(table: TableStream) -> Iterator[str]:
-    if table.n_skipped:
-        yield f"{table.n_skipped:,} rows were left out because a value was missing"
-    if table.n_filled:
-        yield f"{table.n_filled:,} rows had missing values filled in with the mean so far"
+    if n := table.n_skipped:
+        yield f"{_count(n, 'row')} {_were(n)} left out because a value was missing"
+    if n := table.n_filled:
+        yield f"{_count(n, 'row')} had missing values filled in with the mean so far"
     for column, values in table.unseen_levels.items():
         shown = ", ".join(repr(value) for value in list(values)[:5])
+        n = sum(values.values())
         yield (
-            f"{sum(values.values()):,} values of {column!r} were not among the levels of the first "
+            f"{_count(n, 'value')} of {column!r} {_were(n)} not among the levels of the first "
             f"batch, and counted as none of them: {shown}{', ...' if len(values) > 5 else ''}"
         )
 
 
-def _count(table: TableStream) -> str:
-    n = len(table.feature_names)
-    return f"{n} feature{'s' if n > 1 else ''}"
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _were(n: int) -> str:
+    return "was" if n == 1 else "were"
 
 
 @contextmanager

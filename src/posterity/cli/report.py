@@ -26,7 +26,7 @@ def print_report(result: ValidationResult, title: str) -> None:
     console.print()
     console.print(table)
     for caveat in caveats(result):
-        console.print(escape(caveat))
+        console.print(f"\n{escape(caveat)}")
 
 
 def headline(result: ValidationResult) -> str:

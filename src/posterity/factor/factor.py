@@ -24,6 +24,7 @@ from posterity import kernel
 from posterity.factor.parallel import partitions, run_together
 
 Array = NDArray[np.float64]
+LARGEST = 1e150  # squares of larger values would overflow
 
 
 class NotInFactorError(ValueError):
@@ -179,8 +180,7 @@ class Factor:
         """
         triangle = self.triangle.copy()
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
-        if not np.isfinite(triangle).all():
-            raise FloatingPointError("the rows are not finite, or too large to square")
+        _check_usable(triangle)
         if status:
             raise NotInFactorError(status - 1)
         self._commit(triangle, self.count - _total(weights, len(X)))
@@ -266,13 +266,17 @@ class Factor:
         kernel.append_block(triangle, self.n_targets, other[:, :p], targets, None, False)
 
     def _commit(self, triangle: Array, count: float) -> None:
-        if not np.isfinite(triangle).all():
-            raise FloatingPointError("the rows are not finite, or too large to square")
+        _check_usable(triangle)
         self._replace(triangle, count)
 
     def _replace(self, triangle: Array, count: float) -> None:
         self.triangle[...] = triangle
         self._count[0] = count
+
+
+def _check_usable(triangle: Array) -> None:
+    if not np.abs(triangle).max(initial=0.0) <= LARGEST:  # NaN is not, either
+        raise FloatingPointError("the rows are not finite, or too large to square")
 
 
 def _total(weights: Array | None, n: int) -> float:

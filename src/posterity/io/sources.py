@@ -26,6 +26,9 @@ class Source(Protocol):
         ...
 
 
+_BUFFER = 1 << 18
+
+
 class ParquetSource:
     """An Apache Parquet file, read row group by row group."""
 
@@ -54,7 +57,8 @@ class ParquetSource:
 
         done = 0
         try:
-            with pq.ParquetFile(self.path) as file:
+            # Without a buffer of its own, and with reading ahead left on, Arrow holds whole row groups.
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
                 for batch in file.iter_batches(rows, columns=list(columns)):
                     done += batch.num_rows
                     # Parquet gives the columns in the file's order, not in the order asked for.

@@ -96,6 +96,16 @@ PK_RARE double pk_noise_level(const double *T, ptrdiff_t j, double left, pk_shap
     return 4.0 * DBL_EPSILON * sqrt((double)(j + 1) * square);
 }
 
+/* The same for a point of which g = R^-T x is known up to j: what cancelled in column j was at most
+ * |g| times the column. */
+PK_RARE double pk_point_noise(const double *T, ptrdiff_t j, double leverage, pk_shape shape)
+{
+    double square = 0.0;
+    for (ptrdiff_t i = 0; i < j; i++)
+        square += T[i * shape.ld + j] * T[i * shape.ld + j];
+    return 64.0 * DBL_EPSILON * sqrt((double)(j + 1) * leverage * square);
+}
+
 PK_RARE int pk_is_deficient(const double *T, pk_shape shape)
 {
     for (ptrdiff_t j = 0; j < shape.p; j++)
@@ -226,7 +236,7 @@ PK_INLINE double pk_predict_row(const double *restrict T, double *restrict row, 
         if (left == 0.0)
             continue;
         if (t[j] == 0.0) {
-            if (fabs(left) > 16.0 * pk_noise_level(T, j, left, shape))
+            if (leverage < INFINITY && fabs(left) > pk_point_noise(T, j, leverage, shape))
                 leverage = INFINITY;
             row[j] = 0.0;
             continue;
@@ -465,7 +475,7 @@ PK_DISPATCH static void pk_append_block(double *T, double *buffer, const pk_rows
 PK_RARE void pk_mark_open(const double *T, double *column, ptrdiff_t j, double *leverage, pk_shape shape)
 {
     for (ptrdiff_t r = 0; r < PK_PANEL; r++) {
-        if (fabs(column[r]) > 16.0 * pk_noise_level(T, j, column[r], shape))
+        if (leverage[r] < INFINITY && fabs(column[r]) > pk_point_noise(T, j, leverage[r], shape))
             leverage[r] = INFINITY;
         column[r] = 0.0;
     }
@@ -551,7 +561,7 @@ PK_RARE int pk_empty_row(double *T, double *row, ptrdiff_t j, double sine, pk_sh
  * and de Hoog 1987): with sine = b/a and cosine = sqrt(a^2 - b^2)/a,
  *     t <- (t - sine row) / cosine;   row <- cosine row - sine t.
  * Returns 1, with T spoilt, when the row was never in the factor. `least` is lowered to the smallest
- * cosine met: every factor of ten below 1 is a digit of that triangle row lost. */
+ * cosine met among the coefficients: every factor of ten below 1 is a digit of a direction lost. */
 PK_INLINE int pk_remove_row(double *restrict T, double *restrict row, pk_shape shape, double *least)
 {
     for (ptrdiff_t j = 0; j < shape.q; j++) {
@@ -567,11 +577,11 @@ PK_INLINE int pk_remove_row(double *restrict T, double *restrict row, pk_shape s
         if (!(left > PK_EXHAUSTED * rounding)) {
             if (!(left >= -PK_IMPOSSIBLE * rounding) || a == 0.0 || pk_empty_row(T, row, j, b > 0 ? 1.0 : -1.0, shape))
                 return 1;
-            *least = 0.0;
+            *least = j < shape.p ? 0.0 : *least;
             continue;
         }
         double sine = b / a, cosine = sqrt(left) / a, inverse = 1.0 / cosine;
-        *least = cosine < *least ? cosine : *least;
+        *least = cosine < *least && j < shape.p ? cosine : *least;
         pk_vector keep = pk_beyond[j & (PK_LANES - 1)], all = {1, 1, 1, 1, 1, 1, 1, 1};
         for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES, keep = all) {
             pk_vector *tv = (pk_vector *)(t + v), *rv = (pk_vector *)(row + v);

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 EPSILON = float(np.finfo(float).eps)
-EXHAUSTED, IMPOSSIBLE = 64.0, 65536.0  # as in the kernel, in roundings
 
 
 def stacked_rows(X: Array, Y: Array | None, n_targets: int, intercept: bool) -> Array:
@@ -24,6 +23,10 @@ def stacked_rows(X: Array, Y: Array | None, n_targets: int, intercept: bool) -> 
 
 def _noise_level(T: Array, j: int, left: float) -> float:
     return float(4.0 * EPSILON * np.sqrt((j + 1) * (left**2 + np.sum(T[:j, j] ** 2))))
+
+
+def _point_noise(T: Array, j: int, leverage: float) -> float:
+    return float(64.0 * EPSILON * np.sqrt((j + 1) * leverage * np.sum(T[:j, j] ** 2)))
 
 
 def _append_row(T: Array, row: Array) -> None:
@@ -49,7 +52,7 @@ def _predict_row(T: Array, row: Array, p: int) -> tuple[Array, float]:
     left[p:] = 0.0
     for j in range(p):
         if T[j, j] == 0.0:
-            if abs(left[j]) > 16.0 * _noise_level(T, j, left[j]):
+            if leverage < np.inf and abs(left[j]) > _point_noise(T, j, leverage):
                 leverage = np.inf
             left[j] = 0.0
             continue
@@ -108,9 +111,11 @@ def remove_rows(
 ) -> tuple[int, float]:
     """Take rows out one by one, in place, by the Cholesky factor of the difference.
 
-    Returns the 1-based row that was never in (0: all were) and the smallest cosine met.
+    Returns the 1-based row that was never in (0: all were) and the smallest cosine met
+    among the coefficients.
     """
     q = len(triangle)
+    p = q - n_targets
     roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
     rows = roots[:, None] * stacked_rows(X, Y, n_targets, intercept)
     least = 1.0
@@ -122,5 +127,5 @@ def remove_rows(
         except np.linalg.LinAlgError:
             return i + 1, least
         # Rotations change one diagonal after another: their cosines are the ratios of the diagonals.
-        least = min(least, float(np.min(np.diag(triangle[:, :q]) / before)))
+        least = min(least, float(np.min((np.diag(triangle[:, :q]) / before)[:p])))
     return 0, least

@@ -16,6 +16,7 @@ FloatArray = NDArray[np.float64]
 # Okabe and Ito (2008): told apart by every eye; line styles tell them apart in black and white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _STYLES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D")
 _POINTS = 24
 
 
@@ -83,15 +84,15 @@ def plot_error_along_time(
     """
     ax = _axes(ax)
     along = result.along
-    end, rows, (error,) = _coarser(along, along.n_rows, along.mae)
+    span, middle, error = _joined(along, along.n_rows, along.mae)
     ax.plot(
-        _middle(end, rows),
+        middle,
         error,
         "o",
         color=_COLOURS[0],
         markersize=4.5,
         alpha=0.55,
-        label=f"each {_span(end)} rows",
+        label=f"each {span:,} rows",
         zorder=2,
     )
     ax.plot(
@@ -160,8 +161,16 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
             zorder=1,
         )
         ax.axhline(level, color="0.35", linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
-        end, rows, (dots,) = _coarser(along, scored, share)
-        ax.plot(_middle(end, rows), dots, "o", color=colour, markersize=4.5, alpha=0.55, zorder=2)
+        span, middle, dots = _joined(along, scored, share)
+        ax.plot(
+            middle,
+            dots,
+            _MARKERS[i % len(_MARKERS)],
+            color=colour,
+            markersize=4.5,
+            alpha=0.55,
+            zorder=2,
+        )
         ax.plot(
             along.row_end,
             _mean_so_far(share, scored),
@@ -171,6 +180,9 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
             label=f"{100 * level:g}% interval, all rows so far",
             zorder=3,
         )
+    if along.coverage:
+        ax.plot([], [], "o", color="0.5", markersize=4.5, alpha=0.7, label=f"each {span:,} rows")
+        ax.fill_between([], [], color="0.5", alpha=0.25, linewidth=0.0, label="chance, if exact")
     ax.set_ylim(0.0, 1.03)
     ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
     ax.set_ylabel("share of targets inside the interval")
@@ -239,25 +251,25 @@ def _finish(ax: Any, result: Result, title: str) -> Any:
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(frameon=False, loc="best", fontsize=9)
+        ax.legend(frameon=False, loc="best", fontsize=9, ncols=2)
     return ax
 
 
-def _coarser(
-    along: Along, weight: NDArray[np.int64], *scores: FloatArray
-) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
-    """Join neighbours until few enough are left to be read: ends, rows, means."""
+def _joined(
+    along: Along, weight: NDArray[np.int64], score: FloatArray
+) -> tuple[int, FloatArray, FloatArray]:
+    """Join neighbours until few enough dots are left to be read: rows in each, middles, means.
+
+    A last one of less than half the rows would only be noise, and is left out.
+    """
     step = -(-len(weight) // _POINTS)
     starts = np.arange(0, len(weight), step)
-    ends = along.row_end[np.minimum(starts + step, len(weight)) - 1]
-    total = np.add.reduceat(weight, starts)
-    means = [
-        np.where(total > 0, np.add.reduceat(_times(score, weight), starts), np.nan)
-        / np.maximum(total, 1)
-        for score in scores
-    ]
     rows = np.add.reduceat(along.n_rows, starts)
-    return ends.astype(float), rows.astype(float), means
+    total = np.add.reduceat(weight, starts)
+    mean = np.where(total > 0, np.add.reduceat(_times(score, weight), starts), np.nan)
+    mean /= np.maximum(total, 1)
+    kept = rows >= rows[0] / 2
+    return int(rows[0]), (np.cumsum(rows) - rows / 2.0)[kept], mean[kept]
 
 
 def _mean_so_far(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
@@ -269,11 +281,3 @@ def _mean_so_far(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
 def _times(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
     """Sums over stretches: a mean over no rows is NaN, its sum 0."""
     return np.where(weight > 0, score, 0.0) * weight
-
-
-def _middle(end: FloatArray, rows: FloatArray) -> FloatArray:
-    return end - rows / 2.0
-
-
-def _span(end: FloatArray) -> str:
-    return f"{end[0]:,.0f}"

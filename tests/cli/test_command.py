@@ -1,0 +1,287 @@
+"""The `posterity` command, as a user and as a script meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("click", reason="needs click (posterity[cli])")
+pytest.importorskip("rich", reason="needs rich (posterity[cli])")
+pytest.importorskip("pyarrow", reason="needs PyArrow (posterity[cli])")
+from click.testing import CliRunner, Result
+
+from posterity import BayesianLinearRegression
+from posterity.cli.commands import posterity
+from posterity.evaluation import progressive_validation
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(posterity, [str(argument) for argument in arguments])
+
+
+def run(*arguments: object, **keywords: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "posterity.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **keywords)
+
+
+def complaint(result: Result) -> str:
+    """The one line on stderr of a run that failed over its input."""
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("posterity: ")
+    return result.stderr
+
+
+def numbers(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2)).round(6)
+    return X, (1.0 + X @ [1.0, -2.0] + 0.5 * rng.normal(size=n)).round(6)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    X, y = numbers()
+    path = tmp_path / "t.csv"
+    lines = [f"{a!r},{b!r},{c!r}" for (a, b), c in zip(X.tolist(), y.tolist(), strict=True)]
+    path.write_text("\n".join(["a,b,y", *lines]) + "\n")
+    return path
+
+
+# ---- evaluate ----
+
+
+def test_json_is_the_validation(table: Path) -> None:
+    result = invoke("evaluate", table, "--target", "y", "--json", "--level", 0.5, "--level", 0.9)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    document = json.loads(result.stdout)
+    X, y = numbers()
+    expected = progressive_validation(BayesianLinearRegression(), X, y, levels=(0.5, 0.9))
+    assert set(document) == {
+        "file", "target", "features", "n_rows_read", "n_rows_skipped", "n_rows_filled",
+        "unseen_levels", *expected.to_dict(),
+    }  # fmt: skip
+    assert document["features"] == ["a", "b"]
+    assert document["n_rows_read"] == document["n_rows"] == 400
+    assert document["mae"] == pytest.approx(expected.mae, rel=1e-9)
+    assert document["coverage"] == {"0.5": expected.coverage[0.5], "0.9": expected.coverage[0.9]}
+    assert document["along"]["row_end"][-1] == 400
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "keywords"),
+    [
+        (["--prior-precision", "7.5"], {"prior_precision": 7.5}, {}),
+        (["--noise-precision", "4"], {"noise_precision": 4.0}, {}),
+        (["--noise-precision", "learned"], {}, {}),
+        (["--no-intercept"], {"fit_intercept": False}, {}),
+        (["--delay", "5"], {}, {"delay": 5}),
+        (["--batch-rows", "7"], {}, {}),
+        (["--quiet"], {}, {}),
+    ],
+)
+def test_options_reach_the_model(
+    table: Path, options: list[str], model: dict[str, Any], keywords: dict[str, Any]
+) -> None:
+    result = invoke("evaluate", table, "--target", "y", "--json", *options)
+    assert result.exit_code == 0, result.stderr
+    expected = progressive_validation(BayesianLinearRegression(**model), *numbers(), **keywords)
+    assert json.loads(result.stdout)["log_score"] == pytest.approx(expected.log_score, rel=1e-9)
+
+
+def test_features_and_drop_choose_columns(table: Path) -> None:
+    one = invoke("evaluate", table, "--target", "y", "--json", "--features", "b, a")
+    assert json.loads(one.stdout)["features"] == ["b", "a"]
+    other = invoke("evaluate", table, "--target", "y", "--json", "--drop", "a")
+    assert json.loads(other.stdout)["features"] == ["b"]
+
+
+def test_table_says_in_words_what_it_found(table: Path) -> None:
+    result = invoke("evaluate", table, "--target", "y")
+    assert result.exit_code == 0
+    assert "y, predicted from 2 features" in result.stdout
+    assert "Each of 400 rows was predicted before it was learned." in result.stdout
+    mae = progressive_validation(BayesianLinearRegression(), *numbers()).mae
+    assert f"Predictions were off by {mae:.4g} on average." in result.stdout
+    assert "95% intervals held 9" in result.stdout
+    assert "as promised" in result.stdout
+    for name in ("mean absolute error", "mean CRPS", "mean log score", "95% interval: coverage"):
+        assert name in result.stdout
+    assert "know too little to have a width" in result.stdout
+    assert result.stderr == ""
+
+
+def test_narrow_intervals_are_called_so(table: Path) -> None:
+    result = invoke("evaluate", table, "--target", "y", "--noise-precision", "400")
+    assert "too few, the intervals are too narrow" in result.stdout
+    result = invoke("evaluate", table, "--target", "y", "--noise-precision", "0.01")
+    assert "more than promised, the intervals are too wide" in result.stdout
+
+
+def test_what_was_left_out_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    first = "".join(f"{'ab'[i % 2]},{i % 7},{i % 5}\n" for i in range(300_000))
+    path.write_text("kind,x,y\n" + first + "c,1,2\na,,3\na,1,\n")
+    arguments = ("evaluate", path, "--target", "y", "--json", "--missing")
+    result = invoke(*arguments, "mean")
+    document = json.loads(result.stdout)
+    assert (document["n_rows_skipped"], document["n_rows_filled"]) == (1, 1)
+    assert document["unseen_levels"] == {"kind": {"c": 1}}
+    assert result.stderr == (
+        "note: 1 row was left out because a value was missing\n"
+        "note: 1 row had missing values filled in with the mean so far\n"
+        "note: 1 value of 'kind' was not among the levels of the first batch, and counted as none "
+        "of them: 'c'\n"
+    )
+    assert "note: 2 rows were left out" in invoke(*arguments, "skip").stderr
+    assert invoke(*arguments, "skip", "--quiet").stderr == ""
+
+
+# ---- what goes wrong ----
+
+
+def test_input_that_cannot_be_used_is_one_line(table: Path, tmp_path: Path) -> None:
+    assert "target 'Y' is not a column of the file; did you mean 'y'?" in complaint(
+        invoke("evaluate", table, "--target", "Y")
+    )
+    assert "no such file" in complaint(invoke("evaluate", tmp_path / "no.csv", "--target", "y"))
+    table.write_text(table.read_text() + "1,,2\n")
+    assert "line 402, column 'b' is missing; use --missing skip" in complaint(
+        invoke("evaluate", table, "--target", "y")
+    )
+    table.write_text(table.read_text() + "1,2")
+    assert "is cut off in the middle of a row: line 403" in complaint(
+        invoke("evaluate", table, "--target", "y", "--json")
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing option '--target'. (see posterity evaluate --help)"),
+        (["--target", "y", "--level", "1.5"], "Invalid value for '--level'"),
+        (["--target", "y", "--noise-precision", "-1"],
+         "'-1' is neither a positive number nor 'learned'"),
+        (["--target", "y", "--prior-precision", "-1"], "Invalid value for '--prior-precision'"),
+        (["--target", "y", "--missing", "zero"], "Invalid value for '--missing'"),
+        (["--target", "y", "--nonsense"], "No such option"),
+    ],
+)  # fmt: skip
+def test_usage_is_one_line(table: Path, arguments: list[str], message: str) -> None:
+    assert message in complaint(invoke("evaluate", table, *arguments))
+
+
+def test_in_a_process_of_its_own(table: Path, tmp_path: Path) -> None:
+    done = run("evaluate", table, "--target", "y", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["n_rows"] == 400
+    failed = run("evaluate", tmp_path / "no.parquet", "--target", "y")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr == f"posterity: {tmp_path / 'no.parquet'}: no such file\n"
+
+
+def test_a_closed_pipe_is_quiet(table: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "posterity.cli", "evaluate", str(table), "--target", "y"]
+    done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write_end)
+    assert done.stderr == ""
+    assert done.returncode == 1
+
+
+# ---- help ----
+
+
+def test_help_teaches() -> None:
+    whole = invoke("--help")
+    assert whole.exit_code == 0
+    for part in ("evaluate", "demo", "Examples:", "posterity evaluate rides.csv --target fare"):
+        assert part in whole.stdout
+    one = invoke("evaluate", "--help")
+    assert "Examples:" in one.stdout
+    for option in (
+        "--target", "--level", "--prior-precision", "--noise-precision", "--features", "--drop",
+        "--batch-rows", "--delay", "--missing", "--no-intercept", "--json", "--quiet",
+    ):  # fmt: skip
+        assert option in one.stdout
+
+
+def test_no_command_shows_help() -> None:
+    result = invoke()
+    assert result.exit_code == 2
+    assert "Examples:" in result.stderr
+
+
+def test_version() -> None:
+    from posterity import __version__
+
+    assert invoke("--version").stdout == f"posterity {__version__}\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nsys.argv = ['posterity', 'evaluate', '--help']\n"
+        "from posterity.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib', 'rich'}\n"
+        "print('imported:', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("imported: []\n")
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments", "message"),
+    [
+        ("click", "['--help']",
+         "posterity: the command needs click: pip install 'posterity[cli]'\n"),
+        ("pyarrow", "['evaluate', 't.csv', '--target', 'y']",
+         "posterity: this needs pyarrow: pip install 'posterity[cli]'\n"),
+        ("rich", "['evaluate', 't.csv', '--target', 'y']",
+         "posterity: this needs rich: pip install 'posterity[cli]'\n"),
+        ("matplotlib", "['demo']",
+         "posterity: this needs matplotlib: pip install 'posterity[plots]'\n"),
+    ],
+)  # fmt: skip
+def test_missing_packages_are_named(
+    tmp_path: Path, package: str, arguments: str, message: str
+) -> None:
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n2,3\n3,5\n")
+    code = (
+        f"import sys\nsys.modules[{package!r}] = None\nsys.argv = ['posterity'] + {arguments}\n"
+        "from posterity.cli import main\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode != 0
+    assert done.stderr == message
+
+
+# ---- demo ----
+
+
+def test_demo_draws_a_figure_and_says_where(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    output = tmp_path / "figure.png"
+    result = invoke("demo", "--output", output)
+    assert result.exit_code == 0, result.stderr
+    assert "442 patients in the order of the file" in result.stdout
+    assert result.stdout.endswith(f"Coverage and error along time are drawn in {output}\n")
+    assert output.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
+
+
+def test_demo_without_its_folder(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    line = complaint(invoke("demo", "--output", tmp_path / "no" / "figure.png"))
+    assert "is not a folder: make it first, or give another --output" in line
