@@ -1,6 +1,6 @@
 """Bayesian regression on data that keeps coming: today's posterior is tomorrow's prior.
 
-Floors, each importing only from those below it (a test holds this)::
+Floors: imports point down, or sideways without a circle (a test holds this)::
 
     5  doors       cli  io
     4  uses        evaluation  plots

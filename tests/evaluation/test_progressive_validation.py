@@ -7,6 +7,7 @@ import json
 import math
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,22 @@ def test_calibrated_model_covers_what_it_promises() -> None:
     assert result.coverage[0.95] == pytest.approx(0.95, abs=0.006)
     assert result.width[0.95] == pytest.approx(2 * 1.96, rel=0.02)
     assert result.mae == pytest.approx(math.sqrt(2 / math.pi), rel=0.02)
+
+
+def test_published_error_on_boston_housing(data_folder: Path) -> None:
+    rows = np.loadtxt(data_folder / "housing" / "boston_data.txt")
+    model = BayesianLinearRegression(
+        prior_precision=1 / 0.3, noise_precision=1.0, fit_intercept=False
+    )
+    result = progressive_validation(model, rows[:, :-1], rows[:, -1])
+    assert result.mae == pytest.approx(3.78413, abs=5e-6)
+
+
+def test_published_coverage_on_california_housing(data_folder: Path) -> None:
+    rows = np.load(data_folder / "housing" / "california_sklearn_form.npz")
+    model = BayesianLinearRegression(noise_precision=5.0, fit_intercept=False)
+    result = progressive_validation(model, rows["X"], rows["y"])
+    assert result.coverage[0.95] == pytest.approx(0.81914, abs=5e-6)
 
 
 # ---- forms of the stream ----

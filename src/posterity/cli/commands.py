@@ -205,7 +205,7 @@ def _guarded(work: Any, *arguments: Any) -> None:
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError) as error:
-        raise Problem(str(error)) from error
+        raise Problem("; ".join([str(error), *getattr(error, "__notes__", ())])) from error
 
 
 def _complain(message: str) -> None:

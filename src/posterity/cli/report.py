@@ -42,7 +42,7 @@ def headline(result: ValidationResult) -> str:
     >>> y = X[:, 0] + rng.normal(size=5000)
     >>> print(headline(progressive_validation(BayesianLinearRegression(), X, y)))
     Each of 5,000 rows was predicted before it was learned.
-    Predictions were off by 0.8... on average.
+    Predictions were off by 0.79... on average.
     95% intervals held 9...% of the targets: as promised.
     """
     lines = [

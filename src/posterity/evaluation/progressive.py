@@ -79,7 +79,7 @@ def progressive_validation(
     >>> from posterity.evaluation import progressive_validation
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 3))
-    >>> y = X @ [1.0, -2.0, 0.5] + 3.0 + 0.1 * rng.normal(size=2000)
+    >>> y = X @ [1.0, -2.0, 0.5] + 3.0 + rng.normal(size=2000)
     >>> result = progressive_validation(BayesianLinearRegression(), X, y, levels=(0.5, 0.95))
     >>> result.n_rows
     2000
@@ -89,10 +89,8 @@ def progressive_validation(
     True
     """
     levels = _checked_levels(levels)
-    delay, batch_rows = (
-        _checked_count("delay", delay, 0),
-        _checked_count("batch_rows", batch_rows, 1),
-    )
+    delay = _checked_count("delay", delay, 0)
+    batch_rows = _checked_count("batch_rows", batch_rows, 1)
     _check_model(model)
     batches = bounded_batches(stream, y, sample_weight, batch_rows)
     scored = _delayed(model, batches, levels, delay) if delay else _at_once(model, batches, levels)

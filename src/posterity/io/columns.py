@@ -15,6 +15,7 @@ from posterity.io.errors import TableError
 
 FloatArray = NDArray[np.float64]
 MOST_LEVELS = 256
+_FEW_LEVELS = 20
 
 
 class Encoder(Protocol):
@@ -177,10 +178,11 @@ def _levels(name: str, values: Any) -> tuple[str, ...]:
             f"column {name!r} is mostly numbers but also holds {odd!r}: mend it (missing is an "
             f"empty field or NA), or leave it out (--drop {name})"
         )
-    if len(levels) > MOST_LEVELS:
+    all_different = len(levels) > _FEW_LEVELS and 2 * len(levels) > len(values)
+    if all_different or len(levels) > MOST_LEVELS:
         raise TableError(
             f"column {name!r} has {len(levels):,} different values in the first {len(values):,} "
-            f"rows, too many for categories (at most {MOST_LEVELS}): leave it out (--drop {name})"
+            f"rows, too many for categories: leave it out (--drop {name}), or turn it into numbers"
         )
     return tuple(levels)
 

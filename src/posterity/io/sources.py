@@ -57,7 +57,7 @@ class ParquetSource:
 
         done = 0
         try:
-            # Without a buffer of its own, and with reading ahead left on, Arrow holds whole row groups.
+            # As it comes, Arrow reads whole row groups into memory; a buffer bounds that.
             with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
                 for batch in file.iter_batches(rows, columns=list(columns)):
                     done += batch.num_rows

@@ -137,9 +137,10 @@ def open_table(
 
     The file is never held whole, and read once. Column types are decided on its first megabyte
     (CSV) or taken from its schema. Numbers and booleans are used as they are; text columns are
-    categories, one feature for each level, where the levels are those of the *first batch* (the
-    first megabyte of CSV, the first `batch_rows` rows or 8,192 otherwise), sorted. A level that
-    turns up later gets zeros in all of them and is counted in ``unseen_levels``.
+    categories, one feature for each level, in alphabetical order. The levels are those of the
+    *first batch* (the first megabyte of CSV, the first `batch_rows` rows or 8,192 otherwise): at
+    most 256, and beyond 20 at most one for every two rows. A level that turns up later gets zeros
+    in all of them and is counted in ``unseen_levels``.
 
     Parameters
     ----------

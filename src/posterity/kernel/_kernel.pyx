@@ -190,13 +190,13 @@ cdef class RowPath:
         """Mean and leverage at ``x``."""
         self._load(x, 1.0)
         cdef double leverage = pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        return -self.buffer[self.shape.p], leverage
+        return 0.0 - self.buffer[self.shape.p], leverage
 
     def predict_mean(self, x):
         """Mean at ``x``."""
         self._load(x, 1.0)
         pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        return -self.buffer[self.shape.p]
+        return 0.0 - self.buffer[self.shape.p]  # not -0.0
 
     cdef int _load(self, object x, double root) except -1:
         cdef Py_ssize_t i

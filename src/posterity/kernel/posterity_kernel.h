@@ -93,7 +93,7 @@ PK_RARE double pk_noise_level(const double *T, ptrdiff_t j, double left, pk_shap
     double square = left * left;
     for (ptrdiff_t i = 0; i < j; i++)
         square += T[i * shape.ld + j] * T[i * shape.ld + j];
-    return 4.0 * DBL_EPSILON * sqrt((double)(j + 1) * square);
+    return 16.0 * DBL_EPSILON * (double)(j + 1) * sqrt(square);
 }
 
 /* The same for a point of which g = R^-T x is known up to j: what cancelled in column j was at most
@@ -103,7 +103,7 @@ PK_RARE double pk_point_noise(const double *T, ptrdiff_t j, double leverage, pk_
     double square = 0.0;
     for (ptrdiff_t i = 0; i < j; i++)
         square += T[i * shape.ld + j] * T[i * shape.ld + j];
-    return 64.0 * DBL_EPSILON * sqrt((double)(j + 1) * leverage * square);
+    return 64.0 * DBL_EPSILON * (double)(j + 1) * sqrt(leverage * square);
 }
 
 PK_RARE int pk_is_deficient(const double *T, pk_shape shape)
@@ -140,18 +140,16 @@ PK_INLINE double pk_trace_leverage(pk_trace trace)
     return trace.sine_square / (trace.product * trace.product);
 }
 
-/* The rotation that takes (a, b) to (norm, 0), as three shears with tangent = tan(angle / 2):
- *     t += tangent row;  row -= sine t;  t += tangent row
- * (Buneman 1973): 3 fused multiply-adds a pair instead of 4, and |tangent| <= 1 because a >= 0. */
+/* The rotation that takes (a, b) to (norm, 0). */
 typedef struct {
-    double sine, tangent;
+    double cosine, sine;
 } pk_rotation;
 
 /* The rotation of entry j of `row` into a diagonal that is now *a, which becomes the norm. */
 PK_INLINE pk_rotation pk_make_rotation(const double *T, double *row, ptrdiff_t j, double *a, pk_shape shape,
                                        pk_trace *trace)
 {
-    pk_rotation rotation = {0.0, 0.0};
+    pk_rotation rotation = {1.0, 0.0};
     double b = row[j];
     if (PK_UNLIKELY(b == 0.0))
         return rotation;
@@ -159,20 +157,19 @@ PK_INLINE pk_rotation pk_make_rotation(const double *T, double *row, ptrdiff_t j
         row[j] = 0.0;
         return rotation;
     }
-    double norm = pk_norm(*a, b), inverse = 1.0 / norm, cosine = *a * inverse;
-    rotation.sine = b * inverse;
-    rotation.tangent = b / (*a + norm);
+    double norm = pk_norm(*a, b);
+    rotation = (pk_rotation){*a / norm, b / norm};
     trace->sine_square += trace->product * trace->product * rotation.sine * rotation.sine;
-    trace->product *= cosine;
+    trace->product *= rotation.cosine;
     *a = norm;
     return rotation;
 }
 
 PK_INLINE void pk_apply_rotation(pk_rotation rotation, pk_vector *restrict t, pk_vector *restrict row)
 {
-    *t += rotation.tangent * *row;
-    *row -= rotation.sine * *t;
-    *t += rotation.tangent * *row;
+    pk_vector old = *t;
+    *t = rotation.cosine * old + rotation.sine * *row;
+    *row = rotation.cosine * *row - rotation.sine * old;
 }
 
 /* Rotate two rows, one after the other, into row t of the triangle, from column j on. */
@@ -451,22 +448,28 @@ PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdif
     }
 }
 
-/* Append all rows by panels, and a last few one by one. buffer (q, PK_PANEL). */
+PK_INLINE void pk_append_singly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape)
+{
+    pk_load_row(row, rows, i, pk_root_weight(rows, i), shape);
+    pk_append_row(T, row, shape);
+}
+
+/* Append all rows by panels; a last few one by one, and the first ones while rank is missing: a
+ * rotation into an empty triangle row is an exact exchange, so n rows never pretend to a rank beyond n.
+ * Columns that depend on others may miss rank for ever, hence a limit. buffer (q, PK_PANEL). */
 PK_DISPATCH static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
 {
-    for (ptrdiff_t first = 0; first < rows->n; first += PK_PANEL) {
+    ptrdiff_t first = 0, limit = shape.q + PK_PANEL < rows->n ? shape.q + PK_PANEL : rows->n;
+    for (; first < limit && pk_is_deficient(T, shape); first++)
+        pk_append_singly(T, buffer, rows, first, shape);
+    for (; rows->n - first >= PK_LANES; first += PK_PANEL) {
         ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
-        if (count < PK_LANES) {
-            for (ptrdiff_t i = first; i < rows->n; i++) {
-                pk_load_row(buffer, rows, i, pk_root_weight(rows, i), shape);
-                pk_append_row(T, buffer, shape);
-            }
-            return;
-        }
         pk_load_panel(buffer, rows, first, count, shape);
         for (ptrdiff_t j = 0; j < shape.q; j++)
             pk_reflect(T, buffer, j, shape);
     }
+    for (; first < rows->n; first++)
+        pk_append_singly(T, buffer, rows, first, shape);
 }
 
 /* ---- prediction of many rows ----------------------------------------------------------------- */

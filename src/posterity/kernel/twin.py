@@ -22,11 +22,11 @@ def stacked_rows(X: Array, Y: Array | None, n_targets: int, intercept: bool) -> 
 
 
 def _noise_level(T: Array, j: int, left: float) -> float:
-    return float(4.0 * EPSILON * np.sqrt((j + 1) * (left**2 + np.sum(T[:j, j] ** 2))))
+    return float(16.0 * EPSILON * (j + 1) * np.sqrt(left**2 + np.sum(T[:j, j] ** 2)))
 
 
 def _point_noise(T: Array, j: int, leverage: float) -> float:
-    return float(64.0 * EPSILON * np.sqrt((j + 1) * leverage * np.sum(T[:j, j] ** 2)))
+    return float(64.0 * EPSILON * (j + 1) * np.sqrt(leverage * np.sum(T[:j, j] ** 2)))
 
 
 def _append_row(T: Array, row: Array) -> None:

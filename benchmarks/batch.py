@@ -1,0 +1,69 @@
+"""Fit all rows at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import peers
+from sklearn.linear_model import LinearRegression, Ridge
+from threadpoolctl import threadpool_limits
+from timing import Figure, Run, alternate
+
+from posterity import BayesianLinearRegression
+
+NAME = "batch"
+TITLE = "Fit all rows at once"
+HOW = """\
+Everyone gets the same row-major array and fits an intercept, except for the bare product
+`X.T @ X`, which fits nothing. All cores are used, by BLAS as by us; the lines that say so hold both
+to one core. Runs are 0.1 s apart, so that nobody's idle threads spin into the next one's time."""
+
+SIZES = {10: 1_000_000, 50: 300_000, 200: 50_000}
+GRAM_TARGETS = {10: 2.0, 50: 2.5, 200: 2.5}
+PAUSE = 0.1
+
+
+def measure(run: Run) -> list[Figure]:
+    figures = []
+    for p, full in SIZES.items():
+        X, y = peers.problem(run.rows(full), p)
+        what = f"{len(X):,} x {p}"
+        tasks = {
+            "ours": lambda X=X, y=y: BayesianLinearRegression().fit(X, y),
+            "X.T @ X": lambda X=X: X.T @ X,
+        }
+        with one_core():
+            single = alternate(tasks, run.rounds, PAUSE)
+        if p == 10:
+            tasks["Ridge(solver='cholesky')"] = lambda X=X, y=y: Ridge(solver="cholesky").fit(X, y)
+            tasks["LinearRegression"] = lambda X=X, y=y: LinearRegression().fit(X, y)
+        every = alternate(tasks, run.rounds, PAUSE)
+        figures.append(_figure(what, "X.T @ X", every, "within", GRAM_TARGETS[p]))
+        figures.append(_figure(f"{what}, one core", "X.T @ X", single, "within", None))
+        if p == 10:
+            figures.append(_figure(what, "Ridge(solver='cholesky')", every, "faster", 3.0))
+            figures.append(_figure(what, "LinearRegression", every, "faster", 10.0))
+    return figures
+
+
+def _figure(what, peer, seconds, sense, target) -> Figure:
+    ours, theirs = seconds["ours"] * 1e3, seconds[peer] * 1e3
+    return Figure(what, peer, ours, theirs, "ms", sense, target)
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Hold BLAS and us to one thread."""
+    name = "POSTERITY_NUM_THREADS"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

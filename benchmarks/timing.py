@@ -1,0 +1,125 @@
+"""Time us and the peers in turn, and hold what came out."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+Task = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How long to measure: `rounds` of every task, on `scale` times the full number of rows."""
+
+    rounds: int
+    scale: float
+
+    def rows(self, full: int) -> int:
+        """Rows to use where a full run takes `full`."""
+        return max(int(full * self.scale), 100)
+
+
+FULL = Run(rounds=9, scale=1.0)
+QUICK = Run(rounds=3, scale=0.2)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Ours beside a peer's, in the same unit, and the ratio asked for.
+
+    With "faster" the ratio is the peer's over ours, and has to be at least `target`; with
+    "within" it is ours over the peer's, and has to be at most `target`.
+    """
+
+    what: str
+    peer_name: str
+    ours: float
+    peer: float
+    unit: str
+    sense: Literal["faster", "within"]
+    target: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.peer / self.ours if self.sense == "faster" else self.ours / self.peer
+
+    @property
+    def reached(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.ratio >= self.target if self.sense == "faster" else self.ratio <= self.target
+
+
+def alternate(tasks: Mapping[str, Task], rounds: int, pause: float = 0.0) -> dict[str, float]:
+    """Median seconds of each task: every round runs them all, starting with another each time.
+
+    Each runs once before anything is timed. `pause` seconds pass before each run, so that idle
+    threads of the task before, which spin for a while, do not take a core from the next.
+    """
+    seconds = rounds_of({name: _timed(task) for name, task in tasks.items()}, rounds, pause)
+    return {name: median(values) for name, values in seconds.items()}
+
+
+def rounds_of(
+    measures: Mapping[str, Callable[[], float]], rounds: int, pause: float = 0.0
+) -> dict[str, list[float]]:
+    """What each measure returned in each round, after one round that warms up."""
+    names = list(measures)
+    values: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(rounds + 1):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            time.sleep(pause)
+            value = measures[name]()
+            if turn:
+                values[name].append(value)
+    return values
+
+
+def _timed(task: Task) -> Callable[[], float]:
+    def seconds() -> float:
+        gc.collect()
+        gc.disable()
+        try:
+            start = time.perf_counter()
+            result = task()
+            stop = time.perf_counter()
+        finally:
+            gc.enable()
+        del result  # freed outside the measured time, for everyone
+        return stop - start
+
+    return seconds
+
+
+class Bystanders:
+    """How much of the machine other programs took while this one measured (Linux; else None)."""
+
+    def __init__(self) -> None:
+        self._start = self._now()
+
+    def share(self) -> float | None:
+        """Share of all cores, from 0 to 1, that went to other programs since the start."""
+        now = self._now()
+        if now is None or self._start is None:
+            return None
+        elapsed, busy, own = (b - a for a, b in zip(self._start, now, strict=True))
+        return max(busy - own, 0.0) / elapsed
+
+    @staticmethod
+    def _now() -> tuple[float, float, float] | None:
+        stat = Path("/proc/stat")
+        if not stat.exists():
+            return None
+        # user nice system idle iowait irq softirq steal, in ticks, summed over the cores
+        ticks = [int(field) for field in stat.read_text().split("\n", 1)[0].split()[1:9]]
+        tick = os.sysconf("SC_CLK_TCK")
+        own = sum(os.times()[:4])
+        return sum(ticks) / tick, (sum(ticks) - ticks[3] - ticks[4]) / tick, own
