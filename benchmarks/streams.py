@@ -19,8 +19,8 @@ rows. Halford's class is the one of the blog post (2020) as published: it invert
 learn, and returns a `scipy.stats.norm`. "One inversion a row" is the same without SciPy and with
 the inverse kept."""
 
-# p -> rows, rows of the slow loops, targets by peer
-SIZES = {10: (200_000, 2_000), 200: (10_000, 200)}
+# p -> rows, and rows of the slow loops
+SIZES = {10: (200_000, 2_000), 200: (10_000, 100)}
 TARGETS = {
     10: {"polars-ds": 6.0, "river": 50.0, "Halford's class": 1000.0, "one inversion a row": 1000.0},
     200: {"polars-ds": 2.5, "river": 30.0},

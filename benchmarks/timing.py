@@ -16,9 +16,13 @@ Task = Callable[[], object]
 
 @dataclass(frozen=True)
 class Run:
-    """How long to measure: `rounds` of every task, on `scale` times the full number of rows."""
+    """How long to measure: `rounds` of every task, on `scale` times the full number of rows.
+
+    Whole processes take seconds to start, and get `process_rounds`.
+    """
 
     rounds: int
+    process_rounds: int
     scale: float
 
     def rows(self, full: int) -> int:
@@ -26,8 +30,8 @@ class Run:
         return max(int(full * self.scale), 100)
 
 
-FULL = Run(rounds=9, scale=1.0)
-QUICK = Run(rounds=3, scale=0.2)
+FULL = Run(rounds=9, process_rounds=7, scale=1.0)
+QUICK = Run(rounds=3, process_rounds=1, scale=0.2)
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ class Figure:
 def alternate(tasks: Mapping[str, Task], rounds: int, pause: float = 0.0) -> dict[str, float]:
     """Median seconds of each task: every round runs them all, starting with another each time.
 
-    Each runs once before anything is timed. `pause` seconds pass before each run, so that idle
-    threads of the task before, which spin for a while, do not take a core from the next.
+    Right before it is timed, each runs once untimed: its caches and its memory are its own, as
+    they would be without the others. `pause` seconds pass before that, so that idle threads of the
+    task before, which spin for a while, do not take a core from the next.
     """
     seconds = rounds_of({name: _timed(task) for name, task in tasks.items()}, rounds, pause)
     return {name: median(values) for name, values in seconds.items()}
@@ -70,21 +75,20 @@ def alternate(tasks: Mapping[str, Task], rounds: int, pause: float = 0.0) -> dic
 def rounds_of(
     measures: Mapping[str, Callable[[], float]], rounds: int, pause: float = 0.0
 ) -> dict[str, list[float]]:
-    """What each measure returned in each round, after one round that warms up."""
+    """What each measure returned in each round."""
     names = list(measures)
     values: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(rounds + 1):
+    for turn in range(rounds):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
             time.sleep(pause)
-            value = measures[name]()
-            if turn:
-                values[name].append(value)
+            values[name].append(measures[name]())
     return values
 
 
 def _timed(task: Task) -> Callable[[], float]:
     def seconds() -> float:
+        task()
         gc.collect()
         gc.disable()
         try:

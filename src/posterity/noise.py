@@ -126,7 +126,7 @@ class LearnedNoise:
 
     @property
     def prior_unit(self) -> float:
-        """The prior is stated relative to the noise: w | sigma^2 ~ Normal(m, sigma^2 / precision)."""
+        """The prior is stated relative to the noise: Normal(m, sigma^2 / precision)."""
         return 1.0
 
     def precision(self, freed: float, residual: float) -> float:
@@ -151,7 +151,7 @@ class LearnedNoise:
     def posterior(
         self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
     ) -> MultivariateT:
-        """t with 2 shape_n degrees of freedom around the mean, scale^2 (R'R)^-1 rate_n / shape_n."""
+        """t with 2 shape_n degrees of freedom and scale^2 (R'R)^-1 rate_n / shape_n."""
         shape, rate = self._learned(freed, residual)
         scale = math.sqrt(rate / shape) if shape > 0.0 else math.inf
         return MultivariateT(float(2.0 * shape), mean, root, scale, names=names)
@@ -168,7 +168,7 @@ class LearnedNoise:
         if shape <= 0.0:
             return 0.0
         value = 0.5 * (log_determinants - freed * LOG_2PI) + float(gammaln(shape))
-        value += math.inf if rate == 0.0 else -shape * math.log(rate)
+        value += math.inf if rate == 0.0 else -float(shape) * math.log(rate)
         if self.shape > 0.0 and self.rate > 0.0:
             value += self.shape * math.log(self.rate) - float(gammaln(self.shape))
         return float(value)

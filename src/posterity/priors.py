@@ -89,7 +89,7 @@ def _symmetric_root(precision: Array) -> Array:
     if not np.allclose(precision, precision.T, rtol=1e-10, atol=0.0):
         raise ValueError("prior_precision is not symmetric: pass (P + P.T) / 2")
     try:
-        return np.linalg.cholesky(precision).T
+        return np.asarray(np.linalg.cholesky(precision).T, dtype=np.float64)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(precision)
         smallest = -len(values) * np.finfo(float).eps * np.abs(values).max(initial=0.0)

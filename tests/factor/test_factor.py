@@ -36,7 +36,9 @@ SHAPES = {"seed": st.integers(0, 10**6), "n": st.integers(30, 90), "m": st.integ
 @given(**SHAPES, k=st.integers(1, 3))
 def test_merge_is_associative_commutative_and_has_a_zero(seed: int, n: int, m: int, k: int) -> None:
     X, Y = rows(seed, 3 * n, m, k)
-    a, b, c = (learned(X[part], Y[part]) for part in (slice(0, n), slice(n, 2 * n), slice(2 * n, None)))
+    a, b, c = (
+        learned(X[part], Y[part]) for part in (slice(0, n), slice(n, 2 * n), slice(2 * n, None))
+    )
     ab_c, bc_a, zero = a.copy(), b.copy(), Factor(m, k)
     ab_c.merge(b)
     ab_c.merge(c)

@@ -11,7 +11,9 @@ from posterity import kernel
 from posterity.kernel import twin
 
 
-def problem(seed: int, n: int, m: int, k: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def problem(
+    seed: int, n: int, m: int, k: int, kind: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(n, m)), rng.normal(size=(n, k))
     weights = None
@@ -59,9 +61,7 @@ def test_learning_row_by_row(
 
 
 @given(PROBLEMS, st.booleans())
-def test_blocks(
-    problem: tuple[np.ndarray, np.ndarray, np.ndarray | None], intercept: bool
-) -> None:
+def test_blocks(problem: tuple[np.ndarray, np.ndarray, np.ndarray | None], intercept: bool) -> None:
     X, Y, weights = problem
     k, q = Y.shape[1], X.shape[1] + intercept + Y.shape[1]
     ours, theirs = kernel.empty_triangle(q), kernel.empty_triangle(q)
@@ -70,7 +70,9 @@ def test_blocks(
         kernel.append_block(ours, k, X[part], Y[part], part_weights, intercept)
     twin.append_block(theirs, k, X, Y, weights, intercept)
     columns = np.sqrt(np.sum(theirs**2, axis=0)) + 1e-300
-    assert np.allclose((ours / columns).T @ (ours / columns), (theirs / columns).T @ (theirs / columns), atol=1e-12)
+    assert np.allclose(
+        (ours / columns).T @ (ours / columns), (theirs / columns).T @ (theirs / columns), atol=1e-12
+    )
     assert (np.diag(ours) >= 0.0).all()
     assert not np.tril(ours[:, :q], -1).any()
 

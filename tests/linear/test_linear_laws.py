@@ -13,7 +13,9 @@ from posterity import BayesianLinearRegression
 
 
 @st.composite
-def settings_and_rows(draw: st.DrawFn, most_features: int = 12) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np.ndarray]:
+def settings_and_rows(
+    draw: st.DrawFn, most_features: int = 12
+) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np.ndarray]:
     """Any prior and noise, with rows and weights; sometimes fewer rows than features."""
     m, n = draw(st.integers(1, most_features)), draw(st.integers(2, 60))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
@@ -36,13 +38,19 @@ def settings_and_rows(draw: st.DrawFn, most_features: int = 12) -> tuple[dict[st
     return settings, X, y, weights
 
 
-def assert_same(a: BayesianLinearRegression, b: BayesianLinearRegression, tolerance: float = 1e-10) -> None:
+def assert_same(
+    a: BayesianLinearRegression, b: BayesianLinearRegression, tolerance: float = 1e-10
+) -> None:
     """Mean, covariance, noise, counts and evidence agree, relative to their own size."""
     ours, theirs = a.posterior_, b.posterior_
-    assert np.allclose(ours.mean, theirs.mean, rtol=tolerance, atol=tolerance * np.abs(theirs.mean).max())
+    assert np.allclose(
+        ours.mean, theirs.mean, rtol=tolerance, atol=tolerance * np.abs(theirs.mean).max()
+    )
     scale = np.sqrt(np.diag(theirs.cov))
     if np.isfinite(scale).all() and (scale > 0.0).all():
-        assert np.allclose(ours.cov / np.outer(scale, scale), theirs.cov / np.outer(scale, scale), atol=tolerance)
+        assert np.allclose(
+            ours.cov / np.outer(scale, scale), theirs.cov / np.outer(scale, scale), atol=tolerance
+        )
     assert a.noise_precision_ == pytest.approx(b.noise_precision_, rel=tolerance, nan_ok=True)
     assert a.log_evidence_ == pytest.approx(b.log_evidence_, rel=tolerance, abs=tolerance)
     assert a.n_observations_ == pytest.approx(b.n_observations_)
@@ -86,7 +94,9 @@ def test_the_same_for_many_features(m: int, n: int, noise_precision: float | Non
     loop = BayesianLinearRegression(noise_precision=noise_precision)
     halves = BayesianLinearRegression(noise_precision=noise_precision).fit(X[: n // 2], y[: n // 2])
     loop.predict_then_learn(X, y)
-    halves.merge(BayesianLinearRegression(noise_precision=noise_precision).fit(X[n // 2 :], y[n // 2 :]))
+    halves.merge(
+        BayesianLinearRegression(noise_precision=noise_precision).fit(X[n // 2 :], y[n // 2 :])
+    )
     assert_same(loop, batch)
     assert_same(halves, batch)
 
@@ -96,7 +106,9 @@ def test_weight_two_is_the_row_twice(problem: Any) -> None:
     settings, X, y, _ = problem
     weights = np.arange(len(X)) % 3
     weighted = BayesianLinearRegression(**settings).fit(X, y, weights)
-    repeated = BayesianLinearRegression(**settings).fit(X.repeat(weights, axis=0), y.repeat(weights))
+    repeated = BayesianLinearRegression(**settings).fit(
+        X.repeat(weights, axis=0), y.repeat(weights)
+    )
     assert_same(weighted, repeated)
 
 
@@ -131,7 +143,9 @@ def test_learn_then_unlearn_is_the_identity(problem: Any) -> None:
     half = len(X) // 2
     model = BayesianLinearRegression(**settings).fit(X, y, weights)
     model.unlearn(X[half:], y[half:], weights[half:])
-    assert_same(model, BayesianLinearRegression(**settings).fit(X[:half], y[:half], weights[:half]), 1e-6)
+    assert_same(
+        model, BayesianLinearRegression(**settings).fit(X[:half], y[:half], weights[:half]), 1e-6
+    )
 
 
 def test_unlearning_everything_gives_the_prior_back_exactly() -> None:

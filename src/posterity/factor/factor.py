@@ -70,7 +70,8 @@ class Factor:
     --------
     >>> import numpy as np
     >>> factor = Factor(2)
-    >>> factor.append(np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([[1.0], [3.0], [5.0]]))
+    >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> factor.append(X, np.array([[1.0], [3.0], [5.0]]))
     >>> factor.coefficients().round(12).ravel().tolist()
     [1.0, 2.0]
     >>> factor.count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 # Multiply-adds below which starting a thread costs more than it saves (about 0.2 ms of work).
@@ -22,7 +23,9 @@ def default_threads() -> int:
     named = os.environ.get("POSTERITY_NUM_THREADS", "")
     if named:
         if not named.isdigit() or int(named) < 1:
-            raise ValueError(f"POSTERITY_NUM_THREADS is {named!r}: it must be a whole number from 1 up")
+            raise ValueError(
+                f"POSTERITY_NUM_THREADS is {named!r}: it must be a whole number from 1 up"
+            )
         return int(named)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -34,11 +37,11 @@ def partitions(n_rows: int, width: int, threads: int | None = None) -> list[slic
     threads = default_threads() if threads is None else threads
     parts = max(1, min(threads, n_rows * width * width // SMALLEST_SHARE))
     edges = [n_rows * part // parts for part in range(parts + 1)]
-    return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def run_together(task: Callable[..., None], *arguments: Sequence[Any]) -> None:
-    """Call ``task`` on each tuple of arguments, the first here and the rest on threads of their own."""
+    """Call ``task`` on each tuple of arguments, all but the first on threads of their own."""
     calls = list(zip(*arguments, strict=True))
     if len(calls) == 1:
         task(*calls[0])

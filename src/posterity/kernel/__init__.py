@@ -4,8 +4,8 @@ from posterity.kernel._kernel import (
     RowPath,
     append_block,
     empty_triangle,
-    learn_rows,
     leading_dimension,
+    learn_rows,
     predict_rows,
     remove_rows,
 )

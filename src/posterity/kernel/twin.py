@@ -1,7 +1,7 @@
 """The kernel again, slowly and plainly in NumPy: the oracle its tests compare it with.
 
 Same functions, same arguments, same answers to rounding. The triangle here has shape (q, ld) as in
-the kernel, q = p + k; only its first q columns are used. See ``posterity_kernel.h`` for the algebra.
+the kernel, q = p + k; only its first q columns are used. ``posterity_kernel.h`` has the algebra.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def _predict_row(T: Array, row: Array, p: int) -> tuple[Array, float]:
     return -left[p:], leverage
 
 
-def predict_rows(
-    triangle: Array, n_targets: int, X: Array, intercept: bool
-) -> tuple[Array, Array]:
+def predict_rows(triangle: Array, n_targets: int, X: Array, intercept: bool) -> tuple[Array, Array]:
     """Mean (n, k) and leverage (n,) of each row of ``X`` (n, m)."""
     p = len(triangle) - n_targets
     mean, leverage = np.empty((len(X), n_targets)), np.empty(len(X))
@@ -126,6 +124,6 @@ def remove_rows(
             triangle[:, :q] = np.linalg.cholesky(gram).T
         except np.linalg.LinAlgError:
             return i + 1, least
-        # Rotations change one diagonal after another: their cosines are the ratios of the diagonals.
+        # A rotation changes one diagonal entry, by its cosine.
         least = min(least, float(np.min((np.diag(triangle[:, :q]) / before)[:p])))
     return 0, least

@@ -19,7 +19,7 @@ from posterity.priors import GaussianPrior
 Array = NDArray[np.float64]
 
 
-class LinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LinearModel(RegressorMixin, BaseEstimator):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
     prior_mean: ArrayLike
@@ -126,8 +126,10 @@ class LinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _begun_from(self, x: ArrayLike | Mapping[str, float]) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
         fresh = self._fresh()
-        names = list(x) if isinstance(x, Mapping) else None
-        fresh._set_features(len(x), names)
+        if isinstance(x, Mapping):
+            fresh._set_features(len(x), list(x))
+        else:
+            fresh._set_features(np.size(x), None)
         fresh._begin()
         return fresh
 
@@ -145,4 +147,6 @@ class LinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         # The lean path shares memory with the factor: it is opened anew.
-        return {name: value for name, value in super().__getstate__().items() if name != "_row_path"}
+        return {
+            name: value for name, value in super().__getstate__().items() if name != "_row_path"
+        }

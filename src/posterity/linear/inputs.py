@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 Array = NDArray[np.float64]
 
@@ -22,37 +22,35 @@ def read_rows(
     With ``reset`` the model takes number and names of the features from ``X``, otherwise they must
     agree. Raises ``ValueError`` for wrong shapes, names, text and negative weights.
     """
+    if y is None:
+        raise ValueError("This model requires y to be passed, but the target y is None")
+    X = _read_features(model, X, reset=reset)
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
     try:
-        X, y = validate_data(
-            model,
-            X,
-            y,
-            reset=reset,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite=False,
-            y_numeric=True,
-        )
+        y = np.ascontiguousarray(y, dtype=np.float64)[:, None]
     except (ValueError, TypeError) as error:
-        _name_text_column(X, error)
-        raise
-    y = np.ascontiguousarray(y, dtype=np.float64)[:, None]
+        raise ValueError(f"y has a value that is not a number: {error}") from error
     return X, y, read_weights(sample_weight, len(X))
 
 
 def read_points(model: BaseEstimator, X: Any) -> Array:
     """``X`` (n, m) by rows, to predict at; finite."""
-    try:
-        X = validate_data(
-            model, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False
-        )
-    except (ValueError, TypeError) as error:
-        _name_text_column(X, error)
-        raise
+    X = _read_features(model, X, reset=False)
     # A sum is not finite when a term isn't; only then is it worth looking where.
     if not np.isfinite(np.sum(X)):
         refuse_unusable(model, X)
     return X
+
+
+def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
+    try:
+        return validate_data(
+            model, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False
+        )
+    except (ValueError, TypeError) as error:
+        _name_text_column(X, error)
+        raise
 
 
 def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
@@ -119,8 +117,8 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
             )
         kind = "NaN" if np.isnan(value) else "infinity"
         raise ValueError(
-            f"Input {label} contains {kind} in {where} (the first of {len(bad)}): drop such rows or "
-            "fill them in, for example with sklearn.impute.SimpleImputer"
+            f"Input {label} contains {kind} in {where} (the first of {len(bad)}): drop such rows "
+            "or fill them in, for example with sklearn.impute.SimpleImputer"
         )
 
 
@@ -138,9 +136,9 @@ def _name_text_column(X: Any, cause: Exception) -> None:
         for row, value in enumerate(values[:, column]):
             try:
                 float(value)
-            except (TypeError, ValueError):
-                raise ValueError(
+            except (TypeError, ValueError) as error:
+                raise type(error)(
                     f"could not convert {value!r} to a number: row {row}, column "
                     f"{_label(columns, column)}; drop the column, or encode it, for example with "
-                    "sklearn.preprocessing.OneHotEncoder"
+                    f"sklearn.preprocessing.OneHotEncoder ({error})"
                 ) from cause

@@ -123,6 +123,8 @@ class BayesianLinearRegression(LinearModel):
         >>> BayesianLinearRegression(prior_precision=0.0).fit([[0], [1], [2]], [1, 3, 5]).coef_
         array([2.])
         """
+        if sample_weight is not None and not np.asarray(sample_weight).any():
+            raise ValueError("every sample_weight is zero: there is nothing to fit")
         return self._learn_first(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -167,9 +169,7 @@ class BayesianLinearRegression(LinearModel):
         with explained(self, X, y):
             return self._knowledge.predict_then_learn(X, y, weights)
 
-    def learn_one(
-        self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0
-    ) -> Self:
+    def learn_one(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> Self:
         """Learn one row: the lean path, about a microsecond a call.
 
         Parameters
@@ -321,9 +321,7 @@ class BayesianLinearRegression(LinearModel):
             path = (self if self._knowledge else self._begun_from(x))._open_row_path()
         return path.predict_mean(x)
 
-    def sample_coefficients(
-        self, size: int, rng: int | np.random.Generator | None = None
-    ) -> Array:
+    def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` coefficient vectors (size, m) from the posterior.
 
         For joint draws of intercept and coefficients use ``posterior_.rvs``. ``rng`` is anything
