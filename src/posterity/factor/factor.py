@@ -251,7 +251,7 @@ class Factor:
         return kernel.predict_rows(self.triangle, self.n_targets, X, intercept)
 
     def log_determinant(self) -> float:
-        """log |R'R| over the determined directions."""
+        """Log determinant of R'R over the determined directions."""
         diagonal = np.diag(self.root)
         return 2.0 * float(np.sum(np.log(diagonal[diagonal != 0.0])))
 
