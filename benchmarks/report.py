@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 from timing import Figure
@@ -63,6 +63,13 @@ def machine() -> list[str]:
         f"{platform.machine()}.",
         f"Versions: Python {platform.python_version()}, {versions}.",
     ]
+
+
+def installed_files() -> dict[str, int]:
+    """Every file of the installed posterity and when it was written: the build that is measured."""
+    files = distribution("posterity").files or []
+    paths = (Path(str(file.locate())) for file in files if file.suffix != ".pyc")
+    return {str(path): path.stat().st_mtime_ns for path in paths if path.exists()}
 
 
 def _cells(figure: Figure) -> tuple[str, ...]:

@@ -16,9 +16,10 @@ NAMES = ("streams", "calls", "batch", "command", "imports")
 def main() -> None:
     options = _options()
     run = QUICK if options.quick else FULL
-    bystanders = Bystanders()
+    bystanders, installed = Bystanders(), report.installed_files()
     groups = [_measured(name, run) for name in options.only or NAMES]
-    notes = report.machine() + _caveats(options.quick, bystanders.share())
+    replaced = report.installed_files() != installed
+    notes = report.machine() + _caveats(options.quick, replaced, bystanders.share())
     page = report.page(groups, notes)
     print(page, end="")
     if options.output:
@@ -38,8 +39,10 @@ def _measured(name: str, run: Run) -> tuple[str, str, list[Figure]]:
     return module.TITLE, module.HOW, figures
 
 
-def _caveats(quick: bool, others: float | None) -> list[str]:
+def _caveats(quick: bool, replaced: bool, others: float | None) -> list[str]:
     caveats = []
+    if replaced:
+        caveats.append("posterity was installed anew during the run: figures of two builds, void.")
     if quick:
         caveats.append("A quick run: few rows, few rounds; not to be quoted.")
     if others is not None:

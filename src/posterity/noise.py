@@ -79,7 +79,9 @@ class KnownNoise:
         self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
     ) -> Normal:
         """Normal(mean, (1 + h) / precision) (Bishop 2006, eq. 3.58-3.59)."""
-        return Normal(mean, np.sqrt((1.0 + leverage) / self.known_precision))
+        scale = leverage + 1.0
+        scale /= self.known_precision
+        return Normal(mean, np.sqrt(scale, out=scale))
 
     def posterior(
         self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
@@ -141,12 +143,15 @@ class LearnedNoise:
     ) -> StudentT:
         """t with 2 shape_n degrees of freedom, scale^2 = (rate_n / shape_n)(1 + h)."""
         shape, rate = self._learned(freed, residual)
-        proper = shape > 0.0
-        variance = np.where(proper, rate, math.inf) / np.where(proper, shape, 1.0)
-        known = np.isfinite(leverage) & np.isfinite(variance)
-        # Without noise (rate 0) an unknown direction is still unknown: no 0 * inf.
-        variance = np.where(known, variance, math.inf) * np.where(known, 1.0 + leverage, 1.0)
-        return StudentT(np.broadcast_to(2.0 * shape, np.shape(mean)), mean, np.sqrt(variance))
+        shape = np.maximum(shape, 0.0)  # not proper yet: 0 degrees of freedom, infinite scale
+        scale = leverage + 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale *= rate
+            scale /= shape
+            np.sqrt(scale, out=scale)
+        # 0 * inf, 0 / 0: without noise so far, an unknown direction is still unknown.
+        scale[np.isnan(scale)] = math.inf
+        return StudentT(2.0 * shape, mean, scale)
 
     def posterior(
         self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
@@ -175,4 +180,7 @@ class LearnedNoise:
 
     def _learned(self, freed: ArrayLike, residual: ArrayLike) -> tuple[Array, Array]:
         """shape_n = shape + (n - d)/2 and rate_n = rate + s^2/2."""
-        return self.shape + 0.5 * np.asarray(freed), self.rate + 0.5 * np.asarray(residual)
+        shape, rate = 0.5 * np.asarray(freed), 0.5 * np.asarray(residual)
+        shape += self.shape
+        rate += self.rate
+        return shape, rate

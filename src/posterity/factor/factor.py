@@ -163,10 +163,10 @@ class Factor:
         error, leverage, residual = kernel.learn_rows(
             triangle, self.n_targets, X, Y, weights, intercept
         )
-        counts = np.empty(len(X) + 1)
-        counts[0] = self.count
-        np.cumsum(np.ones(len(X)) if weights is None else weights, out=counts[1:])
-        counts[1:] += self.count
+        if weights is None:
+            counts = self.count + np.arange(len(X) + 1.0)
+        else:
+            counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
         self._commit(triangle, float(counts[-1]))
         return Before(error, leverage, residual, counts[:-1])
 

@@ -12,7 +12,6 @@ cnp.import_array()
 
 cdef extern from "posterity_kernel.h" nogil:
     enum: PK_LANES
-    enum: PK_IN_FLIGHT
     enum: PK_PANEL
     ctypedef struct pk_shape:
         Py_ssize_t p, k, q, ld
@@ -20,12 +19,14 @@ cdef extern from "posterity_kernel.h" nogil:
         const double *X
         const double *Y
         const double *weights
+        const double *discounts
         Py_ssize_t n, columns, x_stride
         int intercept
     ctypedef struct pk_before:
         double *error
         double *leverage
         double *residual
+    Py_ssize_t PK_FLIGHT_SIZE(pk_shape shape)
     void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
     void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean, double *leverage)
     void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
@@ -75,7 +76,7 @@ cdef pk_rows _rows(pk_shape shape, const double[:, :] X, const double[:, ::1] Y,
     cdef pk_rows rows
     rows.n, rows.columns, rows.intercept = X.shape[0], X.shape[1], intercept
     rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
-    rows.X, rows.Y, rows.weights = NULL, NULL, NULL
+    rows.X, rows.Y, rows.weights, rows.discounts = NULL, NULL, NULL, NULL
     if rows.columns + rows.intercept != shape.p:
         raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
     if rows.columns > 1 and X.strides[1] != sizeof(double):
@@ -104,7 +105,7 @@ def learn_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :]
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
     cdef double[:, ::1] error = np.empty((rows.n, shape.k)), residual = np.empty((rows.n, shape.k))
-    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned((PK_IN_FLIGHT + 1) * shape.ld)
+    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned(PK_FLIGHT_SIZE(shape))
     cdef pk_before before
     if rows.n > 0:
         before.error, before.leverage, before.residual = &error[0, 0], &leverage[0], &residual[0, 0]

@@ -32,14 +32,18 @@
 #define PK_DISPATCH
 #endif
 #define PK_INLINE static inline __attribute__((always_inline))
-#define PK_RARE static __attribute__((noinline, cold))
+#define PK_RARE static __attribute__((noinline)) /* not cold: GCC would optimise the callers for size */
 #define PK_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 #define PK_LANES 8       /* doubles in a vector: one AVX-512 register, two AVX2 ones */
-#define PK_IN_FLIGHT 8   /* rows that travel through the triangle together */
+#define PK_IN_FLIGHT 8   /* rows that travel through the triangle together, in pairs */
+#define PK_PAIRS (PK_IN_FLIGHT / 2)
 #define PK_PANEL 64      /* rows of a Householder panel, a multiple of 2 PK_LANES */
 
 typedef double pk_vector __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
+typedef double pk_quad __attribute__((vector_size(8 * PK_PAIRS), aligned(8), may_alias));
+typedef double pk_couple __attribute__((vector_size(16), aligned(8), may_alias));
+typedef long long pk_flags __attribute__((vector_size(8 * PK_PAIRS)));
 
 /* pk_beyond[j & (PK_LANES - 1)] is 0 up to lane j and 1 beyond. Eliminated entries are zeroed in the register:
  * a scalar store into a vector that is about to be loaded again would stall the load. */
@@ -53,30 +57,68 @@ typedef struct {
     ptrdiff_t p, k, q, ld;
 } pk_shape;
 
-/* Where rows come from: X (n, columns) and Y (n, k) by rows, weights (n) or NULL.
+/* Where rows come from: X (n, columns) and Y (n, k) by rows, weights (n) or NULL, discounts (n) or NULL:
+ * what the weight of everything before a row is multiplied by when the row arrives.
  * With an intercept the factor's first coefficient multiplies a 1 that X does not hold. */
 typedef struct {
-    const double *X, *Y, *weights;
+    const double *X, *Y, *weights, *discounts;
     ptrdiff_t n, columns, x_stride;
     int intercept;
 } pk_rows;
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
-/* row (ld) = sqrt(weight) [1?, x, y, 0...]. Y may be NULL: the targets are then 0. */
+/* to (n) = factor * from (n), without the set-up of a general loop: n is often small. */
+PK_INLINE void pk_copy_scaled(double *restrict to, const double *restrict from, ptrdiff_t n, double factor)
+{
+    ptrdiff_t m = 0;
+    for (; m + PK_LANES <= n; m += PK_LANES)
+        *(pk_vector *)(to + m) = factor * *(const pk_vector *)(from + m);
+    if (n & 4) {
+        *(pk_quad *)(to + m) = factor * *(const pk_quad *)(from + m);
+        m += 4;
+    }
+    if (n & 2) {
+        *(pk_couple *)(to + m) = factor * *(const pk_couple *)(from + m);
+        m += 2;
+    }
+    if (n & 1)
+        to[m] = factor * from[m];
+}
+
+/* row (ld) = sqrt(weight) [1?, x, y]; what is beyond must be 0 already and stays so. Y may be NULL: the
+ * targets are then 0. */
 PK_INLINE void pk_load_row(double *restrict row, const pk_rows *rows, ptrdiff_t i, double root_weight,
                            pk_shape shape)
 {
-    const double *x = rows->X + i * rows->x_stride;
-    ptrdiff_t c = 0;
     if (rows->intercept)
-        row[c++] = root_weight;
-    for (ptrdiff_t m = 0; m < rows->columns; m++)
-        row[c++] = root_weight * x[m];
-    for (ptrdiff_t t = 0; t < shape.k; t++)
-        row[c++] = rows->Y ? root_weight * rows->Y[i * shape.k + t] : 0.0;
-    for (; c < shape.ld; c++)
+        *row++ = root_weight;
+    pk_copy_scaled(row, rows->X + i * rows->x_stride, rows->columns, root_weight);
+    row += rows->columns;
+    if (rows->Y)
+        pk_copy_scaled(row, rows->Y + i * shape.k, shape.k, root_weight);
+    else
+        memset(row, 0, (size_t)shape.k * sizeof(double));
+}
+
+/* A buffer that held a panel is a row only when its padding is 0 again. */
+PK_INLINE void pk_clear_padding(double *row, pk_shape shape)
+{
+    for (ptrdiff_t c = shape.q; c < shape.ld; c++)
         row[c] = 0.0;
+}
+
+PK_INLINE double pk_discount(const pk_rows *rows, ptrdiff_t i)
+{
+    return rows->discounts ? rows->discounts[i] : 1.0;
+}
+
+/* The whole triangle times root: every row in it then weighs root^2 of what it did. */
+PK_INLINE void pk_scale(double *T, double root, pk_shape shape)
+{
+    for (ptrdiff_t j = 0; j < shape.q; j++)
+        for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES)
+            *(pk_vector *)(T + j * shape.ld + v) *= root;
 }
 
 PK_INLINE double pk_root_weight(const pk_rows *rows, ptrdiff_t i)
@@ -128,59 +170,41 @@ PK_INLINE double pk_norm(double a, double b)
     return PK_UNLIKELY(!(square > 1e-280 && square < 1e280)) ? pk_careful_norm(a, b) : sqrt(square);
 }
 
-/* What a row tells on its way: the product of cosines so far, and 1 - product^2 summed without
- * cancellation. With h the leverage of the row in the factor before it,
- * product^2 = 1/(1 + h), and what is left of y at the end is product * (y - prediction). */
-typedef struct {
-    double product, sine_square;
-} pk_trace;
-
-PK_INLINE double pk_trace_leverage(pk_trace trace)
+/* The rotation of entry j of `row` into a diagonal that is now *a, which becomes the norm.
+ * Scalars by pointer: a struct of two would be stored in halves, loaded whole, and stall. */
+PK_INLINE void pk_make_rotation(const double *T, double *row, ptrdiff_t j, double *a, pk_shape shape,
+                                double *cosine, double *sine)
 {
-    return trace.sine_square / (trace.product * trace.product);
-}
-
-/* The rotation that takes (a, b) to (norm, 0). */
-typedef struct {
-    double cosine, sine;
-} pk_rotation;
-
-/* The rotation of entry j of `row` into a diagonal that is now *a, which becomes the norm. */
-PK_INLINE pk_rotation pk_make_rotation(const double *T, double *row, ptrdiff_t j, double *a, pk_shape shape,
-                                       pk_trace *trace)
-{
-    pk_rotation rotation = {1.0, 0.0};
     double b = row[j];
+    *cosine = 1.0;
+    *sine = 0.0;
     if (PK_UNLIKELY(b == 0.0))
-        return rotation;
+        return;
     if (PK_UNLIKELY(*a == 0.0) && fabs(b) <= pk_noise_level(T, j, b, shape)) {
         row[j] = 0.0;
-        return rotation;
+        return;
     }
     double norm = pk_norm(*a, b);
-    rotation = (pk_rotation){*a / norm, b / norm};
-    trace->sine_square += trace->product * trace->product * rotation.sine * rotation.sine;
-    trace->product *= rotation.cosine;
+    *cosine = *a / norm;
+    *sine = b / norm;
     *a = norm;
-    return rotation;
 }
 
-PK_INLINE void pk_apply_rotation(pk_rotation rotation, pk_vector *restrict t, pk_vector *restrict row)
+PK_INLINE void pk_apply_rotation(double cosine, double sine, pk_vector *restrict t, pk_vector *restrict row)
 {
     pk_vector old = *t;
-    *t = rotation.cosine * old + rotation.sine * *row;
-    *row = rotation.cosine * *row - rotation.sine * old;
+    *t = cosine * old + sine * *row;
+    *row = cosine * *row - sine * old;
 }
 
 /* Rotate two rows, one after the other, into row t of the triangle, from column j on. */
-PK_INLINE void pk_apply_pair(const pk_rotation *rotation, double *restrict t, double *restrict row0,
-                             double *restrict row1, ptrdiff_t j, pk_shape shape)
+PK_INLINE void pk_apply_pair(double c0, double s0, double c1, double s1, double *restrict t,
+                             double *restrict row0, double *restrict row1, ptrdiff_t j, pk_shape shape)
 {
-    pk_rotation rotation0 = rotation[0], rotation1 = rotation[1];
     ptrdiff_t v = j & -PK_LANES;
     pk_vector tv = *(pk_vector *)(t + v), v0 = *(pk_vector *)(row0 + v), v1 = *(pk_vector *)(row1 + v);
-    pk_apply_rotation(rotation0, &tv, &v0);
-    pk_apply_rotation(rotation1, &tv, &v1);
+    pk_apply_rotation(c0, s0, &tv, &v0);
+    pk_apply_rotation(c1, s1, &tv, &v1);
     *(pk_vector *)(t + v) = tv;
     *(pk_vector *)(row0 + v) = v0 * pk_beyond[j & (PK_LANES - 1)];
     *(pk_vector *)(row1 + v) = v1 * pk_beyond[j & (PK_LANES - 1)];
@@ -188,8 +212,8 @@ PK_INLINE void pk_apply_pair(const pk_rotation *rotation, double *restrict t, do
         tv = *(pk_vector *)(t + v);
         v0 = *(pk_vector *)(row0 + v);
         v1 = *(pk_vector *)(row1 + v);
-        pk_apply_rotation(rotation0, &tv, &v0);
-        pk_apply_rotation(rotation1, &tv, &v1);
+        pk_apply_rotation(c0, s0, &tv, &v0);
+        pk_apply_rotation(c1, s1, &tv, &v1);
         *(pk_vector *)(t + v) = tv;
         *(pk_vector *)(row0 + v) = v0;
         *(pk_vector *)(row1 + v) = v1;
@@ -197,26 +221,24 @@ PK_INLINE void pk_apply_pair(const pk_rotation *rotation, double *restrict t, do
 }
 
 /* Rotate entry j of `row` into row j of the triangle. */
-PK_INLINE void pk_rotate(double *restrict T, double *restrict row, ptrdiff_t j, pk_shape shape, pk_trace *trace)
+PK_INLINE void pk_rotate(double *restrict T, double *restrict row, ptrdiff_t j, pk_shape shape)
 {
-    double *restrict t = T + j * shape.ld, a = t[j];
-    pk_rotation rotation = pk_make_rotation(T, row, j, &a, shape, trace);
+    double *restrict t = T + j * shape.ld, a = t[j], cosine, sine;
+    pk_make_rotation(T, row, j, &a, shape, &cosine, &sine);
     ptrdiff_t v = j & -PK_LANES;
     pk_vector tv = *(pk_vector *)(t + v), rv = *(pk_vector *)(row + v);
-    pk_apply_rotation(rotation, &tv, &rv);
+    pk_apply_rotation(cosine, sine, &tv, &rv);
     *(pk_vector *)(t + v) = tv;
     *(pk_vector *)(row + v) = rv * pk_beyond[j & (PK_LANES - 1)];
     for (v += PK_LANES; v < shape.ld; v += PK_LANES)
-        pk_apply_rotation(rotation, (pk_vector *)(t + v), (pk_vector *)(row + v));
+        pk_apply_rotation(cosine, sine, (pk_vector *)(t + v), (pk_vector *)(row + v));
 }
 
 /* Rotate one whole row in; `row` is used up. */
-PK_INLINE pk_trace pk_append_row(double *T, double *row, pk_shape shape)
+PK_INLINE void pk_append_row(double *T, double *row, pk_shape shape)
 {
-    pk_trace trace = {1.0, 0.0};
     for (ptrdiff_t j = 0; j < shape.q; j++)
-        pk_rotate(T, row, j, shape, &trace);
-    return trace;
+        pk_rotate(T, row, j, shape);
 }
 
 /* ---- prediction ------------------------------------------------------------------------------ */
@@ -252,7 +274,7 @@ PK_INLINE double pk_predict_row(const double *restrict T, double *restrict row, 
 /* ---- learning row by row, with the prediction made before each row --------------------------- */
 
 /* Per row, before it was learned: the prediction error (n, k), leverage (n) and residual sum of
- * squares (n, k). Any may be NULL. */
+ * squares (n, k). */
 typedef struct {
     double *error, *leverage, *residual;
 } pk_before;
@@ -273,71 +295,163 @@ PK_INLINE void pk_residuals(const double *T, double *residual, pk_shape shape)
 PK_INLINE void pk_learn_plainly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape,
                                 const pk_before *before)
 {
+    if (rows->discounts)
+        pk_scale(T, sqrt(rows->discounts[i]), shape);
     pk_rows without_targets = *rows;
     without_targets.Y = NULL;
     pk_load_row(row, &without_targets, i, 1.0, shape);
     double leverage = pk_predict_row(T, row, shape);
-    if (before->leverage)
-        before->leverage[i] = leverage;
-    for (ptrdiff_t t = 0; before->error && t < shape.k; t++)
+    before->leverage[i] = leverage;
+    for (ptrdiff_t t = 0; t < shape.k; t++)
         before->error[i * shape.k + t] = rows->Y[i * shape.k + t] + row[shape.p + t];
-    if (before->residual)
-        pk_residuals(T, before->residual + i * shape.k, shape);
+    pk_residuals(T, before->residual + i * shape.k, shape);
     double root_weight = pk_root_weight(rows, i);
     pk_load_row(row, rows, i, root_weight, shape);
     pk_append_row(T, row, shape);
 }
 
-/* What a row tells when it has passed the coefficients: what is left of its targets is
- * product * error, and adds its square to the residual (k) that held before it. */
-PK_INLINE void pk_tell_before(const double *left, pk_trace trace, double root_weight, double *residual, ptrdiff_t i,
-                              ptrdiff_t k, const pk_before *before)
+/* PK_IN_FLIGHT rows that travel through the triangle together. */
+typedef struct {
+    double *row;      /* (PK_IN_FLIGHT, ld) what is left of each row */
+    double *cosine;   /* (steps, 2, PK_PAIRS) of the first rows of all pairs, then of the second ones */
+    double *sine;     /* (steps, 2, PK_PAIRS) */
+    double *left;     /* (PK_IN_FLIGHT, k) of the targets, when the row has passed the coefficients */
+    double *residual; /* (k) */
+    double root_weight[PK_IN_FLIGHT], root_fade[PK_IN_FLIGHT];
+} pk_flight;
+
+/* Steps of a flight: the last pair enters when the first is PK_PAIRS - 1 rows of the triangle ahead. */
+#define PK_STEPS(shape) ((shape).q + PK_PAIRS - 1)
+#define PK_FLIGHT_SIZE(shape) ((PK_IN_FLIGHT + 1) * (shape).ld + (2 * PK_STEPS(shape) + (shape).k) * PK_IN_FLIGHT)
+
+PK_INLINE pk_flight pk_new_flight(double *buffer, pk_shape shape)
 {
-    if (before->leverage)
-        before->leverage[i] = pk_trace_leverage(trace) / (root_weight * root_weight);
-    for (ptrdiff_t t = 0; t < k; t++) {
-        if (before->error)
-            before->error[i * k + t] = left[t] / (trace.product * root_weight);
-        if (before->residual) {
-            before->residual[i * k + t] = residual[t];
-            residual[t] += left[t] * left[t];
+    pk_flight flight;
+    flight.row = buffer;
+    flight.residual = buffer + PK_IN_FLIGHT * shape.ld;
+    flight.cosine = flight.residual + shape.ld;
+    flight.sine = flight.cosine + PK_STEPS(shape) * PK_IN_FLIGHT;
+    flight.left = flight.sine + PK_STEPS(shape) * PK_IN_FLIGHT;
+    return flight;
+}
+
+/* Rows and triangle come scaled by what the rest of the flight will still discount them by. */
+PK_INLINE void pk_board(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, pk_shape shape)
+{
+    double fade = 1.0;
+    for (ptrdiff_t r = PK_IN_FLIGHT - 1; r >= 0; r--) {
+        flight->root_weight[r] = rows->weights ? sqrt(rows->weights[first + r]) : 1.0;
+        flight->root_fade[r] = rows->discounts ? sqrt(fade) : 1.0;
+        fade *= pk_discount(rows, first + r);
+        double scale = flight->root_weight[r] * flight->root_fade[r];
+        pk_load_row(flight->row + r * shape.ld, rows, first + r, scale, shape);
+    }
+    if (rows->discounts)
+        pk_scale(T, sqrt(fade), shape);
+    pk_residuals(T, flight->residual, shape);
+}
+
+/* What the rotations tell of each row before it was learned. With h its leverage, the product of its
+ * cosines is 1/sqrt(1 + h) and what is left of its targets is product * error; 1 - product^2 = h/(1 + h)
+ * is summed without cancellation. The squares of what is left add up to the residual. */
+PK_INLINE void pk_tell(const pk_flight *flight, ptrdiff_t first, pk_shape shape, const pk_before *before)
+{
+    pk_vector product = {1, 1, 1, 1, 1, 1, 1, 1}, explained = {0};
+    for (ptrdiff_t step = 0; step < shape.p + PK_PAIRS - 1; step++) {
+        pk_vector cosine = ((const pk_vector *)flight->cosine)[step], sine = ((const pk_vector *)flight->sine)[step];
+        for (ptrdiff_t g = 0; g <= step - shape.p; g++) {  /* these pairs are beyond the coefficients */
+            cosine[g] = cosine[g + PK_PAIRS] = 1.0;
+            sine[g] = sine[g + PK_PAIRS] = 0.0;
+        }
+        pk_vector part = product * sine;
+        explained += part * part;
+        product *= cosine;
+    }
+    for (int r = 0; r < PK_IN_FLIGHT; r++) {
+        ptrdiff_t i = first + r, at = r / 2 + r % 2 * PK_PAIRS;
+        double scale = flight->root_weight[r] * product[at], fade = flight->root_fade[r];
+        before->leverage[i] = explained[at] / (scale * scale);
+        for (ptrdiff_t t = 0; t < shape.k; t++) {
+            double left = flight->left[r * shape.k + t];
+            before->error[i * shape.k + t] = left / (scale * fade);
+            before->residual[i * shape.k + t] = flight->residual[t] / (fade * fade);
+            flight->residual[t] += left * left;
         }
     }
+}
+
+PK_INLINE pk_quad pk_roots(pk_quad x)
+{
+    return (pk_quad){sqrt(x[0]), sqrt(x[1]), sqrt(x[2]), sqrt(x[3])};
+}
+
+/* Entry j = step - g of pair g, or `other` for a pair that is not in the triangle yet, or no longer. */
+#define PK_GATHER(entry, other) \
+    {from <= 0 && 0 < to ? entry(0) : other, from <= 1 && 1 < to ? entry(1) : other, \
+     from <= 2 && 2 < to ? entry(2) : other, from <= 3 && 3 < to ? entry(3) : other}
+#define PK_DIAGONAL(g) T[(step - g) * (shape.ld + 1)]
+#define PK_FIRST(g) flight->row[2 * g * shape.ld + step - g]
+#define PK_SECOND(g) flight->row[(2 * g + 1) * shape.ld + step - g]
+
+/* The rotations of one step: of the first rows of all pairs, whose diagonals are T_jj, then of the second
+ * rows, whose diagonals are the norms of the first. Four square roots cost what one does. */
+PK_INLINE void pk_make_rotations(const double *T, pk_flight *flight, ptrdiff_t step, ptrdiff_t from, ptrdiff_t to,
+                                 pk_shape shape)
+{
+    pk_quad *cosine = (pk_quad *)(flight->cosine + step * PK_IN_FLIGHT);
+    pk_quad *sine = (pk_quad *)(flight->sine + step * PK_IN_FLIGHT);
+    pk_quad a = PK_GATHER(PK_DIAGONAL, 1.0), b0 = PK_GATHER(PK_FIRST, 0.0), b1 = PK_GATHER(PK_SECOND, 0.0);
+    pk_quad square = a * a + b0 * b0, whole = square + b1 * b1;
+    pk_quad norm0 = pk_roots(square), norm1 = pk_roots(whole);
+    pk_flags plain = (a > 0.0) & (square > 1e-280) & (whole < 1e280);
+    cosine[0] = a / norm0;
+    sine[0] = b0 / norm0;
+    cosine[1] = norm0 / norm1;
+    sine[1] = b1 / norm1;
+    if (PK_UNLIKELY(!(plain[0] & plain[1] & plain[2] & plain[3])))
+        for (ptrdiff_t g = from; g < to; g++) {
+            ptrdiff_t j = step - g, at = step * PK_IN_FLIGHT + g;
+            double *row = flight->row + 2 * g * shape.ld, diagonal = T[j * shape.ld + j];
+            pk_make_rotation(T, row, j, &diagonal, shape, flight->cosine + at, flight->sine + at);
+            at += PK_PAIRS;
+            pk_make_rotation(T, row + shape.ld, j, &diagonal, shape, flight->cosine + at, flight->sine + at);
+        }
 }
 
 /* PK_IN_FLIGHT rows from `first` on travel together in pairs, each pair one step behind the one before
  * it: at step s, pair g meets triangle row s - g. The result is that of one row after another, but the
  * long chains of square root and division overlap and the triangle stays in the nearest cache. */
-PK_INLINE void pk_learn_together(double *T, double *buffer, double *residual, const pk_rows *rows, ptrdiff_t first,
-                                 pk_shape shape, const pk_before *before)
+PK_INLINE void pk_learn_together(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, pk_shape shape,
+                                 const pk_before *before)
 {
-    enum { PAIRS = PK_IN_FLIGHT / 2 };
-    pk_trace trace[PK_IN_FLIGHT];
-    pk_rotation rotation[PK_IN_FLIGHT];
-    double root_weight[PK_IN_FLIGHT];
-    for (ptrdiff_t r = 0; r < PK_IN_FLIGHT; r++) {
-        trace[r] = (pk_trace){1.0, 0.0};
-        root_weight[r] = pk_root_weight(rows, first + r);
-        pk_load_row(buffer + r * shape.ld, rows, first + r, root_weight[r], shape);
-    }
-    pk_residuals(T, residual, shape);
-    for (ptrdiff_t step = 0; step < shape.q + PAIRS - 1; step++) {
-        ptrdiff_t from = step < shape.q ? 0 : step - shape.q + 1, to = step < PAIRS ? step + 1 : PAIRS;
+    pk_board(T, flight, rows, first, shape);
+    for (ptrdiff_t step = 0; step < PK_STEPS(shape); step++) {
+        ptrdiff_t from = step < shape.q ? 0 : step - shape.q + 1, to = step < PK_PAIRS ? step + 1 : PK_PAIRS;
         for (ptrdiff_t g = from; g < to; g++) {
-            ptrdiff_t j = step - g;
-            double a = T[j * shape.ld + j], *row = buffer + 2 * g * shape.ld;
-            for (ptrdiff_t r = 2 * g; r < 2 * g + 2; r++, row += shape.ld) {
-                if (j == shape.p)
-                    pk_tell_before(row + j, trace[r], root_weight[r], residual, first + r, shape.k, before);
-                rotation[r] = pk_make_rotation(T, row, j, &a, shape, &trace[r]);
+            const double *row = flight->row + 2 * g * shape.ld + shape.p;
+            for (ptrdiff_t t = 0; step - g == shape.p && t < shape.k; t++) {
+                flight->left[2 * g * shape.k + t] = row[t];
+                flight->left[(2 * g + 1) * shape.k + t] = row[shape.ld + t];
             }
         }
+        pk_make_rotations(T, flight, step, from, to, shape);
         for (ptrdiff_t g = from; g < to; g++) {
-            ptrdiff_t j = step - g;
-            double *row = buffer + 2 * g * shape.ld;
-            pk_apply_pair(rotation + 2 * g, T + j * shape.ld, row, row + shape.ld, j, shape);
+            ptrdiff_t j = step - g, at = step * PK_IN_FLIGHT + g;
+            double *row = flight->row + 2 * g * shape.ld;
+            pk_apply_pair(flight->cosine[at], flight->sine[at], flight->cosine[at + PK_PAIRS],
+                          flight->sine[at + PK_PAIRS], T + j * shape.ld, row, row + shape.ld, j, shape);
         }
     }
+    pk_tell(flight, first, shape, before);
+}
+
+/* Product of the discounts of rows first..first+count. */
+PK_INLINE double pk_fade(const pk_rows *rows, ptrdiff_t first, ptrdiff_t count)
+{
+    double fade = 1.0;
+    for (ptrdiff_t i = first; rows->discounts && i < first + count; i++)
+        fade *= rows->discounts[i];
+    return fade;
 }
 
 PK_INLINE int pk_is_awkward(const pk_rows *rows, ptrdiff_t first, ptrdiff_t count)
@@ -345,22 +459,22 @@ PK_INLINE int pk_is_awkward(const pk_rows *rows, ptrdiff_t first, ptrdiff_t coun
     for (ptrdiff_t i = first; rows->weights && i < first + count; i++)
         if (!(rows->weights[i] > 0.0 && rows->weights[i] < 1e6))
             return 1;
-    return 0;
+    return pk_fade(rows, first, count) < 1e-12;
 }
 
-/* Learn all rows in order. buffer (PK_IN_FLIGHT + 1, ld). */
+/* Learn all rows in order. buffer (PK_FLIGHT_SIZE). */
 PK_DISPATCH static void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
 {
+    pk_flight flight = pk_new_flight(buffer, shape);
     int deficient = pk_is_deficient(T, shape);
     for (ptrdiff_t first = 0; first < rows->n;) {
-        ptrdiff_t count = rows->n - first < PK_IN_FLIGHT ? rows->n - first : PK_IN_FLIGHT;
-        if (deficient || count < PK_IN_FLIGHT || pk_is_awkward(rows, first, count)) {
+        if (deficient || rows->n - first < PK_IN_FLIGHT || pk_is_awkward(rows, first, PK_IN_FLIGHT)) {
             pk_learn_plainly(T, buffer, rows, first, shape, before);
             deficient = deficient && pk_is_deficient(T, shape);
             first += 1;
         } else {
-            pk_learn_together(T, buffer, buffer + PK_IN_FLIGHT * shape.ld, rows, first, shape, before);
-            first += count;
+            pk_learn_together(T, &flight, rows, first, shape, before);
+            first += PK_IN_FLIGHT;
         }
     }
 }
@@ -450,6 +564,7 @@ PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdif
 
 PK_INLINE void pk_append_singly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape)
 {
+    pk_clear_padding(row, shape);
     pk_load_row(row, rows, i, pk_root_weight(rows, i), shape);
     pk_append_row(T, row, shape);
 }
@@ -517,6 +632,7 @@ PK_DISPATCH static void pk_predict_rows(const double *T, double *buffer, const p
         ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
         if (count < PK_LANES) {
             for (ptrdiff_t i = first; i < rows->n; i++) {
+                pk_clear_padding(buffer, shape);
                 pk_load_row(buffer, rows, i, 1.0, shape);
                 leverage[i] = pk_predict_row(T, buffer, shape);
                 for (ptrdiff_t t = 0; t < shape.k; t++)

@@ -51,8 +51,8 @@ class LinearPosterior:
     def predict_then_learn(self, X: Array, y: Array, weights: Array | None) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
         before = self.factor.learn(X, y, weights, intercept=self.intercept)
-        mean = (y - before.error)[:, 0]
-        freed = before.count - self.n_flat
+        mean = np.subtract(y, before.error, out=before.error)[:, 0]
+        freed = np.subtract(before.count, self.n_flat, out=before.count)
         return self.noise.predictive(mean, before.leverage, freed, before.residual[:, 0])
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
