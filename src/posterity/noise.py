@@ -35,7 +35,10 @@ class Noise(Protocol):
     def predictive(
         self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
     ) -> Distribution:
-        """Distribution of new observations at rows with these means and leverages."""
+        """Distribution of new observations at rows with these means and leverages.
+
+        The arrays are taken over: what is computed replaces what they held.
+        """
 
     def posterior(
         self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
@@ -79,9 +82,9 @@ class KnownNoise:
         self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
     ) -> Normal:
         """Normal(mean, (1 + h) / precision) (Bishop 2006, eq. 3.58-3.59)."""
-        scale = leverage + 1.0
-        scale /= self.known_precision
-        return Normal(mean, np.sqrt(scale, out=scale))
+        leverage += 1.0
+        leverage /= self.known_precision
+        return Normal(mean, np.sqrt(leverage, out=leverage))
 
     def posterior(
         self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
@@ -113,7 +116,7 @@ class LearnedNoise:
     --------
     >>> import numpy as np
     >>> LearnedNoise().predictive(np.array([1.0]), np.array([0.0]), 5.0, 20.0)
-    StudentT(df=[5.], loc=[1.], scale=[2.])
+    StudentT(df=5, loc=[1.], scale=[2.])
     """
 
     shape: float = 0.0
@@ -136,22 +139,26 @@ class LearnedNoise:
         shape, rate = self._learned(freed, residual)
         if shape <= 0.0:
             return math.nan
-        return math.inf if rate == 0.0 else float(shape / rate)
+        return math.inf if rate == 0.0 else shape / rate
 
     def predictive(
         self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
     ) -> StudentT:
         """t with 2 shape_n degrees of freedom, scale^2 = (rate_n / shape_n)(1 + h)."""
-        shape, rate = self._learned(freed, residual)
-        shape = np.maximum(shape, 0.0)  # not proper yet: 0 degrees of freedom, infinite scale
-        scale = leverage + 1.0
+        # 2 shape_n; not proper yet: 0 degrees of freedom and infinite scale.
+        df = np.asarray(freed)
+        df += 2.0 * self.shape
+        df = np.maximum(df, 0.0, out=df if df.ndim else None)
+        variance = np.asarray(residual)
+        variance += 2.0 * self.rate
+        leverage += 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            scale *= rate
-            scale /= shape
-            np.sqrt(scale, out=scale)
+            leverage *= variance
+            leverage /= df
+            scale = np.sqrt(leverage, out=leverage)
         # 0 * inf, 0 / 0: without noise so far, an unknown direction is still unknown.
         scale[np.isnan(scale)] = math.inf
-        return StudentT(2.0 * shape, mean, scale)
+        return StudentT(df, mean, scale)
 
     def posterior(
         self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
@@ -159,7 +166,7 @@ class LearnedNoise:
         """t with 2 shape_n degrees of freedom and scale^2 (R'R)^-1 rate_n / shape_n."""
         shape, rate = self._learned(freed, residual)
         scale = math.sqrt(rate / shape) if shape > 0.0 else math.inf
-        return MultivariateT(float(2.0 * shape), mean, root, scale, names=names)
+        return MultivariateT(2.0 * shape, mean, root, scale, names=names)
 
     def log_evidence(self, freed: float, residual: float, log_determinants: float) -> float:
         """Gelman et al. 2013, section 14.2, integrated; flat directions have density 1:
@@ -173,14 +180,11 @@ class LearnedNoise:
         if shape <= 0.0:
             return 0.0
         value = 0.5 * (log_determinants - freed * LOG_2PI) + float(gammaln(shape))
-        value += math.inf if rate == 0.0 else -float(shape) * math.log(rate)
+        value += math.inf if rate == 0.0 else -shape * math.log(rate)
         if self.shape > 0.0 and self.rate > 0.0:
             value += self.shape * math.log(self.rate) - float(gammaln(self.shape))
-        return float(value)
+        return value
 
-    def _learned(self, freed: ArrayLike, residual: ArrayLike) -> tuple[Array, Array]:
+    def _learned(self, freed: float, residual: float) -> tuple[float, float]:
         """shape_n = shape + (n - d)/2 and rate_n = rate + s^2/2."""
-        shape, rate = 0.5 * np.asarray(freed), 0.5 * np.asarray(residual)
-        shape += self.shape
-        rate += self.rate
-        return shape, rate
+        return self.shape + 0.5 * freed, self.rate + 0.5 * residual

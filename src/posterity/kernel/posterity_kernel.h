@@ -427,14 +427,18 @@ PK_INLINE void pk_learn_together(double *T, pk_flight *flight, const pk_rows *ro
     pk_board(T, flight, rows, first, shape);
     for (ptrdiff_t step = 0; step < PK_STEPS(shape); step++) {
         ptrdiff_t from = step < shape.q ? 0 : step - shape.q + 1, to = step < PK_PAIRS ? step + 1 : PK_PAIRS;
-        for (ptrdiff_t g = from; g < to; g++) {
-            const double *row = flight->row + 2 * g * shape.ld + shape.p;
-            for (ptrdiff_t t = 0; step - g == shape.p && t < shape.k; t++) {
-                flight->left[2 * g * shape.k + t] = row[t];
-                flight->left[(2 * g + 1) * shape.k + t] = row[shape.ld + t];
+        ptrdiff_t done = step - shape.p;  /* the pair that has just passed the coefficients */
+        if (done >= from && done < to) {
+            const double *row = flight->row + 2 * done * shape.ld + shape.p;
+            for (ptrdiff_t t = 0; t < shape.k; t++) {
+                flight->left[2 * done * shape.k + t] = row[t];
+                flight->left[(2 * done + 1) * shape.k + t] = row[shape.ld + t];
             }
         }
-        pk_make_rotations(T, flight, step, from, to, shape);
+        if (to - from == PK_PAIRS)
+            pk_make_rotations(T, flight, step, 0, PK_PAIRS, shape);  /* constants: nothing to ask of each pair */
+        else
+            pk_make_rotations(T, flight, step, from, to, shape);
         for (ptrdiff_t g = from; g < to; g++) {
             ptrdiff_t j = step - g, at = step * PK_IN_FLIGHT + g;
             double *row = flight->row + 2 * g * shape.ld;
