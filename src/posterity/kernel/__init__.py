@@ -5,9 +5,14 @@ from posterity.kernel._kernel import (
     append_block,
     empty_triangle,
     leading_dimension,
+    learn_bank,
+    learn_directional,
     learn_rows,
+    learn_stabilized,
+    learn_wandering,
     predict_rows,
     remove_rows,
+    slide,
 )
 
 __all__ = [
@@ -15,7 +20,12 @@ __all__ = [
     "append_block",
     "empty_triangle",
     "leading_dimension",
+    "learn_bank",
+    "learn_directional",
     "learn_rows",
+    "learn_stabilized",
+    "learn_wandering",
     "predict_rows",
     "remove_rows",
+    "slide",
 ]

@@ -8,7 +8,57 @@ Array = NDArray[np.float64]
 def leading_dimension(q: int) -> int: ...
 def empty_triangle(q: int) -> Array: ...
 def learn_rows(
-    triangle: Array, n_targets: int, X: Array, Y: Array, weights: Array | None, intercept: bool
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    discounts: Array | None = None,
+) -> tuple[Array, Array, Array]: ...
+def learn_stabilized(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    discounts: Array,
+    prior: Array,
+) -> tuple[Array, Array, Array]: ...
+def learn_directional(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    discounts: Array,
+    prior: Array,
+) -> tuple[Array, Array, Array]: ...
+def learn_wandering(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    elapsed: Array,
+    variance: Array,
+) -> tuple[Array, Array, Array]: ...
+def slide(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    start: int,
+    leave: NDArray[np.intp],
+    prior: Array,
+) -> tuple[Array, Array, Array]: ...
+def learn_bank(
+    bank: Array, n_targets: int, X: Array, Y: Array, weights: Array | None, intercept: bool
 ) -> tuple[Array, Array, Array]: ...
 def append_block(
     triangle: Array, n_targets: int, X: Array, Y: Array, weights: Array | None, intercept: bool

@@ -31,6 +31,11 @@ cdef extern from "posterity_kernel.h" nogil:
     void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean, double *leverage)
     void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
     Py_ssize_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
+    int pk_learn_stabilized(double *T, double *buffer, double *flight, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
+    void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
+    void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows, pk_shape shape, const double *variance, const double *elapsed, double *step, const pk_before *before)
+    void pk_slide(double *T, double *buffer, double *flight, const pk_rows *rows, const double *prior, Py_ssize_t oldest, Py_ssize_t start, const Py_ssize_t *leave, pk_shape shape, const pk_before *before)
+    void pk_learn_bank(double *bank, Py_ssize_t count, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
     void pk_append_one(double *T, double *row, pk_shape shape)
     double pk_predict_one(const double *T, double *row, pk_shape shape)
 
@@ -95,23 +100,161 @@ cdef pk_rows _rows(pk_shape shape, const double[:, :] X, const double[:, ::1] Y,
     return rows
 
 
+cdef class _Before:
+    """Room for what is said of each row before it is learned."""
+
+    cdef double[:, ::1] error, residual
+    cdef double[::1] leverage
+    cdef pk_before pointers
+
+    def __init__(self, Py_ssize_t n, Py_ssize_t k):
+        self.error, self.residual, self.leverage = np.empty((n, k)), np.empty((n, k)), np.empty(n)
+        self.pointers.error, self.pointers.leverage, self.pointers.residual = NULL, NULL, NULL
+        if n > 0:
+            self.pointers.error = &self.error[0, 0]
+            self.pointers.leverage = &self.leverage[0]
+            self.pointers.residual = &self.residual[0, 0]
+
+    def arrays(self, Py_ssize_t first=0):
+        error, leverage, residual = np.asarray(self.error), np.asarray(self.leverage), np.asarray(self.residual)
+        return error[first:], leverage[first:], residual[first:]
+
+
+cdef int _check_length(const double[::1] array, Py_ssize_t n, str name) except -1:
+    if array is not None and array.shape[0] != n:
+        raise ValueError(f"{name} has length {array.shape[0]}: expected {n}")
+    return 0
+
+
+cdef int _check_prior(double[:, ::1] triangle, double[:, ::1] prior) except -1:
+    if prior.shape[0] != triangle.shape[0] or prior.shape[1] != triangle.shape[1]:
+        raise ValueError("the prior's triangle does not have the shape of the triangle")
+    return 0
+
+
 def learn_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
-               const double[::1] weights, bint intercept):
-    """Append rows one by one, in place.
+               const double[::1] weights, bint intercept, const double[::1] discounts=None):
+    """Append rows one by one, in place; all before row i is first discounted by discounts[i].
 
     Returns, for each row before it was learned, the prediction error (n, k), leverage (n,) and
     residual sum of squares (n, k).
     """
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef double[:, ::1] error = np.empty((rows.n, shape.k)), residual = np.empty((rows.n, shape.k))
-    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned(PK_FLIGHT_SIZE(shape))
-    cdef pk_before before
+    cdef double[::1] buffer = _aligned(PK_FLIGHT_SIZE(shape))
+    cdef _Before before = _Before(rows.n, shape.k)
+    _check_length(discounts, rows.n, "discounts")
     if rows.n > 0:
-        before.error, before.leverage, before.residual = &error[0, 0], &leverage[0], &residual[0, 0]
+        if discounts is not None:
+            rows.discounts = &discounts[0]
         with nogil:
-            pk_learn_rows(&triangle[0, 0], &buffer[0], &rows, shape, &before)
-    return np.asarray(error), np.asarray(leverage), np.asarray(residual)
+            pk_learn_rows(&triangle[0, 0], &buffer[0], &rows, shape, &before.pointers)
+    return before.arrays()
+
+
+def learn_stabilized(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+                     const double[::1] weights, bint intercept, const double[::1] discounts not None,
+                     double[:, ::1] prior):
+    """As ``learn_rows``, but the prior, the triangle's least content, is never discounted.
+
+    Discounts are at least 1e-12. Between rows the prior weighs between 1 and about 1.2, at the end 1.
+    """
+    cdef pk_shape shape = _shape(triangle, n_targets)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef double[::1] buffer = _aligned(PK_PANEL * shape.q), flight = _aligned(PK_FLIGHT_SIZE(shape))
+    cdef _Before before = _Before(rows.n, shape.k)
+    cdef int status = 0
+    _check_length(discounts, rows.n, "discounts")
+    _check_prior(triangle, prior)
+    if rows.n > 0:
+        rows.discounts = &discounts[0]
+        with nogil:
+            status = pk_learn_stabilized(&triangle[0, 0], &buffer[0], &flight[0], &rows, shape, &prior[0, 0],
+                                         &before.pointers)
+    if status:
+        raise ArithmeticError("the triangle holds less than its prior")
+    return before.arrays()
+
+
+def learn_directional(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+                      const double[::1] weights, bint intercept, const double[::1] discounts not None,
+                      double[:, ::1] prior):
+    """As ``learn_rows``, but only what is known beyond the prior of a row's own direction is discounted."""
+    cdef pk_shape shape = _shape(triangle, n_targets)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef double[::1] buffer = _aligned(4 * shape.ld)
+    cdef _Before before = _Before(rows.n, shape.k)
+    _check_length(discounts, rows.n, "discounts")
+    _check_prior(triangle, prior)
+    if rows.n > 0:
+        rows.discounts = &discounts[0]
+        with nogil:
+            pk_learn_directional(&triangle[0, 0], &buffer[0], &rows, shape, &prior[0, 0], &before.pointers)
+    return before.arrays()
+
+
+def learn_wandering(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+                    const double[::1] weights, bint intercept, const double[::1] elapsed not None,
+                    const double[::1] variance not None):
+    """As ``learn_rows``, but before row i the coefficients move by Normal(0, variance * elapsed[i])."""
+    cdef pk_shape shape = _shape(triangle, n_targets)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef Py_ssize_t q = shape.q + shape.p
+    cdef double[::1] wide = _aligned(q * leading_dimension(q)), panel = _aligned(PK_PANEL * q)
+    cdef double[::1] buffer = _aligned(shape.ld), step = np.empty(shape.p + 1)
+    cdef _Before before = _Before(rows.n, shape.k)
+    _check_length(elapsed, rows.n, "elapsed")
+    _check_length(variance, shape.p, "variance")
+    if rows.n > 0 and shape.p > 0:
+        with nogil:
+            pk_learn_wandering(&triangle[0, 0], &buffer[0], &wide[0], &panel[0], &rows, shape, &variance[0],
+                               &elapsed[0], &step[0], &before.pointers)
+    return before.arrays()
+
+
+def slide(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+          const double[::1] weights, bint intercept, Py_ssize_t start, const Py_ssize_t[::1] leave,
+          double[:, ::1] prior):
+    """Slide a window over rows start..n, in place; the triangle holds the prior and rows 0..start.
+
+    Rows before leave[i] are out when row start + i is predicted, and rows before the last of ``leave``
+    (n - start + 1,) at the end. Returns as ``learn_rows``, of the rows from ``start`` on.
+    """
+    cdef pk_shape shape = _shape(triangle, n_targets)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef double[::1] buffer = _aligned(PK_PANEL * shape.q), flight = _aligned(PK_FLIGHT_SIZE(shape))
+    cdef _Before before = _Before(rows.n, shape.k)
+    _check_prior(triangle, prior)
+    if not 0 <= start <= rows.n or leave.shape[0] != rows.n - start + 1:
+        raise ValueError(f"leave has length {leave.shape[0]}: expected {rows.n - start + 1}")
+    if np.any(np.diff(leave) < 0) or leave[0] < 0 or np.any(np.asarray(leave) > np.arange(start, rows.n + 1)):
+        raise ValueError("leave must not decrease, nor reach beyond the rows that have come")
+    if rows.n > start:
+        with nogil:
+            # Indexed by row, as everything else is.
+            pk_slide(&triangle[0, 0], &buffer[0], &flight[0], &rows, &prior[0, 0], 0, start, &leave[0] - start,
+                     shape, &before.pointers)
+    return before.arrays(start)
+
+
+def learn_bank(double[:, :, ::1] bank, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+               const double[::1] weights, bint intercept):
+    """Learn one row, X (1, m), in each triangle of ``bank`` (b, q, ld), in place.
+
+    Returns, for each triangle before the row, the error (b, k), leverage (b,) and residual (b, k).
+    """
+    cdef Py_ssize_t count = bank.shape[0]
+    cdef _Before before = _Before(count, n_targets)
+    if count == 0:
+        return before.arrays()
+    cdef pk_shape shape = _shape(bank[0], n_targets)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef double[::1] buffer = _aligned(shape.ld)
+    if rows.n != 1:
+        raise ValueError(f"X has {rows.n} rows: a bank learns one at a time")
+    with nogil:
+        pk_learn_bank(&bank[0, 0, 0], count, &buffer[0], &rows, shape, &before.pointers)
+    return before.arrays()
 
 
 def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,

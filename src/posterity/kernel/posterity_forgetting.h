@@ -1,0 +1,222 @@
+/* Learning row by row while what is old fades, wanders or leaves. See posterity_kernel.h. */
+#ifndef POSTERITY_FORGETTING_H
+#define POSTERITY_FORGETTING_H
+
+#include "posterity_flight.h"
+#include "posterity_panel.h"
+#include "posterity_removal.h"
+
+/* ---- fading towards the prior ---------------------------------------------------------------- */
+
+/* The prior fades with the rest and is refreshed: it is held between 1 and this over the fade of one
+ * flight, never below its own weight. */
+#define PK_HEADROOM 1.1
+
+/* Append root times the rows of the triangle `other`. buffer (q, PK_PANEL). */
+PK_INLINE void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
+{
+    for (ptrdiff_t first = 0; first < shape.q; first += PK_PANEL) {
+        ptrdiff_t stop = first + PK_PANEL < shape.q ? first + PK_PANEL : shape.q;
+        memset(buffer, 0, (size_t)(shape.q * PK_PANEL) * sizeof(double));
+        for (ptrdiff_t i = first; i < stop; i++)
+            for (ptrdiff_t c = i; c < shape.q; c++)
+                buffer[c * PK_PANEL + i - first] = root * other[i * shape.ld + c];
+        for (ptrdiff_t j = first; j < shape.q; j++)
+            pk_reflect(T, buffer, j, shape);
+    }
+}
+
+/* Take root times the rows of the triangle `other` out. row (ld). */
+PK_INLINE int pk_remove_triangle(double *T, double *row, const double *other, double root, pk_shape shape)
+{
+    double least = 1.0;
+    for (ptrdiff_t i = 0; i < shape.q; i++) {
+        for (ptrdiff_t c = 0; c < shape.ld; c++)
+            row[c] = root * other[i * shape.ld + c];
+        if (other[i * shape.ld + i] != 0.0 && pk_remove_row(T, row, shape, &least))
+            return 1;
+    }
+    return 0;
+}
+
+/* Learn rows in order, everything but the prior discounted before each: prior + discounted data
+ * (Kulhavy and Zarrop 1993). On return the prior in T weighs exactly 1. buffer (q, PK_PANEL), flight
+ * (PK_FLIGHT_SIZE). Discounts are at least 1e-12. Returns 0; 1 if T was not at least its prior. */
+PK_DISPATCH static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
+                                           pk_shape shape, const double *prior, const pk_before *before)
+{
+    pk_flight flight = pk_new_flight(flight_buffer, shape);
+    int deficient = pk_is_deficient(T, shape);
+    double weight = 1.0;
+    for (ptrdiff_t first = 0; first < rows->n;) {
+        ptrdiff_t count = PK_IN_FLIGHT;
+        if (deficient || rows->n - first < count || pk_is_awkward(rows, first, count) || pk_fade(rows, first, count) < 0.8)
+            count = 1;
+        double fade = pk_fade(rows, first, count);
+        if (weight * fade < 1.0) {
+            double target = PK_HEADROOM / fade;
+            pk_append_triangle(T, buffer, prior, sqrt(target - weight), shape);
+            weight = target;
+        }
+        if (count == 1) {
+            pk_learn_plainly(T, flight_buffer, rows, first, shape, before);
+            deficient = deficient && pk_is_deficient(T, shape);
+        } else {
+            pk_learn_together(T, &flight, rows, first, shape, before);
+        }
+        weight *= fade;
+        first += count;
+    }
+    if (weight > 1.0) {
+        memset(flight_buffer, 0, (size_t)shape.ld * sizeof(double));
+        return pk_remove_triangle(T, flight_buffer, prior, sqrt(weight - 1.0), shape);
+    }
+    return 0;
+}
+
+/* ---- fading only where a row brings information ----------------------------------------------- */
+
+/* out (ld) += scale * triangle' (triangle x), over the first `height` rows; returns |triangle x|^2. */
+PK_INLINE double pk_add_information(const double *triangle, const double *x, double scale, double *out,
+                                    ptrdiff_t height, pk_shape shape)
+{
+    double square = 0.0;
+    for (ptrdiff_t j = 0; j < height; j++) {
+        const double *t = triangle + j * shape.ld;
+        pk_vector sum = {0};
+        for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES)
+            sum += *(const pk_vector *)(t + v) * *(const pk_vector *)(x + v);
+        double u = pk_sum(sum);
+        square += u * u;
+        for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES)
+            *(pk_vector *)(out + v) += scale * u * *(const pk_vector *)(t + v);
+    }
+    return square;
+}
+
+/* Information beyond the prior, D = R'R - R0'R0, loses (1 - discount) D x x'D / (x'D x): all that it
+ * says of direction x fades by the discount, and nothing else does (Cao and Schwartz 2000; Lai and
+ * Bernstein 2024 for several rows). The mean stays. x (ld) with zeros beyond p; work (3, ld). */
+PK_INLINE void pk_forget_along(double *T, const double *prior, const double *x, double discount, double *work,
+                               pk_shape shape)
+{
+    double *row = work, *of_prior = work + shape.ld, *m = work + 2 * shape.ld;
+    memset(work, 0, (size_t)(2 * shape.ld) * sizeof(double));
+    double whole = pk_add_information(T, x, 1.0, row, shape.p, shape);
+    double least = 1.0, information = whole - pk_add_information(prior, x, 1.0, of_prior, shape.p, shape);
+    if (!(information > 1e-10 * whole))
+        return;
+    pk_shape coefficients = shape;
+    coefficients.q = shape.p;
+    double root = sqrt((1.0 - discount) / information);
+    for (ptrdiff_t t = shape.p; t < shape.q; t++) {
+        /* Back substitution for the mean m; what the row says of the target is Dx . m. */
+        for (ptrdiff_t j = shape.p - 1; j >= 0; j--) {
+            const double *r = T + j * shape.ld;
+            m[j] = r[t];
+            for (ptrdiff_t c = j + 1; c < shape.p; c++)
+                m[j] -= r[c] * m[c];
+            m[j] = r[j] == 0.0 ? 0.0 : m[j] / r[j];
+            row[t] -= of_prior[j] * m[j];
+        }
+    }
+    for (ptrdiff_t c = 0; c < shape.p; c++)
+        row[c] -= of_prior[c];
+    for (ptrdiff_t c = 0; c < shape.q; c++)
+        row[c] *= root;
+    (void)pk_remove_row(T, row, coefficients, &least);
+}
+
+/* Learn rows in order, forgetting before each along its own direction only, and the noise as a whole.
+ * buffer (4, ld). */
+PK_DISPATCH static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape,
+                                             const double *prior, const pk_before *before)
+{
+    pk_rows undiscounted = *rows, points = *rows;
+    undiscounted.discounts = NULL;
+    points.Y = NULL;
+    for (ptrdiff_t i = 0; i < rows->n; i++) {
+        double discount = rows->discounts[i];
+        if (discount < 1.0) {
+            memset(buffer, 0, (size_t)shape.ld * sizeof(double));
+            pk_load_row(buffer, &points, i, 1.0, shape);
+            pk_forget_along(T, prior, buffer, discount, buffer + shape.ld, shape);
+            for (ptrdiff_t c = shape.p * shape.ld; c < shape.q * shape.ld; c++)
+                T[c] *= sqrt(discount);
+        }
+        memset(buffer, 0, (size_t)shape.ld * sizeof(double));
+        pk_learn_plainly(T, buffer, &undiscounted, i, shape, before);
+    }
+}
+
+/* ---- coefficients that wander -------------------------------------------------------------------- */
+
+/* Coefficients move by a step ~ Normal(0, variance) (p), in units of the noise's variance.
+ *
+ * Rows of the step (those with a variance) and of the coefficients after it, w = v + step:
+ *     [ variance^-1/2   0   0 ]        what is known of the step
+ *     [     -R          R   Z ]        what is known of v = w - step
+ * The triangle of this stack, below the rows of the step, is what is known of w (Bierman 1977).
+ * wide (q + p, ...) and panel (q + p, PK_PANEL) are work space. */
+PK_INLINE void pk_wander(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
+{
+    ptrdiff_t steps = 0;
+    for (ptrdiff_t c = 0; c < shape.p; c++)
+        steps += variance[c] > 0.0;
+    pk_shape both = {shape.p + steps, shape.k, shape.q + steps, 0};
+    both.ld = (both.q + PK_LANES - 1) & -PK_LANES;
+    memset(wide, 0, (size_t)(both.q * both.ld) * sizeof(double));
+    for (ptrdiff_t c = 0, s = 0; c < shape.p; c++)
+        if (variance[c] > 0.0) {
+            wide[s * both.ld + s] = 1.0 / sqrt(variance[c]);
+            s++;
+        }
+    for (ptrdiff_t t = 0; t < shape.k; t++)
+        memcpy(wide + (both.p + t) * both.ld + both.p, T + (shape.p + t) * shape.ld + shape.p,
+               (size_t)shape.k * sizeof(double));
+    for (ptrdiff_t first = 0; first < shape.p; first += PK_PANEL) {
+        ptrdiff_t stop = first + PK_PANEL < shape.p ? first + PK_PANEL : shape.p;
+        memset(panel, 0, (size_t)(both.q * PK_PANEL) * sizeof(double));
+        for (ptrdiff_t i = first; i < stop; i++) {
+            for (ptrdiff_t c = 0, s = 0; c < shape.p; c++)
+                if (variance[c] > 0.0)
+                    panel[s++ * PK_PANEL + i - first] = -T[i * shape.ld + c];
+            for (ptrdiff_t c = 0; c < shape.q; c++)
+                panel[(steps + c) * PK_PANEL + i - first] = T[i * shape.ld + c];
+        }
+        for (ptrdiff_t j = 0; j < both.q; j++)
+            pk_reflect(wide, panel, j, both);
+    }
+    for (ptrdiff_t j = 0; j < shape.q; j++)
+        memcpy(T + j * shape.ld, wide + (steps + j) * both.ld + steps, (size_t)shape.q * sizeof(double));
+}
+
+/* Learn rows in order; before row i the coefficients wander for elapsed[i] >= 0 units of time.
+ * buffer (ld), step (p). */
+PK_DISPATCH static void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows,
+                                           pk_shape shape, const double *variance, const double *elapsed,
+                                           double *step, const pk_before *before)
+{
+    for (ptrdiff_t i = 0; i < rows->n; i++) {
+        if (elapsed[i] > 0.0) {
+            for (ptrdiff_t c = 0; c < shape.p; c++)
+                step[c] = variance[c] * elapsed[i];
+            pk_wander(T, step, wide, panel, shape);
+        }
+        pk_learn_plainly(T, buffer, rows, i, shape, before);
+    }
+}
+
+/* ---- many triangles --------------------------------------------------------------------------------- */
+
+/* Learn row i of rows in each of `count` triangles (count, q, ld); before is per triangle. buffer (ld). */
+PK_DISPATCH static void pk_learn_bank(double *bank, ptrdiff_t count, double *buffer, const pk_rows *rows,
+                                      pk_shape shape, const pk_before *before)
+{
+    for (ptrdiff_t b = 0; b < count; b++) {
+        pk_before of_one = {before->error + b * shape.k, before->leverage + b, before->residual + b * shape.k};
+        pk_learn_plainly(bank + b * shape.q * shape.ld, buffer, rows, 0, shape, &of_one);
+    }
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* Many rows at once: Householder panels, and prediction by panels. See posterity_kernel.h for the algebra. */
+#ifndef POSTERITY_PANEL_H
+#define POSTERITY_PANEL_H
+
+#include "posterity_givens.h"
+
+/* A panel holds PK_PANEL rows by columns: C (q, PK_PANEL), so that a column fills whole vectors and,
+ * while it reflects the others, stays in registers. The triangle is read once a panel. */
+enum { PK_SLICES = PK_PANEL / PK_LANES };
+
+PK_INLINE double pk_sum(pk_vector v)
+{
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+PK_INLINE double pk_dot(const pk_vector *restrict u, const pk_vector *restrict v)
+{
+    pk_vector even = u[0] * v[0], odd = u[1] * v[1];
+    for (int s = 2; s < PK_SLICES; s += 2) {
+        even += u[s] * v[s];
+        odd += u[s + 1] * v[s + 1];
+    }
+    return pk_sum(even + odd);
+}
+
+/* Reflect column j of the panel into row j of the triangle.
+ *
+ * With a = T_jj, u the column and norm = sqrt(a^2 + |u|^2), the reflector I - tau v v' with
+ * v = [a - norm; u] makes the diagonal +norm. a - norm = -|u|^2 / (a + norm) cancels nothing, and
+ * |v|^2 = 2 norm (norm - a) gives tau = (a + norm) / (norm |u|^2), tau v_0 = -1/norm. */
+PK_INLINE void pk_reflect(double *restrict T, double *restrict panel, ptrdiff_t j, pk_shape shape)
+{
+    double *restrict t = T + j * shape.ld;
+    pk_vector u[PK_SLICES];
+    for (int s = 0; s < PK_SLICES; s++)
+        u[s] = ((const pk_vector *)(panel + j * PK_PANEL))[s];
+    double a = t[j], square = pk_dot(u, u);
+    if (PK_UNLIKELY(square == 0.0))
+        return;
+    if (PK_UNLIKELY(a == 0.0) && sqrt(square) <= pk_noise_level(T, j, sqrt(square), shape))
+        return;
+    double norm = sqrt(a * a + square), head = -square / (a + norm);
+    double inverse = 1.0 / norm, tau = (a + norm) / (norm * square);
+    t[j] = norm;
+    for (ptrdiff_t k = j + 1; k < shape.q; k++) {
+        pk_vector *column = (pk_vector *)(panel + k * PK_PANEL), x[PK_SLICES];
+        for (int s = 0; s < PK_SLICES; s++)  /* not memcpy: GCC would keep the copy in memory */
+            x[s] = column[s];
+        double w = head * t[k] + pk_dot(u, x);
+        t[k] += inverse * w;
+        w *= tau;
+        for (int s = 0; s < PK_SLICES; s++)
+            column[s] = x[s] - w * u[s];
+    }
+}
+
+/* Lay rows first..first+count by columns into the panel, the rest of it zero. */
+PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdiff_t first, ptrdiff_t count, pk_shape shape)
+{
+    if (count < PK_PANEL)
+        memset(panel, 0, (size_t)(shape.q * PK_PANEL) * sizeof(double));
+    for (ptrdiff_t r = 0; r < count; r++) {
+        ptrdiff_t i = first + r;
+        const double *x = rows->X + i * rows->x_stride;
+        double root_weight = pk_root_weight(rows, i), *cell = panel + r;
+        if (rows->intercept) {
+            *cell = root_weight;
+            cell += PK_PANEL;
+        }
+        for (ptrdiff_t m = 0; m < rows->columns; m++, cell += PK_PANEL)
+            *cell = root_weight * x[m];
+        for (ptrdiff_t t = 0; t < shape.k; t++, cell += PK_PANEL)
+            *cell = rows->Y ? root_weight * rows->Y[i * shape.k + t] : 0.0;
+    }
+}
+
+PK_INLINE void pk_append_singly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape)
+{
+    pk_clear_padding(row, shape);
+    pk_load_row(row, rows, i, pk_root_weight(rows, i), shape);
+    pk_append_row(T, row, shape);
+}
+
+/* Append all rows by panels; a last few one by one, and the first ones while rank is missing: a
+ * rotation into an empty triangle row is an exact exchange, so n rows never pretend to a rank beyond n.
+ * Columns that depend on others may miss rank for ever, hence a limit. buffer (q, PK_PANEL). */
+PK_DISPATCH static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
+{
+    ptrdiff_t first = 0, limit = shape.q + PK_PANEL < rows->n ? shape.q + PK_PANEL : rows->n;
+    for (; first < limit && pk_is_deficient(T, shape); first++)
+        pk_append_singly(T, buffer, rows, first, shape);
+    for (; rows->n - first >= PK_LANES; first += PK_PANEL) {
+        ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
+        pk_load_panel(buffer, rows, first, count, shape);
+        for (ptrdiff_t j = 0; j < shape.q; j++)
+            pk_reflect(T, buffer, j, shape);
+    }
+    for (; first < rows->n; first++)
+        pk_append_singly(T, buffer, rows, first, shape);
+}
+
+/* Nothing is known of direction j: infinite leverage for the rows of the panel that point there. */
+PK_RARE void pk_mark_open(const double *T, double *column, ptrdiff_t j, double *leverage, pk_shape shape)
+{
+    for (ptrdiff_t r = 0; r < PK_PANEL; r++) {
+        if (leverage[r] < INFINITY && fabs(column[r]) > pk_point_noise(T, j, leverage[r], shape))
+            leverage[r] = INFINITY;
+        column[r] = 0.0;
+    }
+}
+
+/* pk_predict_row on a panel by columns. Leaves minus the means in the columns of the targets. */
+PK_INLINE void pk_predict_panel(const double *restrict T, double *restrict panel, double *restrict leverage, pk_shape shape)
+{
+    for (ptrdiff_t r = 0; r < PK_PANEL; r++)
+        leverage[r] = 0.0;
+    for (ptrdiff_t j = 0; j < shape.p; j++) {
+        const double *t = T + j * shape.ld;
+        if (PK_UNLIKELY(t[j] == 0.0)) {
+            pk_mark_open(T, panel + j * PK_PANEL, j, leverage, shape);
+            continue;
+        }
+        pk_vector g[PK_SLICES];
+        for (int s = 0; s < PK_SLICES; s++) {
+            g[s] = ((const pk_vector *)(panel + j * PK_PANEL))[s] / t[j];
+            ((pk_vector *)leverage)[s] += g[s] * g[s];
+        }
+        for (ptrdiff_t k = j + 1; k < shape.q; k++) {
+            pk_vector *column = (pk_vector *)(panel + k * PK_PANEL);
+            for (int s = 0; s < PK_SLICES; s++)
+                column[s] -= t[k] * g[s];
+        }
+    }
+}
+
+/* Mean (n, k) and leverage (n) of rows. buffer (q + 1, PK_PANEL). */
+PK_DISPATCH static void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean,
+                                        double *leverage)
+{
+    double *panel_leverage = buffer + shape.q * PK_PANEL;
+    for (ptrdiff_t first = 0; first < rows->n; first += PK_PANEL) {
+        ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
+        if (count < PK_LANES) {
+            for (ptrdiff_t i = first; i < rows->n; i++) {
+                pk_clear_padding(buffer, shape);
+                pk_load_row(buffer, rows, i, 1.0, shape);
+                leverage[i] = pk_predict_row(T, buffer, shape);
+                for (ptrdiff_t t = 0; t < shape.k; t++)
+                    mean[i * shape.k + t] = -buffer[shape.p + t];
+            }
+            return;
+        }
+        pk_load_panel(buffer, rows, first, count, shape);
+        pk_predict_panel(T, buffer, panel_leverage, shape);
+        memcpy(leverage + first, panel_leverage, (size_t)count * sizeof(double));
+        for (ptrdiff_t r = 0; r < count; r++)
+            for (ptrdiff_t t = 0; t < shape.k; t++)
+                mean[(first + r) * shape.k + t] = -buffer[(shape.p + t) * PK_PANEL + r];
+    }
+}
+
+#endif
