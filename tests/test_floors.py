@@ -19,6 +19,8 @@ FLOORS = {
     "priors": 2,
     "noise": 2,
     "distributions": 2,
+    "posteriors": 2,
+    "forgetting": 2,
     "linear": 3,
     "evaluation": 4,
     "plots": 4,

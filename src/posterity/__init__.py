@@ -5,7 +5,7 @@ Floors: imports point down, or sideways without a circle (a test holds this)::
     5  doors       cli  io
     4  uses        evaluation  plots
     3  models      linear
-    2  statistics  priors  noise  distributions
+    2  statistics  priors  noise  distributions  posteriors  forgetting
     1  algebra     factor
     0  kernel      kernel
 """

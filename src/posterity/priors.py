@@ -54,7 +54,7 @@ class GaussianPrior:
         factor.append(rows, (root @ mean)[:, None])
         # By construction the prior fits itself: what rounding left of its residual is not data.
         factor.residual_root[...] = 0.0
-        factor.scale_count(0.0)
+        factor.count_nothing()
         return factor
 
     def _mean(self, n_features: int) -> Array:

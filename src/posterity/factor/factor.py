@@ -14,10 +14,11 @@ priors or noise: a Gaussian prior is p more rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from posterity import kernel
@@ -78,12 +79,12 @@ class Factor:
     3.0
     """
 
-    __slots__ = ("_count", "n_targets", "triangle")
+    __slots__ = ("_counts", "n_targets", "triangle")
 
     def __init__(self, n_coefficients: int, n_targets: int = 1) -> None:
         self.n_targets = n_targets
         self.triangle = kernel.empty_triangle(n_coefficients + n_targets)
-        self._count = np.zeros(1)
+        self._counts = np.zeros(2)
 
     # ---- views ---------------------------------------------------------------------------------
 
@@ -94,8 +95,13 @@ class Factor:
 
     @property
     def count(self) -> float:
-        """Sum of the weights of the rows in the factor."""
-        return float(self._count[0])
+        """Sum of the weights of the rows in the factor, as they have faded."""
+        return float(self._counts[0])
+
+    @property
+    def seen(self) -> float:
+        """Sum of the weights of the rows in the factor, as they came."""
+        return float(self._counts[1])
 
     @property
     def root(self) -> Array:
@@ -112,9 +118,18 @@ class Factor:
         """S (k, k), a view."""
         return self.triangle[self.n_coefficients :, self.n_coefficients : len(self.triangle)]
 
-    def row_path(self, intercept: bool, names: tuple[str, ...] | None = None) -> kernel.RowPath:
-        """The lean path that learns and predicts single rows in this factor, in place (k = 1)."""
-        return kernel.RowPath(self.triangle, self._count, intercept, names)
+    def row_path(
+        self,
+        intercept: bool,
+        names: Sequence[str] | None = None,
+        discount: float = 1.0,
+        share: float = 1.0,
+    ) -> kernel.RowPath:
+        """The lean path that learns and predicts single rows in this factor, in place (k = 1).
+
+        Before each row everything is discounted; the row's weight is multiplied by ``share``.
+        """
+        return kernel.RowPath(self.triangle, self._counts, intercept, names, discount, share)
 
     # ---- algebra -------------------------------------------------------------------------------
 
@@ -126,7 +141,7 @@ class Factor:
 
     def become(self, other: Factor) -> None:
         """Take over the content of a factor of the same shape, in place."""
-        self._replace(other.triangle, other.count)
+        self._replace(other.triangle, other._counts)
 
     def append(
         self,
@@ -153,22 +168,24 @@ class Factor:
         run_together(learn, triangles, parts)
         for other in triangles[1:]:
             self._append_triangle(triangles[0], other)
-        self._commit(triangles[0], self.count + _total(weights, len(X)))
+        self._commit(triangles[0], self._counts + _total(weights, len(X)))
 
     def learn(
         self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
     ) -> Before:
         """Learn the rows one after another; returns what was predicted of each before it."""
         triangle = self.triangle.copy()
-        error, leverage, residual = kernel.learn_rows(
-            triangle, self.n_targets, X, Y, weights, intercept
-        )
+        told = kernel.learn_rows(triangle, self.n_targets, X, Y, weights, intercept)
         if weights is None:
             counts = self.count + np.arange(len(X) + 1.0)
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
-        self._commit(triangle, float(counts[-1]))
-        return Before(error, leverage, residual, counts[:-1])
+        self._commit(triangle, [counts[-1], self.seen + counts[-1] - self.count])
+        return Before(*told, counts[:-1])
+
+    def commit(self, triangle: Array, count: float, seen: float) -> None:
+        """Become this triangle with these sums of weights, if all of it is usable."""
+        self._commit(triangle, [count, seen])
 
     def remove(
         self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
@@ -184,30 +201,30 @@ class Factor:
         _check_usable(triangle)
         if status:
             raise NotInFactorError(status - 1)
-        self._commit(triangle, self.count - _total(weights, len(X)))
+        self._commit(triangle, self._counts - _total(weights, len(X)))
         return least
 
     def merge(self, other: Factor) -> None:
         """Learn every row that ``other`` has learned."""
         triangle = self.triangle.copy()
         self._append_triangle(triangle, other.triangle)
-        self._commit(triangle, self.count + other.count)
+        self._commit(triangle, self._counts + other._counts)
 
     def take_out(self, other: Factor) -> float:
         """Unlearn every row that ``other`` has learned; returns and raises as :meth:`remove`."""
         p = self.n_coefficients
         rows = other.triangle[:, : len(self.triangle)]
         least = self.remove(rows[:, :p], np.ascontiguousarray(rows[:, p:]))
-        self._count[0] += len(rows) - other.count
+        self._counts += len(rows) - other._counts
         return least
 
     def scale(self, weight: float) -> None:
         """Multiply the weight of every row by ``weight`` >= 0."""
-        self._commit(self.triangle * math.sqrt(weight), self.count * weight)
+        self._commit(self.triangle * math.sqrt(weight), [self.count * weight, self.seen])
 
-    def scale_count(self, weight: float) -> None:
-        """Multiply the count alone: the rows of a prior count for nothing."""
-        self._count[0] *= weight
+    def count_nothing(self) -> None:
+        """Set the counts to 0: the rows of a prior count for nothing."""
+        self._counts[...] = 0.0
 
     # ---- read-outs -----------------------------------------------------------------------------
 
@@ -266,13 +283,13 @@ class Factor:
         targets = np.ascontiguousarray(other[:, p:q])
         kernel.append_block(triangle, self.n_targets, other[:, :p], targets, None, False)
 
-    def _commit(self, triangle: Array, count: float) -> None:
+    def _commit(self, triangle: Array, counts: ArrayLike) -> None:
         _check_usable(triangle)
-        self._replace(triangle, count)
+        self._replace(triangle, counts)
 
-    def _replace(self, triangle: Array, count: float) -> None:
+    def _replace(self, triangle: Array, counts: ArrayLike) -> None:
         self.triangle[...] = triangle
-        self._count[0] = count
+        self._counts[...] = counts
 
 
 def _check_usable(triangle: Array) -> None:

@@ -36,6 +36,7 @@ cdef extern from "posterity_kernel.h" nogil:
     void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows, pk_shape shape, const double *variance, const double *elapsed, double *step, const pk_before *before)
     void pk_slide(double *T, double *buffer, double *flight, const pk_rows *rows, const double *prior, Py_ssize_t oldest, Py_ssize_t start, const Py_ssize_t *leave, pk_shape shape, const pk_before *before)
     void pk_learn_bank(double *bank, Py_ssize_t count, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
+    void pk_scale(double *T, double root, pk_shape shape)
     void pk_append_one(double *T, double *row, pk_shape shape)
     double pk_predict_one(const double *T, double *row, pk_shape shape)
 
@@ -298,21 +299,37 @@ def predict_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, 
     return np.asarray(mean), np.asarray(leverage)
 
 
+def fading_counts(double count, Py_ssize_t n, const double[::1] weights, const double[::1] discounts):
+    """Sums of weights (n + 1,): before each row, after all before it was discounted, and at the end."""
+    cdef double[::1] counts = np.empty(n + 1)
+    cdef Py_ssize_t i
+    for i in range(n):
+        count *= discounts[i]
+        counts[i] = count
+        count += 1.0 if weights is None else weights[i]
+    counts[n] = count
+    return np.asarray(counts)
+
+
 cdef class RowPath:
     """The lean path: one row a call, one target, everything checked before the triangle is touched.
 
-    Shares ``triangle`` (q, ld) and ``count`` (1,), the sum of weights, with the factor that owns them.
+    Shares ``triangle`` (q, ld) and ``counts`` (2,), the sums of weights as they fade and as they came,
+    with the factor that owns them. Before a row, all that was learned is discounted; the row's own
+    weight is multiplied by ``share``.
     """
 
     cdef double[:, ::1] triangle
-    cdef double[::1] count, buffer
+    cdef double[::1] counts, buffer
+    cdef double discount, share
     cdef pk_shape shape
     cdef bint intercept
     cdef readonly object names
     cdef Py_ssize_t columns
 
-    def __init__(self, triangle, count, bint intercept, names=None):
-        self.triangle, self.count, self.intercept = triangle, count, intercept
+    def __init__(self, triangle, counts, bint intercept, names=None, double discount=1.0, double share=1.0):
+        self.triangle, self.counts, self.intercept = triangle, counts, intercept
+        self.discount, self.share = discount, share
         self.shape = _shape(self.triangle, 1)
         self.columns = self.shape.p - intercept
         self.buffer = _aligned(self.shape.ld)
@@ -322,19 +339,22 @@ cdef class RowPath:
         """Append the row ``x`` (array of length m, or mapping of names), target ``y``."""
         if not (weight >= 0.0 and isfinite(weight)):
             raise ValueError(f"weight is {weight}: it must be finite and not negative")
-        cdef double root = sqrt(weight)
+        cdef double root = sqrt(weight * self.share)
         if not fabs(y) * root <= LARGEST:
             raise ValueError(_complaint("y", y))
         self._load(x, root)
         self.buffer[self.shape.p] = root * y
+        if self.discount < 1.0 and self.counts[1] > 0.0:
+            pk_scale(&self.triangle[0, 0], sqrt(self.discount), self.shape)
+            self.counts[0] *= self.discount
         pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        self.count[0] += weight
+        self.counts[0] += weight * self.share
+        self.counts[1] += weight
 
-    def predict(self, x):
-        """Mean and leverage at ``x``."""
+    def values(self, x):
+        """The features of ``x`` as an array (1, m), checked."""
         self._load(x, 1.0)
-        cdef double leverage = pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        return 0.0 - self.buffer[self.shape.p], leverage
+        return np.array(self.buffer[self.intercept:self.shape.p]).reshape(1, self.columns)
 
     def predict_mean(self, x):
         """Mean at ``x``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
+from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
-from posterity.linear.inputs import explained, read_rows
-from posterity.linear.posterior import LinearPosterior
+from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, KnownNoise, LearnedNoise, Noise
+from posterity.posteriors import LinearPosterior
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
+
+# Attributes that share memory with the factor.
+SHARED = ("_row_path", "_learn_lean")
 
 
 class LinearModel(RegressorMixin, BaseEstimator):
@@ -27,21 +31,25 @@ class LinearModel(RegressorMixin, BaseEstimator):
     noise_precision: float | None
     noise_prior: tuple[float, float]
     fit_intercept: bool
+    forgetting: Forgetting | None
 
     # None until something was learned: the class attribute stands in for a fresh model's.
     _knowledge: LinearPosterior | None = None
     _row_path: RowPath
+    _learn_lean: Callable[..., None]
+    # The time of the last row, where rows come with times.
+    _now: float | None = None
 
     @property
     def coef_(self) -> Array:
         """(m,) posterior mean of the coefficients."""
-        return self._known.factor.coefficients()[self._offset :, 0]
+        return self._known.coefficients()[self._offset :]
 
     @property
     def intercept_(self) -> float:
         """Posterior mean of the intercept; 0.0 without one."""
         known = self._known
-        return float(known.factor.coefficients()[0, 0]) if known.intercept else 0.0
+        return float(known.coefficients()[0]) if known.intercept else 0.0
 
     @property
     def posterior_(self) -> Joint:
@@ -70,12 +78,12 @@ class LinearModel(RegressorMixin, BaseEstimator):
     @property
     def n_observations_(self) -> float:
         """Sum of the weights of the rows learned."""
-        return self._known.factor.count
+        return self._known.n_observations
 
     @property
     def n_effective_(self) -> float:
         """The same after forgetting; equal while nothing is forgotten."""
-        return self._known.factor.count
+        return self._known.n_effective
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -92,12 +100,16 @@ class LinearModel(RegressorMixin, BaseEstimator):
     def _offset(self) -> int:
         return 1 if self._known.intercept else 0
 
-    def _learn_first(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+    def _learn_first(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, times: ArrayLike | None
+    ) -> Self:
         fresh = self._fresh()
         X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
+        elapsed, now = read_times(times, len(X), None)
         fresh._begin()
         with explained(fresh, X, y):
-            fresh._known.append(X, y, weights)
+            fresh._known.append(X, y, weights, elapsed)
+        fresh._now = now
         return self._take_over(fresh)
 
     def _fresh(self) -> Self:
@@ -106,7 +118,14 @@ class LinearModel(RegressorMixin, BaseEstimator):
 
     def _take_over(self, fresh: Self) -> Self:
         """Replace all that was learned by what ``fresh`` has learned, in one step."""
-        learned = {"_knowledge", "_row_path", "n_features_in_", "feature_names_in_"}
+        learned = {
+            "_knowledge",
+            "_row_path",
+            "_learn_lean",
+            "_now",
+            "n_features_in_",
+            "feature_names_in_",
+        }
         kept = {name: value for name, value in self.__dict__.items() if name not in learned}
         self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
         return self
@@ -119,9 +138,17 @@ class LinearModel(RegressorMixin, BaseEstimator):
     def _begin(self) -> None:
         """Start from the prior; the number of features is known by now."""
         prior = GaussianPrior(self.prior_mean, self.prior_precision)
-        self._knowledge = LinearPosterior.before_data(
+        posterior = LinearPosterior.before_data(
             prior, self._noise(), self.n_features_in_, intercept=self.fit_intercept
         )
+        if self.forgetting is not None:
+            if not hasattr(self.forgetting, "begin"):
+                raise TypeError(
+                    f"forgetting is {self.forgetting!r}: it must be None or a strategy from "
+                    "posterity.forgetting, as in Stabilized(discount=0.99)"
+                )
+            posterior = self.forgetting.begin(posterior)
+        self._knowledge = posterior
 
     def _begun_from(self, x: ArrayLike | Mapping[str, float]) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
@@ -134,10 +161,22 @@ class LinearModel(RegressorMixin, BaseEstimator):
         return fresh
 
     def _open_row_path(self) -> RowPath:
-        known = self._known
-        names = getattr(self, "feature_names_in_", None)
-        self._row_path = known.factor.row_path(known.intercept, names)
+        self._row_path = self._known.row_path(getattr(self, "feature_names_in_", None))
         return self._row_path
+
+    @property
+    def _path(self) -> RowPath:
+        return self.__dict__.get("_row_path") or self._open_row_path()
+
+    def _learn_row(self, x: Any, y: float, weight: float, time: float | None) -> None:
+        """The general path of learn_one: forgetting, or a time of its own."""
+        known = self._known
+        X, target = self._path.values(x), np.array([[float(y)]])
+        weights = None if weight == 1.0 else read_weights([weight], 1)
+        elapsed, now = read_times(None if time is None else [time], 1, self._now)
+        with explained(self, X, target):
+            known.append(X, target, weights, elapsed)
+        self._now = now
 
     def _noise(self) -> Noise:
         if self.noise_precision is None:
@@ -146,7 +185,4 @@ class LinearModel(RegressorMixin, BaseEstimator):
         return KnownNoise(self.noise_precision)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The lean path shares memory with the factor: it is opened anew.
-        return {
-            name: value for name, value in super().__getstate__().items() if name != "_row_path"
-        }
+        return {k: v for k, v in super().__getstate__().items() if k not in SHARED}

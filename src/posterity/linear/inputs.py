@@ -43,6 +43,29 @@ def read_points(model: BaseEstimator, X: Any) -> Array:
     return X
 
 
+def read_times(times: ArrayLike | None, n: int, now: float | None) -> tuple[Array, float | None]:
+    """Time before each of ``n`` rows, (n,) >= 0, and the time of the last row.
+
+    Without ``times`` every row comes one unit after the one before it. Raises ``ValueError`` when
+    times go back, are not finite, or are given for some calls only.
+    """
+    if times is None:
+        if now is not None:
+            raise ValueError("the rows before these came with times: give times for these as well")
+        return np.ones(n), None
+    array = np.ascontiguousarray(times, dtype=np.float64)
+    if array.shape != (n,):
+        raise ValueError(f"times has shape {array.shape}: expected ({n},), one for each row of X")
+    elapsed = np.diff(array, prepend=array[:1] if now is None else [now])
+    if not (elapsed >= 0.0).all() or np.isinf(elapsed).any():
+        row = int(np.argmax(~(elapsed >= 0.0) | np.isinf(elapsed)))
+        raise ValueError(
+            f"times is {array[row]} in row {row}: times must be finite and not go back; sort the "
+            "rows by time"
+        )
+    return elapsed, float(array[-1])
+
+
 def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
     try:
         return validate_data(

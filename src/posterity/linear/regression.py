@@ -8,8 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.forgetting import Forgetting
 from posterity.linear.base import LinearModel
-from posterity.linear.inputs import check_same_features, explained, read_points, read_rows
+from posterity.linear.inputs import (
+    check_same_features,
+    explained,
+    read_points,
+    read_rows,
+    read_times,
+)
 from posterity.noise import Distribution
 
 Array = NDArray[np.float64]
@@ -40,6 +47,8 @@ class BayesianLinearRegression(LinearModel):
         p(sigma^2) = 1 / sigma^2.
     fit_intercept : bool, default True
         Whether to learn an intercept; its prior is flat.
+    forgetting : strategy from posterity.forgetting, optional
+        How old rows lose their say; None: never.
 
     Attributes
     ----------
@@ -93,16 +102,25 @@ class BayesianLinearRegression(LinearModel):
         noise_precision: float | None = None,
         noise_prior: tuple[float, float] = (0.0, 0.0),
         fit_intercept: bool = True,
+        forgetting: Forgetting | None = None,
     ) -> None:
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
         self.noise_precision = noise_precision
         self.noise_prior = noise_prior
         self.fit_intercept = fit_intercept
+        self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        times: ArrayLike | None = None,
+    ) -> Self:
         """Forget everything and learn these rows.
 
         Parameters
@@ -111,6 +129,9 @@ class BayesianLinearRegression(LinearModel):
         y : (n,) array
         sample_weight : (n,) array, optional
             Weights >= 0; weight 2 is the row twice.
+        times : (n,) array, optional
+            When each row came, in any unit, not decreasing; what a ``forgetting`` strategy counts
+            its time in. By default each row comes one unit after the one before it.
 
         Raises
         ------
@@ -125,9 +146,16 @@ class BayesianLinearRegression(LinearModel):
         """
         if sample_weight is not None and not np.asarray(sample_weight).any():
             raise ValueError("every sample_weight is zero: there is nothing to fit")
-        return self._learn_first(X, y, sample_weight)
+        return self._learn_first(X, y, sample_weight, times)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        times: ArrayLike | None = None,
+    ) -> Self:
         """Learn these rows too, one or many. Parameters and errors as in :meth:`fit`.
 
         Examples
@@ -137,14 +165,21 @@ class BayesianLinearRegression(LinearModel):
         array([2.])
         """
         if self._knowledge is None:
-            return self._learn_first(X, y, sample_weight)
+            return self._learn_first(X, y, sample_weight, times)
         X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
+        elapsed, now = read_times(times, len(X), self._now)
         with explained(self, X, y):
-            self._knowledge.append(X, y, weights)
+            self._knowledge.append(X, y, weights, elapsed)
+        self._now = now
         return self
 
     def predict_then_learn(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        times: ArrayLike | None = None,
     ) -> Distribution:
         """Predict each row before it is learned, then learn it: progressive validation in one pass.
 
@@ -160,16 +195,26 @@ class BayesianLinearRegression(LinearModel):
         if self._knowledge is None:
             fresh = self._fresh()
             X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
+            elapsed, fresh._now = read_times(times, len(X), None)
             fresh._begin()
             with explained(fresh, X, y):
-                distribution = fresh._known.predict_then_learn(X, y, weights)
+                distribution = fresh._known.predict_then_learn(X, y, weights, elapsed)
             self._take_over(fresh)
             return distribution
         X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
+        elapsed, now = read_times(times, len(X), self._now)
         with explained(self, X, y):
-            return self._knowledge.predict_then_learn(X, y, weights)
+            distribution = self._knowledge.predict_then_learn(X, y, weights, elapsed)
+        self._now = now
+        return distribution
 
-    def learn_one(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> Self:
+    def learn_one(
+        self,
+        x: ArrayLike | Mapping[str, float],
+        y: float,
+        weight: float = 1.0,
+        time: float | None = None,
+    ) -> Self:
         """Learn one row: the lean path, about a microsecond a call.
 
         Parameters
@@ -177,6 +222,8 @@ class BayesianLinearRegression(LinearModel):
         x : (m,) array, or mapping of feature names to numbers
         y : float
         weight : float, default 1.0
+        time : float, optional
+            When the row came; see ``times`` of :meth:`fit`.
 
         Raises
         ------
@@ -190,13 +237,16 @@ class BayesianLinearRegression(LinearModel):
         array([2.])
         """
         try:
-            path = self._row_path
+            learn = self._learn_lean
         except AttributeError:
             if self._knowledge is None:
-                fresh = self._begun_from(x).learn_one(x, y, weight)
-                return self._take_over(fresh)
-            path = self._open_row_path()
-        path.learn(x, y, weight)
+                return self._take_over(self._begun_from(x).learn_one(x, y, weight, time))
+            if self._known.learns_lean:
+                self._learn_lean = learn = self._path.learn
+            else:
+                self._learn_row(x, y, weight, time)
+                return self
+        learn(x, y, weight)
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -275,9 +325,7 @@ class BayesianLinearRegression(LinearModel):
             distribution = self.predict_distribution(X)
             return distribution.mean(), distribution.std()
         known = self._known
-        X = read_points(self, X)
-        coefficients = known.factor.coefficients()[:, 0]
-        return X @ coefficients[self._offset :] + (coefficients[0] if known.intercept else 0.0)
+        return known.predict_mean(read_points(self, X))
 
     def predict_distribution(self, X: Any) -> Distribution:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.

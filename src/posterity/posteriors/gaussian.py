@@ -1,16 +1,23 @@
-"""What a linear model knows: the factor of its prior, the factor of prior and data, its noise."""
+"""What a linear model knows: the factor of its prior, the factor of prior and data, its noise.
+
+All posteriors of the package have the methods of :class:`LinearPosterior`. Rows ``X`` (n, m) come
+without the intercept's 1, ``y`` is (n, 1), and ``elapsed`` (n,) is the time before each row, which
+only those that forget look at. What learns changes state in one step at its end, or raises.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from posterity.factor import Factor, NotInFactorError
+from posterity.factor import Before, Factor, NotInFactorError
+from posterity.kernel import RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.priors import GaussianPrior
 
@@ -24,8 +31,7 @@ WORRYING_COSINE = 1e-6
 class LinearPosterior:
     """Posterior of [intercept, coefficients] of a Gaussian linear model (one target).
 
-    Rows ``X`` (n, m) come without the intercept's 1; ``y`` is (n, 1). Methods that learn change
-    ``factor`` in one step at their end, or raise and change nothing.
+    It forgets nothing.
     """
 
     belief: GaussianPrior
@@ -44,13 +50,24 @@ class LinearPosterior:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def append(self, X: Array, y: Array, weights: Array | None) -> None:
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
         self.factor.append(X, y, weights, intercept=self.intercept)
 
-    def predict_then_learn(self, X: Array, y: Array, weights: Array | None) -> Distribution:
+    def predict_then_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        before = self.factor.learn(X, y, weights, intercept=self.intercept)
+        return self._told(self.factor.learn(X, y, weights, intercept=self.intercept), y)
+
+    # Whether its row path may learn, not only predict.
+    learns_lean: ClassVar[bool] = True
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """The lean path that reads and predicts single rows, and may learn them."""
+        return self.factor.row_path(self.intercept, names)
+
+    def _told(self, before: Before, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
         freed = np.subtract(before.count, self.n_flat, out=before.count)
         return self.noise.predictive(mean, before.leverage, freed, before.residual[:, 0])
@@ -108,10 +125,36 @@ class LinearPosterior:
         mean, leverage = self.factor.predict(X, intercept=self.intercept)
         return self.noise.predictive(mean[:, 0], leverage, self.freed, self.residual)
 
+    def predict_mean(self, X: Array) -> Array:
+        """Mean of new observations at the rows of ``X``."""
+        coefficients = self.coefficients()
+        if self.intercept:
+            return X @ coefficients[1:] + coefficients[0]
+        return X @ coefficients
+
+    def coefficients(self) -> Array:
+        """Mean of [intercept, coefficients]."""
+        return self.factor.coefficients()[:, 0]
+
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
-        mean = self.factor.coefficients()[:, 0]
+        mean = self.coefficients()
         return self.noise.posterior(mean, self.factor.root, self.freed, self.residual, names)
+
+    @property
+    def n_coefficients(self) -> int:
+        """Coefficients, intercept included."""
+        return self.prior.n_coefficients
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.factor.seen
+
+    @property
+    def n_effective(self) -> float:
+        """What is left of them after forgetting."""
+        return self.factor.count
 
     @property
     def n_flat(self) -> int:

@@ -1,0 +1,109 @@
+"""Learning rows one after another while what is old fades, wanders or leaves.
+
+Each function learns in place, returns what was predicted of each row before it, and raises
+``FloatingPointError``, changing nothing, when the rows are not usable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity import kernel
+from posterity.factor.factor import Before, Factor
+
+Array = NDArray[np.float64]
+Told = tuple[Array, Array, Array]
+
+# Data that fade by more than this between two rows leave no digit of theirs beside the prior.
+SMALLEST_DISCOUNT = 1e-12
+
+
+@dataclass(frozen=True)
+class Rows:
+    """``X`` (n, m), ``Y`` (n, k), weights (n,) or None, and whether a 1 comes before each x."""
+
+    X: Array
+    Y: Array
+    weights: Array | None
+    intercept: bool
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(len(self)) if self.weights is None else float(np.sum(self.weights))
+
+
+def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.0) -> Before:
+    """Discount everything before each row; the row's own weight is multiplied by ``share``."""
+    weights = rows.weights
+    if share != 1.0:
+        weights = np.full(len(rows), share) if weights is None else share * weights
+    scaled = Rows(rows.X, rows.Y, weights, rows.intercept)
+    return _learn(factor, scaled, discounts, kernel.learn_rows, (discounts,), seen=rows.total)
+
+
+def learn_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
+    """Discount everything but the prior, which is in the factor, before each row."""
+    discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
+    return _learn(factor, rows, discounts, kernel.learn_stabilized, (discounts, prior.triangle))
+
+
+def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
+    """Discount, before each row, what is known beyond the prior of the row's own direction."""
+    return _learn(factor, rows, discounts, kernel.learn_directional, (discounts, prior.triangle))
+
+
+def learn_wandering(factor: Factor, rows: Rows, elapsed: Array, variance: Array) -> Before:
+    """Before row i the coefficients move by Normal(0, variance * elapsed[i]), noise-relative."""
+    kept = np.ones(len(rows))
+    return _learn(factor, rows, kept, kernel.learn_wandering, (elapsed, variance))
+
+
+def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[np.intp]) -> Before:
+    """Slide a window over rows start..n; the factor holds the prior and rows 0..start.
+
+    Rows before leave[i] are out when row start + i is predicted, and rows before the last of
+    ``leave`` (n - start + 1,) at the end.
+    """
+    triangle = factor.triangle.copy()
+    told = kernel.slide(
+        triangle,
+        factor.n_targets,
+        rows.X,
+        rows.Y,
+        rows.weights,
+        rows.intercept,
+        start,
+        leave,
+        prior.triangle,
+    )
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    so_far = np.concatenate([[0.0], np.cumsum(weights)])
+    counts = so_far[start:] - so_far[leave]
+    new = float(np.sum(weights[start:]))
+    factor.commit(triangle, float(counts[-1]), factor.seen + new)
+    return Before(*told, counts[:-1])
+
+
+def _learn(
+    factor: Factor,
+    rows: Rows,
+    discounts: Array,
+    learn: Callable[..., Told],
+    arguments: tuple[Array, ...],
+    seen: float | None = None,
+) -> Before:
+    triangle = factor.triangle.copy()
+    told = learn(
+        triangle, factor.n_targets, rows.X, rows.Y, rows.weights, rows.intercept, *arguments
+    )
+    counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
+    factor.commit(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
+    return Before(*told, counts[:-1])

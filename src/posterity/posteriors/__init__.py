@@ -1,0 +1,7 @@
+"""Floor 2: what a linear model knows, and how it learns and forgets."""
+
+from posterity.posteriors.fading import FadingPosterior
+from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.window import WindowPosterior
+
+__all__ = ["FadingPosterior", "LinearPosterior", "WindowPosterior"]

@@ -1,0 +1,83 @@
+"""A posterior in which what is old counts for less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Before, Factor, Rows
+from posterity.noise import Distribution
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+
+class Fading(Protocol):
+    """One way for a factor to learn rows and forget: the strategies of posterity.forgetting."""
+
+    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+        """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
+
+
+@dataclass(frozen=True)
+class FadingPosterior(LinearPosterior):
+    """A posterior that forgets by a :class:`Fading` strategy before each row."""
+
+    strategy: Fading
+
+    learns_lean: ClassVar[bool] = False
+
+    @classmethod
+    def around(cls, posterior: LinearPosterior, strategy: Fading) -> Self:
+        """Take over what a posterior that has seen nothing believes."""
+        return cls(
+            posterior.belief,
+            posterior.noise,
+            posterior.intercept,
+            posterior.prior,
+            posterior.factor,
+            strategy,
+        )
+
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows in order."""
+        self._learn(X, y, weights, elapsed)
+
+    def predict_then_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> Distribution:
+        """Learn row after row; returns the distribution of each target before its row."""
+        return self._told(self._learn(X, y, weights, elapsed), y)
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Refuse: a row that has faded can't be taken out."""
+        raise ValueError(
+            f"can't unlearn rows under {self._name}: what is left of a row depends on when it "
+            "came; fit the remaining rows again"
+        )
+
+    def merge(self, other: LinearPosterior) -> None:
+        """Merge where the prior does not fade; refuse otherwise."""
+        if self._name != "Stabilized":
+            raise ValueError(
+                f"can't merge models under {self._name}: their priors have faded with their rows; "
+                "Stabilized keeps the prior and can be merged"
+            )
+        super().merge(other)
+
+    def same_prior(self, other: LinearPosterior) -> bool:
+        """Whether both started from the same belief and forget alike."""
+        return super().same_prior(other) and getattr(other, "strategy", None) == self.strategy
+
+    @property
+    def _name(self) -> str:
+        return type(self.strategy).__name__
+
+    def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+        if self.factor.seen == 0.0:
+            elapsed[:1] = 0.0  # before the first row there is nothing to forget
+        rows = Rows(X, y, weights, self.intercept)
+        return self.strategy.learn(self.factor, self.prior, rows, elapsed)
