@@ -34,6 +34,7 @@ from posterity.factor.forgetting import (
     learn_stabilized,
     learn_wandering,
 )
+from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.window import WindowPosterior
@@ -311,3 +312,71 @@ class Window:
         now = np.append(times[start:], times[-1])
         kept = np.searchsorted(times, now - self.duration, side="left")
         return np.minimum(kept, np.arange(start, len(times) + 1)).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """No knob: an average over discounts, weighed by how well each has predicted lately.
+
+    Dynamic model averaging (Raftery, Karny and Ettler 2010). Every discount has a
+    :class:`Stabilized` posterior of its own, and predictions are their mixture. A member's weight
+    is the product of its past predictive densities, each to the power persistence^age; since no
+    one persistence serves calm and turmoil alike, several are tried, and weighed in the same way
+    with ``outer_persistence``. What has never drifted is predicted nearly as well as without
+    forgetting, and after a change the short memories take over within a few rows.
+
+    Parameters
+    ----------
+    discounts
+        Discounts to average over, each in (0, 1]. By default eight, from no forgetting to a memory
+        of 2.5 rows, or of half a row for each coefficient where that is more: see :meth:`grid`.
+    persistence
+        How much of past success counts one unit further back, each in (0, 1].
+    outer_persistence
+        The same among the averages that each persistence makes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = np.where(np.arange(400) < 200, 1.0, -1.0) * X[:, 0] + 0.1 * rng.normal(size=400)
+    >>> model = BayesianLinearRegression(forgetting=Adaptive()).fit(X, y)
+    >>> bool(abs(model.coef_[0] + 1.0) < 0.05)
+    True
+    """
+
+    discounts: tuple[float, ...] | None = None
+    persistence: tuple[float, ...] = (1.0, 0.999, 0.99, 0.9)
+    outer_persistence: float = 0.999
+
+    def __post_init__(self) -> None:
+        for name, values in (
+            ("discounts", (1.0,) if self.discounts is None else self.discounts),
+            ("persistence", self.persistence),
+            ("outer_persistence", (self.outer_persistence,)),
+        ):
+            if len(values) == 0 or not all(0.0 < value <= 1.0 for value in values):
+                raise ValueError(f"{name} is {values}: each must be above 0 and at most 1")
+
+    @staticmethod
+    def grid(n_coefficients: int) -> tuple[float, ...]:
+        """Eight discounts whose memories 1 / (1 - discount) are spread evenly on a log scale.
+
+        Examples
+        --------
+        >>> [round(discount, 4) for discount in Adaptive.grid(2)]
+        [1.0, 0.9995, 0.9985, 0.9954, 0.9859, 0.957, 0.8687, 0.6]
+        """
+        shortest = max(2.5, n_coefficients / 2.0)
+        memories = np.geomspace(max(2000.0, 40.0 * shortest), shortest, 7)
+        return (1.0, *(1.0 - 1.0 / memories).tolist())
+
+    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
+        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        discounts = self.discounts or self.grid(posterior.n_coefficients)
+        runs = [Stabilized(discount).begin(posterior.copy()) for discount in discounts]
+        return AveragedPosterior.around(
+            posterior, runs, tuple(self.persistence), self.outer_persistence
+        )

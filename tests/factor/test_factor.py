@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posterity.factor import Factor, NotInFactorError
-from posterity.factor.parallel import default_threads, partitions
+from posterity.factor.parallel import workers, partitions
 
 
 def rows(seed: int, n: int, m: int, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -187,10 +187,10 @@ def test_large_blocks_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) 
     assert len(partitions(60_000, 13, 4)) == 4
     assert len(partitions(1_000, 13, 4)) == 1
     monkeypatch.setenv("POSTERITY_NUM_THREADS", "1")
-    assert default_threads() == 1
+    assert workers() == 1
     monkeypatch.setenv("POSTERITY_NUM_THREADS", "two")
     with pytest.raises(ValueError, match="POSTERITY_NUM_THREADS is 'two'"):
-        default_threads()
+        workers()
 
 
 def test_the_lock_is_released_while_rows_are_learned() -> None:

@@ -155,7 +155,7 @@ class Factor:
         """Learn all rows at once, by Householder panels; large blocks use every core.
 
         ``threads`` limits them (1: stay on one core); the default is described in
-        :func:`posterity.factor.parallel.default_threads`.
+        :func:`posterity.factor.parallel.workers`.
         """
         parts = partitions(len(X), X.shape[1] + 1, threads)
         triangles = [self.triangle.copy()]

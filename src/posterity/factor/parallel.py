@@ -12,12 +12,12 @@ from typing import Any
 SMALLEST_SHARE = 2_000_000
 
 
-def default_threads() -> int:
+def workers() -> int:
     """Cores to use: ``POSTERITY_NUM_THREADS`` when set, otherwise those this process may run on.
 
     Examples
     --------
-    >>> default_threads() >= 1
+    >>> workers() >= 1
     True
     """
     named = os.environ.get("POSTERITY_NUM_THREADS", "")
@@ -34,7 +34,7 @@ def default_threads() -> int:
 
 def partitions(n_rows: int, width: int, threads: int | None = None) -> list[slice]:
     """Cut ``n_rows`` rows into one run for each core that is worth starting."""
-    threads = default_threads() if threads is None else threads
+    threads = workers() if threads is None else threads
     parts = max(1, min(threads, n_rows * width * width // SMALLEST_SHARE))
     edges = [n_rows * part // parts for part in range(parts + 1)]
     return [slice(start, stop) for start, stop in pairwise(edges)]

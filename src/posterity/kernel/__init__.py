@@ -3,6 +3,7 @@
 from posterity.kernel._kernel import (
     RowPath,
     append_block,
+    average_members,
     empty_triangle,
     fading_counts,
     leading_dimension,
@@ -19,6 +20,7 @@ from posterity.kernel._kernel import (
 __all__ = [
     "RowPath",
     "append_block",
+    "average_members",
     "empty_triangle",
     "fading_counts",
     "leading_dimension",

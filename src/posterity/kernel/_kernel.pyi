@@ -69,6 +69,14 @@ def remove_rows(
 def predict_rows(
     triangle: Array, n_targets: int, X: Array, intercept: bool
 ) -> tuple[Array, Array]: ...
+def average_members(
+    densities: Array,
+    counts: Array,
+    scores: Array,
+    outer: Array,
+    persistence: Array,
+    outer_persistence: float,
+) -> tuple[Array, float]: ...
 def fading_counts(count: float, n: int, weights: Array | None, discounts: Array) -> Array: ...
 
 class RowPath:

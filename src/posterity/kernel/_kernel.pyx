@@ -36,6 +36,14 @@ cdef extern from "posterity_kernel.h" nogil:
     void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows, pk_shape shape, const double *variance, const double *elapsed, double *step, const pk_before *before)
     void pk_slide(double *T, double *buffer, double *flight, const pk_rows *rows, const double *prior, Py_ssize_t oldest, Py_ssize_t start, const Py_ssize_t *leave, pk_shape shape, const pk_before *before)
     void pk_learn_bank(double *bank, Py_ssize_t count, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
+    ctypedef struct pk_standing:
+        Py_ssize_t rates, members, lanes
+        const double *persistence
+        double outer_persistence
+        double *scores
+        double *outer
+        double *work
+    double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const double *counts, double *weights)
     void pk_scale(double *T, double root, pk_shape shape)
     void pk_append_one(double *T, double *row, pk_shape shape)
     double pk_predict_one(const double *T, double *row, pk_shape shape)
@@ -297,6 +305,32 @@ def predict_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, 
         with nogil:
             pk_predict_rows(&triangle[0, 0], &buffer[0], &rows, shape, &mean[0, 0], &leverage[0])
     return np.asarray(mean), np.asarray(leverage)
+
+
+def average_members(const double[:, ::1] densities, const double[:, ::1] counts, double[:, ::1] scores,
+                    double[::1] outer, const double[::1] persistence, double outer_persistence):
+    """Weights (n, k) of members before each row, by their log densities (n, k) of the rows before it.
+
+    ``counts`` (n, k) is 0 where a member may not count, at least one a row is 1. ``scores`` (a, lanes),
+    lanes = leading_dimension(k) with -1e300 beyond k, and ``outer`` (a,) are discounted sums of log
+    densities, updated in place. Returns the weights and the sum of the mixture's log densities.
+    """
+    cdef Py_ssize_t n = densities.shape[0], k = densities.shape[1], rates = scores.shape[0]
+    cdef double[:, ::1] weights = np.empty((n, k))
+    cdef double[::1] work = _aligned((rates + 3) * scores.shape[1])
+    cdef pk_standing standing
+    cdef double evidence = 0.0
+    if counts.shape[0] != n or counts.shape[1] != k or scores.shape[1] != leading_dimension(k) or k == 0:
+        raise ValueError("densities, counts and scores do not have the same members")
+    if not 1 <= rates <= 64 or outer.shape[0] != rates or persistence.shape[0] != rates:
+        raise ValueError("there must be 1 to 64 rates, as many in each argument")
+    standing.rates, standing.members, standing.lanes = rates, k, scores.shape[1]
+    standing.persistence, standing.outer_persistence = &persistence[0], outer_persistence
+    standing.scores, standing.outer, standing.work = &scores[0, 0], &outer[0], &work[0]
+    if n > 0:
+        with nogil:
+            evidence = pk_average(&standing, n, &densities[0, 0], &counts[0, 0], &weights[0, 0])
+    return np.asarray(weights), evidence
 
 
 def fading_counts(double count, Py_ssize_t n, const double[::1] weights, const double[::1] discounts):

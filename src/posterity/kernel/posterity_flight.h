@@ -67,10 +67,11 @@ PK_INLINE pk_flight pk_new_flight(double *buffer, pk_shape shape)
 }
 
 /* Rows and triangle come scaled by what the rest of the flight will still discount them by. */
-PK_INLINE void pk_board(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, pk_shape shape)
+PK_INLINE void pk_board(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
+                        pk_shape shape)
 {
     double fade = 1.0;
-    for (ptrdiff_t r = PK_IN_FLIGHT - 1; r >= 0; r--) {
+    for (ptrdiff_t r = 2 * pairs - 1; r >= 0; r--) {
         flight->root_weight[r] = rows->weights ? sqrt(rows->weights[first + r]) : 1.0;
         flight->root_fade[r] = rows->discounts ? sqrt(fade) : 1.0;
         fade *= pk_discount(rows, first + r);
@@ -85,7 +86,8 @@ PK_INLINE void pk_board(double *T, pk_flight *flight, const pk_rows *rows, ptrdi
 /* What the rotations tell of each row before it was learned. With h its leverage, the product of its
  * cosines is 1/sqrt(1 + h) and what is left of its targets is product * error; 1 - product^2 = h/(1 + h)
  * is summed without cancellation. The squares of what is left add up to the residual. */
-PK_INLINE void pk_tell(const pk_flight *flight, ptrdiff_t first, pk_shape shape, const pk_before *before)
+PK_INLINE void pk_tell(const double *T, const pk_flight *flight, ptrdiff_t first, ptrdiff_t pairs, pk_shape shape,
+                       const pk_before *before)
 {
     pk_vector product = {1, 1, 1, 1, 1, 1, 1, 1}, explained = {0};
     for (ptrdiff_t step = 0; step < shape.p + PK_PAIRS - 1; step++) {
@@ -98,7 +100,7 @@ PK_INLINE void pk_tell(const pk_flight *flight, ptrdiff_t first, pk_shape shape,
         explained += part * part;
         product *= cosine;
     }
-    for (int r = 0; r < PK_IN_FLIGHT; r++) {
+    for (ptrdiff_t r = 0; r < 2 * pairs; r++) {
         ptrdiff_t i = first + r, at = r / 2 + r % 2 * PK_PAIRS;
         double scale = flight->root_weight[r] * product[at], fade = flight->root_fade[r];
         before->leverage[i] = explained[at] / (scale * scale);
@@ -106,7 +108,9 @@ PK_INLINE void pk_tell(const pk_flight *flight, ptrdiff_t first, pk_shape shape,
             double left = flight->left[r * shape.k + t];
             before->error[i * shape.k + t] = left / (scale * fade);
             before->residual[i * shape.k + t] = flight->residual[t] / (fade * fade);
-            flight->residual[t] += left * left;
+            /* Rounding is no residual: the triangle drops it as well. */
+            if (flight->residual[t] != 0.0 || fabs(left) > pk_noise_level(T, shape.p + t, left, shape))
+                flight->residual[t] += left * left;
         }
     }
 }
@@ -149,15 +153,15 @@ PK_INLINE void pk_make_rotations(const double *T, pk_flight *flight, ptrdiff_t s
         }
 }
 
-/* PK_IN_FLIGHT rows from `first` on travel together in pairs, each pair one step behind the one before
+/* `pairs` <= PK_PAIRS pairs of rows from `first` on travel together, each pair one step behind the one before
  * it: at step s, pair g meets triangle row s - g. The result is that of one row after another, but the
  * long chains of square root and division overlap and the triangle stays in the nearest cache. */
-PK_INLINE void pk_learn_together(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, pk_shape shape,
-                                 const pk_before *before)
+PK_INLINE void pk_learn_together(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
+                                 pk_shape shape, const pk_before *before)
 {
-    pk_board(T, flight, rows, first, shape);
-    for (ptrdiff_t step = 0; step < PK_STEPS(shape); step++) {
-        ptrdiff_t from = step < shape.q ? 0 : step - shape.q + 1, to = step < PK_PAIRS ? step + 1 : PK_PAIRS;
+    pk_board(T, flight, rows, first, pairs, shape);
+    for (ptrdiff_t step = 0; step < shape.q + pairs - 1; step++) {
+        ptrdiff_t from = step < shape.q ? 0 : step - shape.q + 1, to = step < pairs ? step + 1 : pairs;
         ptrdiff_t done = step - shape.p;  /* the pair that has just passed the coefficients */
         if (done >= from && done < to) {
             const double *row = flight->row + 2 * done * shape.ld + shape.p;
@@ -177,7 +181,7 @@ PK_INLINE void pk_learn_together(double *T, pk_flight *flight, const pk_rows *ro
                           flight->sine[at + PK_PAIRS], T + j * shape.ld, row, row + shape.ld, j, shape);
         }
     }
-    pk_tell(flight, first, shape, before);
+    pk_tell(T, flight, first, pairs, shape, before);
 }
 
 /* Product of the discounts of rows first..first+count. */
@@ -208,7 +212,7 @@ PK_DISPATCH static void pk_learn_rows(double *T, double *buffer, const pk_rows *
             deficient = deficient && pk_is_deficient(T, shape);
             first += 1;
         } else {
-            pk_learn_together(T, &flight, rows, first, shape, before);
+            pk_learn_together(T, &flight, rows, first, PK_PAIRS, shape, before);
             first += PK_IN_FLIGHT;
         }
     }

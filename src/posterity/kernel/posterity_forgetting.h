@@ -8,22 +8,64 @@
 
 /* ---- fading towards the prior ---------------------------------------------------------------- */
 
-/* The prior fades with the rest and is refreshed: it is held between 1 and this over the fade of one
- * flight, never below its own weight. */
+/* The prior fades with the rest and is refreshed before a flight would take it below its own weight; it is
+ * then raised this much more, so that it need not be for a while. */
 #define PK_HEADROOM 1.1
+/* Flights are cut short so that what fades meanwhile, and the prior with it, keeps this. */
+#define PK_LEAST_FADE 0.6
 
-/* Append root times the rows of the triangle `other`. buffer (q, PK_PANEL). */
+/* pk_reflect, of a panel whose rows beyond PK_LANES * slices are 0. */
+PK_INLINE void pk_reflect_part(double *restrict T, double *restrict panel, ptrdiff_t j, ptrdiff_t slices, pk_shape shape)
+{
+    double *restrict t = T + j * shape.ld;
+    const pk_vector *u = (const pk_vector *)(panel + j * PK_PANEL);
+    pk_vector sum = {0};
+    for (ptrdiff_t s = 0; s < slices; s++)
+        sum += u[s] * u[s];
+    double a = t[j], square = pk_sum(sum);
+    if (square == 0.0 || (a == 0.0 && sqrt(square) <= pk_noise_level(T, j, sqrt(square), shape)))
+        return;
+    double norm = sqrt(a * a + square), head = -square / (a + norm);
+    double inverse = 1.0 / norm, tau = (a + norm) / (norm * square);
+    t[j] = norm;
+    for (ptrdiff_t k = j + 1; k < shape.q; k++) {
+        pk_vector *column = (pk_vector *)(panel + k * PK_PANEL), dot = {0};
+        for (ptrdiff_t s = 0; s < slices; s++)
+            dot += u[s] * column[s];
+        double w = head * t[k] + pk_sum(dot);
+        t[k] += inverse * w;
+        for (ptrdiff_t s = 0; s < slices; s++)
+            column[s] -= tau * w * u[s];
+    }
+}
+
+/* Append root times the rows of the triangle `other`: at column j only its first j + 1 rows are there yet.
+ * buffer (q, PK_PANEL). */
 PK_INLINE void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
 {
     for (ptrdiff_t first = 0; first < shape.q; first += PK_PANEL) {
         ptrdiff_t stop = first + PK_PANEL < shape.q ? first + PK_PANEL : shape.q;
-        memset(buffer, 0, (size_t)(shape.q * PK_PANEL) * sizeof(double));
+        ptrdiff_t all = (stop - first + PK_LANES - 1) / PK_LANES;
+        for (ptrdiff_t c = first; c < shape.q; c++)
+            memset(buffer + c * PK_PANEL, 0, (size_t)(all * PK_LANES) * sizeof(double));
         for (ptrdiff_t i = first; i < stop; i++)
             for (ptrdiff_t c = i; c < shape.q; c++)
                 buffer[c * PK_PANEL + i - first] = root * other[i * shape.ld + c];
-        for (ptrdiff_t j = first; j < shape.q; j++)
-            pk_reflect(T, buffer, j, shape);
+        for (ptrdiff_t j = first; j < shape.q; j++) {
+            ptrdiff_t begun = (j - first) / PK_LANES + 1;
+            pk_reflect_part(T, buffer, j, begun < all ? begun : all, shape);
+        }
     }
+}
+
+/* Pairs of rows that may fly together from `first` on; 0 where a single row has to go by itself. */
+PK_INLINE ptrdiff_t pk_pairs_to_fly(const pk_rows *rows, ptrdiff_t first)
+{
+    for (ptrdiff_t pairs = PK_PAIRS; pairs > 0; pairs /= 2)
+        if (rows->n - first >= 2 * pairs && !pk_is_awkward(rows, first, 2 * pairs)
+            && pk_fade(rows, first, 2 * pairs) >= PK_LEAST_FADE)
+            return pairs;
+    return 0;
 }
 
 /* Take root times the rows of the triangle `other` out. row (ld). */
@@ -49,20 +91,18 @@ PK_DISPATCH static int pk_learn_stabilized(double *T, double *buffer, double *fl
     int deficient = pk_is_deficient(T, shape);
     double weight = 1.0;
     for (ptrdiff_t first = 0; first < rows->n;) {
-        ptrdiff_t count = PK_IN_FLIGHT;
-        if (deficient || rows->n - first < count || pk_is_awkward(rows, first, count) || pk_fade(rows, first, count) < 0.8)
-            count = 1;
+        ptrdiff_t pairs = deficient ? 0 : pk_pairs_to_fly(rows, first), count = pairs ? 2 * pairs : 1;
         double fade = pk_fade(rows, first, count);
         if (weight * fade < 1.0) {
             double target = PK_HEADROOM / fade;
             pk_append_triangle(T, buffer, prior, sqrt(target - weight), shape);
             weight = target;
         }
-        if (count == 1) {
+        if (pairs == 0) {
             pk_learn_plainly(T, flight_buffer, rows, first, shape, before);
             deficient = deficient && pk_is_deficient(T, shape);
         } else {
-            pk_learn_together(T, &flight, rows, first, shape, before);
+            pk_learn_together(T, &flight, rows, first, pairs, shape, before);
         }
         weight *= fade;
         first += count;

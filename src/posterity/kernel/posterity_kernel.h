@@ -16,6 +16,7 @@
 #ifndef POSTERITY_KERNEL_H
 #define POSTERITY_KERNEL_H
 
+#include "posterity_average.h"
 #include "posterity_flight.h"
 #include "posterity_forgetting.h"
 #include "posterity_givens.h"

@@ -6,6 +6,8 @@ the kernel, q = p + k; only its first q columns are used. ``posterity_kernel.h``
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,25 +73,177 @@ def predict_rows(triangle: Array, n_targets: int, X: Array, intercept: bool) -> 
     return mean, leverage
 
 
-def learn_rows(
-    triangle: Array, n_targets: int, X: Array, Y: Array, weights: Array | None, intercept: bool
+def _learn_after(
+    forget: Callable[[int], None],
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
 ) -> tuple[Array, Array, Array]:
-    """Append rows one by one, in place.
-
-    Returns, for each row before it was learned, the prediction error (n, k), leverage (n,) and
-    residual sum of squares (n, k).
-    """
+    """Before row i ``forget(i)`` changes the triangle; then the row is predicted and learned."""
     p = len(triangle) - n_targets
     error, leverage = np.empty((len(X), n_targets)), np.empty(len(X))
     residual = np.empty((len(X), n_targets))
     rows = stacked_rows(X, Y, n_targets, intercept)
     roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
     for i, (row, root) in enumerate(zip(rows, roots, strict=True)):
+        forget(i)
         mean, leverage[i] = _predict_row(triangle, row, p)
         error[i] = row[p:] - mean
         residual[i] = np.sum(triangle[p:, p : len(triangle)] ** 2, axis=0)
         _append_row(triangle, root * row)
     return error, leverage, residual
+
+
+def learn_rows(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    discounts: Array | None = None,
+) -> tuple[Array, Array, Array]:
+    """Append rows one by one, in place; before row i everything weighs discounts[i] of what it did.
+
+    Returns, for each row before it was learned, the prediction error (n, k), leverage (n,) and
+    residual sum of squares (n, k).
+    """
+
+    def fade(i: int) -> None:
+        if discounts is not None:
+            triangle[:] *= np.sqrt(discounts[i])
+
+    return _learn_after(fade, triangle, n_targets, X, Y, weights, intercept)
+
+
+def learn_stabilized(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    discounts: Array,
+    prior: Array,
+) -> tuple[Array, Array, Array]:
+    """As ``learn_rows``, but the prior never fades: it is exactly prior + discounted data.
+
+    The kernel's prior weighs somewhat more between the rows of a call, and 1 at the end.
+    """
+    q = len(triangle)
+    data = np.zeros_like(triangle)
+    data[:, :q] = _root(triangle[:, :q].T @ triangle[:, :q] - prior[:, :q].T @ prior[:, :q])
+    rows = np.sqrt(1.0 if weights is None else weights[:, None]) * stacked_rows(
+        X, Y, n_targets, intercept
+    )
+
+    def fade(i: int) -> None:
+        if i > 0:
+            _append_row(data, rows[i - 1].copy())
+        data[:] *= np.sqrt(discounts[i])
+        triangle[:] = prior
+        for row in data[:, :q]:
+            _append_row(triangle, row.copy())
+
+    return _learn_after(fade, triangle, n_targets, X, Y, weights, intercept)
+
+
+def learn_directional(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    discounts: Array,
+    prior: Array,
+) -> tuple[Array, Array, Array]:
+    """As ``learn_rows``, but only what is known beyond the prior of a row's direction fades.
+
+    D = R'R - R0'R0 loses (1 - discount) D x x'D / (x'D x); the mean stays; the residual fades.
+    The posterior must be proper.
+    """
+    p, q = len(triangle) - n_targets, len(triangle)
+    points = stacked_rows(X, None, n_targets, intercept)[:, :p]
+
+    def fade(i: int) -> None:
+        information = triangle[:p, :p].T @ triangle[:p, :p]
+        beyond = (information - prior[:p, :p].T @ prior[:p, :p]) @ points[i]
+        along = points[i] @ beyond
+        triangle[p:] *= np.sqrt(discounts[i])
+        if along > 1e-10 * (points[i] @ information @ points[i]):
+            mean = np.linalg.solve(triangle[:p, :p], triangle[:p, p:q])
+            lost = (1.0 - discounts[i]) / along * np.outer(beyond, beyond)
+            triangle[:p, :p] = _root(information - lost)
+            triangle[:p, p:q] = triangle[:p, :p] @ mean
+
+    return _learn_after(fade, triangle, n_targets, X, Y, weights, intercept)
+
+
+def learn_wandering(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    elapsed: Array,
+    variance: Array,
+) -> tuple[Array, Array, Array]:
+    """As ``learn_rows``, but before row i the coefficients move by Normal(0, variance elapsed[i]).
+
+    By covariances, as in a Kalman filter: the posterior must be proper.
+    """
+    p, q = len(triangle) - n_targets, len(triangle)
+
+    def wander(i: int) -> None:
+        mean = np.linalg.solve(triangle[:p, :p], triangle[:p, p:q])
+        inverse = np.linalg.inv(triangle[:p, :p])
+        covariance = inverse @ inverse.T + np.diag(variance * elapsed[i])
+        triangle[:p, :p] = _root(np.linalg.inv(covariance))
+        triangle[:p, p:q] = triangle[:p, :p] @ mean
+
+    return _learn_after(wander, triangle, n_targets, X, Y, weights, intercept)
+
+
+def slide(
+    triangle: Array,
+    n_targets: int,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    start: int,
+    leave: NDArray[np.intp],
+    prior: Array,
+) -> tuple[Array, Array, Array]:
+    """Slide a window over rows start..n: built anew from the prior and its rows, for each row.
+
+    Rows before leave[i] are out when row start + i is predicted, and rows before the last of
+    ``leave`` at the end.
+    """
+
+    def build(i: int) -> None:
+        triangle[:] = prior
+        inside = slice(leave[i], start + i)
+        inner = None if weights is None else weights[inside]
+        learn_rows(triangle, n_targets, X[inside], Y[inside], inner, intercept)
+
+    new = None if weights is None else weights[start:]
+    told = _learn_after(build, triangle, n_targets, X[start:], Y[start:], new, intercept)
+    build(len(X) - start)
+    return told
+
+
+def _root(gram: Array) -> Array:
+    """Upper triangle with this Gram matrix, positive semi-definite up to rounding."""
+    values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
+    values[values < 1e-13 * np.max(np.abs(values), initial=0.0)] = 0.0
+    upper = np.linalg.qr(np.sqrt(values)[:, None] * vectors.T, mode="r")
+    return np.where(np.diag(upper) < 0.0, -1.0, 1.0)[:, None] * upper
 
 
 def append_block(

@@ -20,7 +20,7 @@ from posterity.priors import GaussianPrior
 Array = NDArray[np.float64]
 
 # Attributes that share memory with the factor.
-SHARED = ("_row_path", "_learn_lean")
+SHARED = ("_row_path", "_learn_lean", "_predict_lean")
 
 
 class LinearModel(RegressorMixin, BaseEstimator):
@@ -37,6 +37,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
     _knowledge: LinearPosterior | None = None
     _row_path: RowPath
     _learn_lean: Callable[..., None]
+    _predict_lean: Callable[..., float]
     # The time of the last row, where rows come with times.
     _now: float | None = None
 
@@ -118,14 +119,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
 
     def _take_over(self, fresh: Self) -> Self:
         """Replace all that was learned by what ``fresh`` has learned, in one step."""
-        learned = {
-            "_knowledge",
-            "_row_path",
-            "_learn_lean",
-            "_now",
-            "n_features_in_",
-            "feature_names_in_",
-        }
+        learned = {"_knowledge", "_now", *SHARED, "n_features_in_", "feature_names_in_"}
         kept = {name: value for name, value in self.__dict__.items() if name not in learned}
         self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
         return self

@@ -364,10 +364,13 @@ class BayesianLinearRegression(LinearModel):
         7.0
         """
         try:
-            path = self._row_path
+            predict = self._predict_lean
         except AttributeError:
-            path = (self if self._knowledge else self._begun_from(x))._open_row_path()
-        return path.predict_mean(x)
+            model = self if self._knowledge else self._begun_from(x)
+            if not model._known.predicts_lean:
+                return float(model._known.predict_mean(model._path.values(x))[0])
+            model._predict_lean = predict = model._path.predict_mean
+        return predict(x)
 
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` coefficient vectors (size, m) from the posterior.

@@ -1,7 +1,8 @@
 """Floor 2: what a linear model knows, and how it learns and forgets."""
 
+from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.window import WindowPosterior
 
-__all__ = ["FadingPosterior", "LinearPosterior", "WindowPosterior"]
+__all__ = ["AveragedPosterior", "FadingPosterior", "LinearPosterior", "WindowPosterior"]

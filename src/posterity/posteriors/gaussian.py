@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -48,6 +48,10 @@ class LinearPosterior:
         prior = belief.factor(n_features, intercept=intercept, unit=noise.prior_unit)
         return cls(belief, noise, intercept, prior, prior.copy())
 
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        return replace(self, factor=self.factor.copy())
+
     # ---- learning ------------------------------------------------------------------------------
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -60,8 +64,9 @@ class LinearPosterior:
         """Learn row after row; returns the distribution of each target before its row."""
         return self._told(self.factor.learn(X, y, weights, intercept=self.intercept), y)
 
-    # Whether its row path may learn, not only predict.
+    # Whether its row path may learn and predict single rows, or only read them.
     learns_lean: ClassVar[bool] = True
+    predicts_lean: ClassVar[bool] = True
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path that reads and predicts single rows, and may learn them."""
