@@ -317,7 +317,7 @@ def average_members(const double[:, ::1] densities, const double[:, ::1] counts,
     """
     cdef Py_ssize_t n = densities.shape[0], k = densities.shape[1], rates = scores.shape[0]
     cdef double[:, ::1] weights = np.empty((n, k))
-    cdef double[::1] work = _aligned((rates + 3) * scores.shape[1])
+    cdef double[::1] work = _aligned((rates + 2) * scores.shape[1])
     cdef pk_standing standing
     cdef double evidence = 0.0
     if counts.shape[0] != n or counts.shape[1] != k or scores.shape[1] != leading_dimension(k) or k == 0:

@@ -4,6 +4,8 @@
 
 #include "posterity_rows.h"
 
+#define PK_MOST_RATES 64
+
 typedef long long pk_integers __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
 
 /* exp(x) for x <= 0 in every lane, to 2 units in the last place; 0 below -700.
@@ -37,7 +39,7 @@ typedef struct {
     double outer_persistence;
     double *scores;            /* (rates, lanes) discounted sums of log densities */
     double *outer;             /* (rates) the same of the average that each rate makes */
-    double *work;              /* (rates + 3, lanes) */
+    double *work;              /* (rates + 2, lanes) */
 } pk_standing;
 
 PK_INLINE pk_vector pk_larger(pk_vector a, pk_vector b)
@@ -55,27 +57,37 @@ PK_INLINE double pk_largest(pk_vector v)
     return a > c ? a : c;
 }
 
-/* to = softmax of persistence * scores over the members that are allowed (0 or 1). */
-PK_INLINE void pk_softmax(const double *scores, double persistence, const double *allowed, double *to, ptrdiff_t lanes)
+PK_INLINE pk_vector pk_choose(pk_vector yes, pk_vector no, pk_integers condition)
 {
-    pk_vector most_of_each = {-1e300, -1e300, -1e300, -1e300, -1e300, -1e300, -1e300, -1e300}, sum = {0};
-    const pk_vector never = most_of_each;
+    return (pk_vector)(((pk_integers)yes & condition) | ((pk_integers)no & ~condition));
+}
+
+/* to (lanes) = softmax of persistence * scores over the members that are allowed (0 or 1); returns the log of
+ * the sum of those weights times exp(density), in logs throughout: no density is too small to be told. */
+PK_INLINE double pk_softmax(const double *scores, double persistence, const double *allowed, const double *density,
+                            double *to, ptrdiff_t lanes)
+{
+    const pk_vector never = {-1e300, -1e300, -1e300, -1e300, -1e300, -1e300, -1e300, -1e300};
+    pk_vector most_of_each = never, told_of_each = never, sum = {0}, told_sum = {0};
     for (ptrdiff_t v = 0; v < lanes; v += PK_LANES) {
-        pk_integers counts = *(const pk_vector *)(allowed + v) > 0.0;
-        pk_vector score = *(const pk_vector *)(scores + v);
-        most_of_each = pk_larger(most_of_each, (pk_vector)(((pk_integers)score & counts) | ((pk_integers)never & ~counts)));
+        pk_vector score = persistence * *(const pk_vector *)(scores + v);
+        score = pk_choose(score, never, *(const pk_vector *)(allowed + v) > 0.0);
+        most_of_each = pk_larger(most_of_each, score);
+        told_of_each = pk_larger(told_of_each, score + *(const pk_vector *)(density + v));
     }
-    double most = pk_largest(most_of_each);
+    double most = pk_largest(most_of_each), told_most = pk_largest(told_of_each);
     for (ptrdiff_t v = 0; v < lanes; v += PK_LANES) {
-        pk_vector x = persistence * (*(const pk_vector *)(scores + v) - most);
-        x = (pk_vector)((pk_integers)x & (x < 0.0)); /* those not allowed may exceed the most */
-        x = pk_exp(x) * *(const pk_vector *)(allowed + v);
-        *(pk_vector *)(to + v) = x;
-        sum += x;
+        pk_vector score = persistence * *(const pk_vector *)(scores + v);
+        score = pk_choose(score, never, *(const pk_vector *)(allowed + v) > 0.0);
+        pk_vector weight = pk_exp(score - most);
+        *(pk_vector *)(to + v) = weight;
+        sum += weight;
+        told_sum += pk_exp(score + *(const pk_vector *)(density + v) - told_most);
     }
-    double scale = 1.0 / pk_lanes_sum(sum);
+    double total = pk_lanes_sum(sum);
     for (ptrdiff_t v = 0; v < lanes; v += PK_LANES)
-        *(pk_vector *)(to + v) *= scale;
+        *(pk_vector *)(to + v) *= 1.0 / total;
+    return told_most - most + log(pk_lanes_sum(told_sum) / total);
 }
 
 /* Weights (n, members) before each row, given its log densities (n, members) and which members may count
@@ -84,51 +96,39 @@ PK_INLINE void pk_softmax(const double *scores, double persistence, const double
 PK_DISPATCH static double pk_average(pk_standing *s, ptrdiff_t n, const double *densities, const double *counts,
                                      double *weights)
 {
-    double evidence = 0.0;
-    double *inner = s->work, *density = inner + s->rates * s->lanes, *allowed = density + s->lanes,
-           *likelihood = allowed + s->lanes;
-    double outer_weight[64], average[64];
+    double evidence = 0.0, outer_weight[PK_MOST_RATES], average[PK_MOST_RATES];
+    double *inner = s->work, *density = inner + s->rates * s->lanes, *allowed = density + s->lanes;
     for (ptrdiff_t i = 0; i < n; i++) {
-        double best = -INFINITY, worst = INFINITY, whole = 0.0;
+        double worst = INFINITY, whole = 0.0, mixture = 0.0, most = -INFINITY, told_most = -INFINITY;
         for (ptrdiff_t m = 0; m < s->lanes; m++) {
             allowed[m] = m < s->members ? counts[i * s->members + m] : 0.0;
-            if (allowed[m] > 0.0) {
-                double value = densities[i * s->members + m];
-                best = value > best ? value : best;
-                worst = value < worst ? value : worst;
-            }
+            if (allowed[m] > 0.0 && densities[i * s->members + m] < worst)
+                worst = densities[i * s->members + m];
         }
         for (ptrdiff_t m = 0; m < s->lanes; m++)
-            density[m] = (allowed[m] > 0.0 ? densities[i * s->members + m] : worst) - best;
-        for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES)
-            *(pk_vector *)(likelihood + v) = pk_exp(*(const pk_vector *)(density + v));
-        double most = s->outer[0];
-        for (ptrdiff_t a = 1; a < s->rates; a++)
-            most = s->outer[a] > most ? s->outer[a] : most;
+            density[m] = allowed[m] > 0.0 ? densities[i * s->members + m] : worst;
         for (ptrdiff_t a = 0; a < s->rates; a++) {
-            pk_softmax(s->scores + a * s->lanes, s->persistence[a], allowed, inner + a * s->lanes, s->lanes);
-            whole += outer_weight[a] = exp(s->outer_persistence * (s->outer[a] - most));
-        }
-        double mixture = 0.0;
-        for (ptrdiff_t a = 0; a < s->rates; a++) {
-            outer_weight[a] /= whole;
-            average[a] = 0.0;
             double *score = s->scores + a * s->lanes;
-            for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
-                average[a] += pk_lanes_sum(*(const pk_vector *)(likelihood + v) * *(const pk_vector *)(inner + a * s->lanes + v));
-                *(pk_vector *)(score + v) = s->persistence[a] * *(const pk_vector *)(score + v) + *(const pk_vector *)(density + v);
-            }
-            mixture += outer_weight[a] * average[a];
+            average[a] = pk_softmax(score, s->persistence[a], allowed, density, inner + a * s->lanes, s->lanes);
+            for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES)
+                *(pk_vector *)(score + v) = s->persistence[a] * *(const pk_vector *)(score + v)
+                                            + *(const pk_vector *)(density + v) - average[a];
+            s->outer[a] *= s->outer_persistence;
+            most = s->outer[a] > most ? s->outer[a] : most;
+            told_most = s->outer[a] + average[a] > told_most ? s->outer[a] + average[a] : told_most;
         }
+        for (ptrdiff_t a = 0; a < s->rates; a++) {
+            whole += outer_weight[a] = exp(s->outer[a] - most);
+            mixture += exp(s->outer[a] + average[a] - told_most);
+            s->outer[a] += average[a] - told_most; /* only differences matter: stay near 0 */
+        }
+        evidence += told_most - most + log(mixture / whole);
         for (ptrdiff_t m = 0; m < s->members; m++) {
             double weight = 0.0;
             for (ptrdiff_t a = 0; a < s->rates; a++)
-                weight += outer_weight[a] * inner[a * s->lanes + m];
+                weight += outer_weight[a] / whole * inner[a * s->lanes + m];
             weights[i * s->members + m] = weight;
         }
-        for (ptrdiff_t a = 0; a < s->rates; a++)
-            s->outer[a] = s->outer_persistence * (s->outer[a] - most) + log(average[a] > 1e-300 ? average[a] : 1e-300);
-        evidence += best + log(mixture > 1e-300 ? mixture : 1e-300);
     }
     return evidence;
 }

@@ -86,6 +86,11 @@ class LinearModel(RegressorMixin, BaseEstimator):
         """The same after forgetting; equal while nothing is forgotten."""
         return self._known.n_effective
 
+    @property
+    def forgotten_(self) -> float:
+        """Sum of the weights that forgetting has taken from the rows learned, so far."""
+        return self.n_observations_ - self.n_effective_
+
     # ---- inner -----------------------------------------------------------------------------------
 
     @property

@@ -69,6 +69,8 @@ class BayesianLinearRegression(LinearModel):
         Sum of the weights of the rows learned.
     n_effective_ : float
         The same after forgetting; equal while nothing is forgotten.
+    forgotten_ : float
+        The difference of the two: what forgetting has taken away so far.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

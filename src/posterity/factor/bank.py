@@ -1,0 +1,110 @@
+"""Many factors side by side, which learn the same rows one at a time (one target)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity import kernel
+from posterity.factor.factor import LARGEST, Before, Factor
+
+Array = NDArray[np.float64]
+
+
+class Bank:
+    """Up to ``capacity`` triangles of ``n_coefficients`` and one target; the first ``size`` count.
+
+    Examples
+    --------
+    >>> bank = Bank(n_coefficients=1, capacity=2)
+    >>> bank.push(Factor(1).triangle)
+    >>> bank.learn(np.array([[2.0]]), np.array([[6.0]]), None, np.zeros(1), intercept=False).error
+    array([[6.]])
+    >>> bank.coefficients()
+    array([[3.]])
+    """
+
+    __slots__ = ("_triangles", "size")
+
+    def __init__(self, n_coefficients: int, capacity: int) -> None:
+        q = n_coefficients + 1
+        self._triangles = np.zeros((capacity, q, kernel.leading_dimension(q)))
+        self.size = 0
+
+    @property
+    def n_coefficients(self) -> int:
+        """p, intercept included."""
+        return self._triangles.shape[1] - 1
+
+    @property
+    def triangles(self) -> Array:
+        """(size, q, leading dimension), a view: each as ``Factor.triangle``."""
+        return self._triangles[: self.size]
+
+    def residual(self) -> Array:
+        """(size,) residual sums of squares."""
+        root = self._triangles[: self.size, -1, self.n_coefficients]
+        return root * root
+
+    def copy(self) -> Bank:
+        """An independent bank with the same content."""
+        twin = Bank.__new__(Bank)
+        twin._triangles, twin.size = np.empty_like(self._triangles), self.size
+        twin._triangles[: self.size] = self.triangles
+        return twin
+
+    def push(self, triangle: Array) -> None:
+        """Put a copy of ``triangle`` behind the others."""
+        self._triangles[self.size] = triangle
+        self.size += 1
+
+    def keep(self, which: NDArray[np.bool_]) -> None:
+        """Drop the triangles for which ``which`` (size,) is False; the rest stay in order."""
+        left = self.triangles[which]
+        self.size = len(left)
+        self._triangles[: self.size] = left
+
+    def learn(
+        self, X: Array, Y: Array, weights: Array | None, counts: Array, *, intercept: bool
+    ) -> Before:
+        """Learn one row, X (1, m), in each; returns what each said of it before, (size,).
+
+        ``counts`` (size,), the sums of weights, are only passed on. What comes of rows that are not
+        finite shows in :meth:`check_usable`.
+        """
+        error, leverage, residual = kernel.learn_bank(self.triangles, 1, X, Y, weights, intercept)
+        return Before(error, leverage, residual, counts)
+
+    def check_usable(self) -> None:
+        """Raise ``FloatingPointError`` when what was learned was not finite or too large."""
+        if not np.abs(self.triangles).max(initial=0.0) <= LARGEST:  # NaN is not, either
+            raise FloatingPointError("the rows are not finite, or too large to square")
+
+    def coefficients(self) -> Array:
+        """(size, p) least-squares coefficients; those that are not determined are 0."""
+        p, triangles = self.n_coefficients, self.triangles
+        root, moments = triangles[:, :p, :p], triangles[:, :p, p : p + 1]
+        if np.diagonal(root, axis1=1, axis2=2).all():
+            # Elimination finds nothing to do below the diagonal: this is back substitution.
+            return np.linalg.solve(root, moments)[:, :, 0]
+        return np.stack([factor.coefficients()[:, 0] for factor in self.factors()])
+
+    def factors(self) -> list[Factor]:
+        """Copies, as factors that count nothing."""
+        copies = []
+        for triangle in self.triangles:
+            factor = Factor(self.n_coefficients)
+            factor.commit(triangle, 0.0, 0.0)
+            copies.append(factor)
+        return copies
+
+
+def weakened_sum(prior: Factor, data: Array, weight: float) -> Array:
+    """The triangle of a prior and of the rows in the triangle ``data``, these times ``weight``."""
+    p = prior.n_coefficients
+    triangle = prior.triangle.copy()
+    rows = np.sqrt(weight) * data[:p, : p + 1]
+    kernel.append_block(
+        triangle, 1, rows[:, :p], np.ascontiguousarray(rows[:, p:]), None, False
+    )
+    return triangle

@@ -1,0 +1,246 @@
+"""Runs: what has been learned since each row at which the last change may have been.
+
+A run that began at row s is the hypothesis that the last change lies right before row s. Between
+two rows a change comes with a probability, the hazard; after it a new run starts (Adams and MacKay
+2007; Fearnhead and Liu 2007):
+
+    before row t    p(run s) (1 - hazard) for those that are there, hazard for the new one
+    after it        each times the density that the run gave row t, normalised.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Before, Factor
+from posterity.factor.bank import Bank, weakened_sum
+from posterity.noise import KnownNoise, LearnedNoise
+from posterity.posteriors._row_evidence import added_evidence, noise_is_proper, noise_variance
+
+Array = NDArray[np.float64]
+
+# Weight, in rows, of what a new run is told of the noise: with fewer its predictions, and with them
+# every mixture, would have no variance.
+NOISE_ROWS = 3.0
+# Runs are dropped a few at a time: once this share of them has become negligible.
+NEGLIGIBLE_SHARE = 0.25
+# When there are too many, so many more go as well.
+ROOM = 0.125
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change right before a row, and the one before it."""
+
+    row: int
+    earlier: Change | None
+
+    def rows(self) -> list[int]:
+        """The rows of this change and those before it, in order."""
+        found, change = [], self
+        while change is not None:
+            found.append(change.row)
+            change = change.earlier  # type: ignore[assignment]
+        return found[::-1]
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a new run knows: its triangle, and how many observations its noise has."""
+
+    triangle: Array
+    freed: float
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """How new runs start: from the prior, completed where it is improper.
+
+    A new run must not win because an improper prior's density is 1 everywhere. So where the prior
+    says nothing (flat directions, noise of unknown size) it is told a little of what all rows so
+    far say, and until that suffices no change is considered:
+
+    * the rows so far, all together as one row of weight v/V: v is the noise's variance now, V that
+      of the targets so far (around their mean if there is an intercept, otherwise around 0). The
+      new coefficients are centred on those of all rows, as uncertain as to predict an average row
+      no better than knowing nothing but mean and spread of the targets does: a unit information
+      prior (Kass and Wasserman 1995) of the scale of the targets instead of the noise's;
+    * the noise's variance now, with the weight of ``NOISE_ROWS`` rows.
+    """
+
+    prior: Factor
+    noise: KnownNoise | LearnedNoise
+    intercept: bool
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether the prior suffices."""
+        return self.prior.rank == self.prior.n_coefficients and noise_is_proper(self.noise)
+
+    def after(self, data: Array, count: float, variance: float) -> Start | None:
+        """Start of a run after rows of total weight ``count``, ``data`` being their triangle."""
+        p = self.prior.n_coefficients
+        explained = data[int(self.intercept) : p + 1, p]
+        spread = float(explained @ explained) / count if count > 0.0 else 0.0
+        if not (0.0 < variance < math.inf and spread > 0.0):
+            return None
+        triangle = weakened_sum(self.prior, data, min(variance / spread, 1.0) / count)
+        if not triangle.diagonal()[:p].all():
+            return None
+        # By construction what a run starts from fits itself: only the noise that it is told of.
+        if noise_is_proper(self.noise):
+            triangle[p, p] = 0.0
+            return Start(triangle, 0.0)
+        triangle[p, p] = math.sqrt(NOISE_ROWS * variance)
+        return Start(triangle, NOISE_ROWS)
+
+
+@dataclass
+class Runs:
+    """All runs that are still considered, oldest first; arrays are (k + 1,), k of them in use.
+
+    ``bank`` holds the triangle of all rows (without a prior), then those of the runs. The run i
+    began at row ``first[i]``, has ``probability[i]``, ``freed[i]`` observations for its noise and
+    rows of weight ``learned[i]``; ``changes[i]`` is the change that it began with.
+    """
+
+    bank: Bank
+    first: NDArray[np.int64]
+    probability: Array
+    freed: Array
+    learned: Array
+    changes: list[Change | None]
+    row: int = 0
+    seen: float = 0.0
+    log_evidence: float = 0.0
+
+    @classmethod
+    def before_data(cls, prior: Factor, capacity: int) -> Self:
+        """One run, which began with the stream and knows the prior."""
+        bank = Bank(prior.n_coefficients, capacity + 1)
+        bank.push(Factor(prior.n_coefficients).triangle)
+        bank.push(prior.triangle)
+        empty = np.zeros(capacity)
+        runs = cls(bank, np.zeros(capacity, np.int64), empty, empty.copy(), empty.copy(), [None])
+        runs.probability[0] = 1.0
+        # A flat direction takes an observation to become known.
+        runs.freed[0] = prior.rank - prior.n_coefficients
+        return runs
+
+    @property
+    def size(self) -> int:
+        """Number of runs."""
+        return self.bank.size - 1
+
+    def copy(self) -> Runs:
+        """An independent copy."""
+        return replace(
+            self,
+            bank=self.bank.copy(),
+            first=self.first.copy(),
+            probability=self.probability.copy(),
+            freed=self.freed.copy(),
+            learned=self.learned.copy(),
+            changes=self.changes.copy(),
+        )
+
+    def residual(self) -> Array:
+        """(k,) residual sums of squares."""
+        return self.bank.residual()[1:]
+
+    def last_change(self) -> Change | None:
+        """The change that the present run began with, as far as is known.
+
+        It is the median of the run's first row: with probability 1/2 at least it lies there or
+        later, and there or earlier.
+        """
+        probability = self.probability[: self.size]
+        if probability[0] >= 0.5:
+            return self.changes[0]
+        found = int(np.searchsorted(probability.cumsum(), 0.5))
+        return self.changes[min(found, self.size - 1)]
+
+    def start(self, beginning: Beginning) -> Start | None:
+        """What a run that begins now would know; None while that is too little."""
+        if beginning.is_proper:
+            return Start(beginning.prior.triangle, 0.0)
+        k = self.size
+        variance = noise_variance(beginning.noise, self.freed[:k], self.residual())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            precision = float(self.probability[:k] @ (1.0 / variance))
+            present = float(np.divide(1.0, precision))
+        return beginning.after(self.bank.triangles[0], self.seen, present)
+
+    def begin(self, start: Start) -> None:
+        """Put a run that begins at the next row behind the others; its probability is to be set."""
+        k = self.size
+        earlier = self.last_change()
+        self.bank.push(start.triangle)
+        self.first[k], self.freed[k], self.learned[k] = self.row, start.freed, 0.0
+        self.changes.append(Change(self.row, earlier))
+
+    def learn(
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None,
+        expected: Array,
+        beginning: Beginning,
+    ) -> Before:
+        """Learn one row in each run, where run i had probability ``expected[i]`` before it.
+
+        Returns what each run said of the row before it; to be called where NumPy's warnings are
+        silent.
+        """
+        k = self.size
+        weight = 1.0 if weights is None else float(weights[0])
+        before = self.bank.learn(X, Y, weights, self.freed[:k], intercept=beginning.intercept)
+        error, leverage = before.error[1:, 0], before.leverage[1:]
+        residual, freed = before.residual[1:, 0], before.count.copy()
+        gain = added_evidence(beginning.noise, weight, error, leverage, freed, residual)
+        score = np.log(expected) + gain
+        best = float(score.max())
+        if best == math.inf:  # a point mass was hit, or (below) missed by all: no density to go by
+            score = np.where(score == math.inf, np.log(expected), -math.inf)
+        elif best == -math.inf:
+            score = np.log(expected)
+        top = float(score.max())
+        likelihood = np.exp(score - top)
+        total = float(likelihood.sum())
+        if math.isfinite(best):
+            self.log_evidence += top + math.log(total)
+        self.probability[:k] = likelihood / total
+        self.freed[:k] += weight
+        self.learned[:k] += weight
+        self.seen += weight
+        self.row += 1
+        return Before(error, leverage, residual, freed)
+
+    def drop(self, smallest_probability: float, most: int) -> None:
+        """Drop runs that have become negligible, once there are enough of them or too many runs.
+
+        The newest, which has had no chance yet, stays.
+        """
+        k = self.size
+        negligible = self.probability[:k] < smallest_probability
+        few = np.count_nonzero(negligible) <= NEGLIGIBLE_SHARE * k
+        if k <= most and few:
+            return
+        kept = ~negligible
+        kept[-1] = True
+        if np.count_nonzero(kept) > most:
+            chance = np.where(kept, self.probability[:k], -1.0)
+            chance[-1] = math.inf
+            left = max(most - int(ROOM * most), 2)
+            kept[...] = False
+            kept[np.argpartition(chance, k - left)[k - left :]] = True
+        self.bank.keep(np.concatenate([[True], kept]))
+        for values in (self.first, self.probability, self.freed, self.learned):
+            values[: self.size] = values[:k][kept]
+        self.probability[: self.size] /= self.probability[: self.size].sum()
+        self.changes = [change for change, stays in zip(self.changes, kept, strict=True) if stays]

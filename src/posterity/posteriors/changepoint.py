@@ -1,0 +1,312 @@
+"""A posterior that begins anew where the world has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions import Mixture, MultivariateMixture
+from posterity.factor import Before
+from posterity.factor.bank import Bank
+from posterity.factor.factor import LARGEST
+from posterity.posteriors._runs import Beginning, Runs
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+
+class Changing(Protocol):
+    """How often changes come, and how many runs to keep: posterity.forgetting.Changepoint."""
+
+    @property
+    def max_runs(self) -> int:
+        """Most runs to keep."""
+
+    @property
+    def smallest_probability(self) -> float:
+        """Runs less probable than this are dropped."""
+
+    def hazards(self, elapsed: Array) -> Array:
+        """Probability of a change in each stretch of time."""
+
+
+class Trace:
+    """What was believed of the runs before each row of a call; arrays are (n, most runs).
+
+    ``told`` additionally holds error, leverage, freed and residual, if asked for.
+    """
+
+    def __init__(self, n_rows: int, most: int, with_predictions: bool) -> None:
+        self.hazard = np.zeros(n_rows)
+        self.size = np.zeros(n_rows, dtype=np.intp)
+        self.first = np.zeros((n_rows, most), dtype=np.int32)
+        self.probability = np.zeros((n_rows, most))
+        shape = (n_rows if with_predictions else 0, most)
+        # Padding predicts something harmless: it has probability 0.
+        self.error, self.leverage = np.zeros(shape), np.zeros(shape)
+        self.freed, self.residual = np.ones(shape), np.ones(shape)
+
+    def expect(self, i: int, runs: Runs, hazard: float) -> None:
+        """Note what is believed before row i."""
+        k = runs.size
+        self.hazard[i], self.size[i] = hazard, k
+        # Rows of the call: 0 is its first, -1 lies before it.
+        self.first[i, :k] = np.maximum(runs.first[:k] - (runs.row - i), -1)
+        self.probability[i, :k] = runs.probability[:k]
+
+    def predicted(self, i: int, before: Before) -> None:
+        """Note what each run, the new one too, has said of row i."""
+        k = len(before.leverage)
+        self.error[i, :k] = before.error
+        self.leverage[i, :k] = before.leverage
+        self.freed[i, :k] = before.count
+        self.residual[i, :k] = before.residual
+
+    def weights(self) -> Array:
+        """(n, most) probabilities of the runs at each row, the new one included."""
+        weights = self.probability * (1.0 - self.hazard)[:, None]
+        weights[np.arange(len(weights)), self.size] = self.hazard
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def change_probability(self, runs: Runs) -> Array:
+        """(n,) probability of a change right before each row, given all rows up to the last.
+
+        Given a change before row t, what came before it is independent of what came after. So
+
+            g(s) = p(run s | all rows) + sum over t > s of g(t) p(run s | rows before t)
+
+        from the last row back (Fearnhead and Liu 2007, section 3, summed instead of sampled).
+        """
+        n = len(self.hazard)
+        changed = np.zeros(n + 1)  # the last collects what lies before the call
+        k = runs.size
+        last = runs.first[:k] - (runs.row - n)
+        changed[np.where((last >= 0) & (runs.first[:k] > 0), last, n)] = runs.probability[:k]
+        begun = np.where(self.first >= 0, self.first, n)
+        if runs.row == n:
+            begun[self.first == 0] = n  # a stream's first row is no change
+        for t in range(n - 1, 0, -1):
+            k = self.size[t]
+            changed[begun[t, :k]] += changed[t] * self.probability[t, :k]
+        return np.minimum(changed[:n], 1.0)
+
+
+@dataclass
+class Learned:
+    """State: the runs, and what the last call has shown."""
+
+    runs: Runs
+    change_probability: Array
+
+
+@dataclass(frozen=True)
+class ChangepointPosterior(LinearPosterior):
+    """Bayesian online changepoint detection (Adams and MacKay 2007; Fearnhead and Liu 2007).
+
+    What it says is of the next row, one unit of time from now: there the last run goes on, or a
+    new one has begun, which has learned nothing yet.
+    """
+
+    strategy: Changing
+    learned: Learned = field(repr=False)
+
+    learns_lean: ClassVar[bool] = False
+    predicts_lean: ClassVar[bool] = False
+
+    @classmethod
+    def around(cls, posterior: LinearPosterior, strategy: Changing) -> Self:
+        """Take over what a posterior that has seen nothing believes."""
+        runs = Runs.before_data(posterior.prior, strategy.max_runs + 1)
+        return cls(
+            posterior.belief,
+            posterior.noise,
+            posterior.intercept,
+            posterior.prior,
+            posterior.factor,
+            strategy,
+            Learned(runs, np.zeros(0)),
+        )
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        learned = Learned(self.runs.copy(), self.change_probability)
+        return replace(self, factor=self.factor.copy(), learned=learned)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows in order."""
+        self._learn(X, y, weights, elapsed, with_predictions=False)
+
+    def predict_then_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> Mixture:
+        """Learn row after row; returns the mixture predicted for each target before its row.
+
+        Its components are the runs, and a new one in case the world changes right before the row.
+        """
+        trace = self._learn(X, y, weights, elapsed, with_predictions=True)
+        most = int(trace.size.max(initial=0)) + 1
+        components = []
+        for run in range(most):
+            mean, leverage = y[:, 0] - trace.error[:, run], trace.leverage[:, run].copy()
+            freed, residual = trace.freed[:, run].copy(), trace.residual[:, run].copy()
+            components.append(self.noise.predictive(mean, leverage, freed, residual))
+        return Mixture(components, trace.weights()[:, :most])
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Refuse: which runs would have been dropped without a row is not known."""
+        raise ValueError(
+            "can't unlearn rows under Changepoint: where changes were found depends on every row; "
+            "fit the remaining rows again"
+        )
+
+    def merge(self, other: LinearPosterior) -> None:
+        """Refuse: changes lie between rows of one stream."""
+        raise ValueError(
+            "can't merge models under Changepoint: changes lie between the rows of one stream; fit "
+            "all rows in the order they came"
+        )
+
+    def same_prior(self, other: LinearPosterior) -> bool:
+        """Whether both started from the same belief and forget alike."""
+        return super().same_prior(other) and getattr(other, "strategy", None) == self.strategy
+
+    def _learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array, *, with_predictions: bool
+    ) -> Trace:
+        if not max(np.abs(X).max(initial=0.0), np.abs(y).max(initial=0.0)) <= LARGEST:
+            raise FloatingPointError("the rows are not finite, or too large to square")
+        runs, beginning = self.runs.copy(), self._beginning
+        trace = Trace(len(X), self.strategy.max_runs + 1, with_predictions)
+        hazards = self.strategy.hazards(elapsed)
+        if runs.row == 0:
+            hazards[:1] = 0.0  # before the first row there is nothing to change
+        with np.errstate(all="ignore"):
+            for i, hazard in enumerate(hazards.tolist()):
+                start = runs.start(beginning) if hazard > 0.0 else None
+                hazard = 0.0 if start is None else hazard
+                trace.expect(i, runs, hazard)
+                expected = runs.probability[: runs.size] * (1.0 - hazard)
+                if start is not None:
+                    runs.begin(start)
+                    expected = np.append(expected, hazard)
+                row = slice(i, i + 1)
+                weight = None if weights is None else weights[row]
+                before = runs.learn(X[row], y[row], weight, expected, beginning)
+                if with_predictions:
+                    trace.predicted(i, before)
+                runs.drop(self.strategy.smallest_probability, self.strategy.max_runs)
+        runs.bank.check_usable()
+        self.learned.change_probability = trace.change_probability(runs)
+        self.learned.runs = runs
+        return trace
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    @property
+    def runs(self) -> Runs:
+        """The runs that are still considered."""
+        return self.learned.runs
+
+    @property
+    def run_starts(self) -> NDArray[np.int64]:
+        """(k,) first row of each run, counted from the start of the stream."""
+        return self.runs.first[: self.runs.size].copy()
+
+    @property
+    def run_probabilities(self) -> Array:
+        """(k,) probability that the last row belongs to each run."""
+        return self.runs.probability[: self.runs.size].copy()
+
+    @property
+    def change_probability(self) -> Array:
+        """(n,) for the rows of the last call: probability of a change right before each.
+
+        Given all rows up to the end of that call: learned one at a time, each row's is what was
+        known when it came.
+        """
+        return self.learned.change_probability.copy()
+
+    @property
+    def changes(self) -> NDArray[np.int64]:
+        """Rows right before which the world changed, counted from the start of the stream.
+
+        The last is the median of the row at which the present run began, given all rows so far: the
+        change lies there or later with probability 1/2 at least, and there or earlier as well. Each
+        of those before it is the same of the run before it. Rows to come may move or revoke them.
+        """
+        last = self.runs.last_change()
+        return np.array([] if last is None else last.rows(), dtype=np.int64)
+
+    def predictive(self, X: Array) -> Mixture:
+        """Distribution of new observations at the rows of ``X``, each as the next row."""
+        weights, bank, freed = self._ahead()
+        components = []
+        for factor, count, residual in zip(bank.factors(), freed, bank.residual(), strict=True):
+            mean, leverage = factor.predict(X, intercept=self.intercept)
+            components.append(self.noise.predictive(mean[:, 0], leverage, count, residual))
+        return Mixture(components, weights)
+
+    def coefficients(self) -> Array:
+        """Mean of [intercept, coefficients]."""
+        weights, bank, _ = self._ahead()
+        return weights @ bank.coefficients()
+
+    def joint(self, names: tuple[str, ...]) -> MultivariateMixture:
+        """Joint distribution of [intercept, coefficients]."""
+        weights, bank, freed = self._ahead()
+        components = []
+        for factor, mean, count, residual in zip(
+            bank.factors(), bank.coefficients(), freed, bank.residual(), strict=True
+        ):
+            count, residual = float(count), float(residual)
+            components.append(self.noise.posterior(mean, factor.root, count, residual, names))
+        return MultivariateMixture(components, weights)
+
+    @property
+    def noise_precision(self) -> float:
+        """Known, or the mean of what was learned."""
+        weights, bank, freed = self._ahead()
+        precisions = [
+            self.noise.precision(float(count), float(residual))
+            for count, residual in zip(freed, bank.residual(), strict=True)
+        ]
+        return float(weights @ np.array(precisions))
+
+    @property
+    def log_evidence(self) -> float:
+        """Sum of the log predictive densities of the rows as they came (point masses left out)."""
+        return self.runs.log_evidence
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.runs.seen
+
+    @property
+    def n_effective(self) -> float:
+        """Expected weight of the rows of the present run."""
+        return float(self.run_probabilities @ self.runs.learned[: self.runs.size])
+
+    @property
+    def _beginning(self) -> Beginning:
+        return Beginning(self.prior, self.noise, self.intercept)
+
+    def _ahead(self) -> tuple[Array, Bank, Array]:
+        """Weights, triangles and freed observations of the runs at the next row."""
+        runs = self.runs
+        k, start = runs.size, None
+        bank = runs.bank.copy()
+        bank.keep(np.arange(k + 1) > 0)
+        freed, weights = runs.freed[:k], runs.probability[:k]
+        hazard = float(self.strategy.hazards(np.ones(1))[0])
+        if runs.row > 0:
+            start = runs.start(self._beginning)
+        if start is None:
+            return weights.copy(), bank, freed.copy()
+        bank.push(start.triangle)
+        return np.append((1.0 - hazard) * weights, hazard), bank, np.append(freed, start.freed)
