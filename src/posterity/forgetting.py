@@ -300,14 +300,19 @@ class Window:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         return WindowPosterior.around(posterior, self)
 
-    def first_kept(self, times: Array, start: int) -> NDArray[np.intp]:
+    def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them.
 
-        ``times`` (n,) are those of all rows, kept and new. A row is predicted from the rows
-        before it that are at most ``size`` rows or ``duration`` old.
+        ``times`` and ``weights`` (n,) are those of all rows, kept and new. A row is predicted from
+        the rows before it that are at most ``size`` rows or ``duration`` old; rows of weight 0 do
+        not count.
         """
         if self.size is not None:
-            return np.maximum(np.arange(start, len(times) + 1) - self.size, 0).astype(np.intp)
+            counted = weights > 0.0
+            before = np.concatenate([[0], np.cumsum(counted)])[start:]
+            places = np.append(np.flatnonzero(counted), len(weights))
+            full = before > self.size
+            return np.where(full, places[np.where(full, before - self.size, 0)], 0).astype(np.intp)
         assert self.duration is not None
         now = np.append(times[start:], times[-1])
         kept = np.searchsorted(times, now - self.duration, side="left")

@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 from posterity import BayesianLinearRegression
 from posterity.cli.commands import posterity
 from posterity.evaluation import progressive_validation
+from posterity.forgetting import Adaptive, Forgetting, RandomWalk, Stabilized, Window
 
 
 def invoke(*arguments: object) -> Result:
@@ -67,7 +68,7 @@ def test_json_is_the_validation(table: Path) -> None:
     expected = progressive_validation(BayesianLinearRegression(), X, y, levels=(0.5, 0.9))
     assert set(document) == {
         "file", "target", "features", "n_rows_read", "n_rows_skipped", "n_rows_filled",
-        "unseen_levels", *expected.to_dict(),
+        "unseen_levels", "forgetting", *expected.to_dict(),
     }  # fmt: skip
     assert document["features"] == ["a", "b"]
     assert document["n_rows_read"] == document["n_rows"] == 400
@@ -95,6 +96,61 @@ def test_options_reach_the_model(
     assert result.exit_code == 0, result.stderr
     expected = progressive_validation(BayesianLinearRegression(**model), *numbers(), **keywords)
     assert json.loads(result.stdout)["log_score"] == pytest.approx(expected.log_score, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("written", "strategy"),
+    [
+        ("adaptive", Adaptive()),
+        ("stabilized:0.9", Stabilized(0.9)),
+        ("window:50", Window(size=50)),
+        ("random-walk:0.01", RandomWalk(0.01)),
+        ("none", None),
+    ],
+)
+def test_forgetting_reaches_the_model(
+    table: Path, written: str, strategy: Forgetting | None
+) -> None:
+    result = invoke("evaluate", table, "--target", "y", "--json", "--forgetting", written)
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    model = BayesianLinearRegression(forgetting=strategy)
+    expected = progressive_validation(model, *numbers())
+    assert document["log_score"] == pytest.approx(expected.log_score, rel=1e-9)
+    assert document["forgetting"] == written
+
+
+@pytest.mark.parametrize("written", ["exponential:0.99", "directional:0.99", "smoothing:0.8"])
+def test_every_way_to_forget_can_be_written(table: Path, written: str) -> None:
+    result = invoke("evaluate", table, "--target", "y", "--forgetting", written)
+    assert result.exit_code == 0, result.stderr
+    assert f"forgetting                {written}" in result.stdout
+    plain = invoke("evaluate", table, "--target", "y").stdout
+    assert "old rows" not in plain
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("weekly", "'weekly' is not a way to forget: give one of none, adaptive, exponential:0.99"),
+        ("stabilized", "'stabilized': stabilized needs a discount, as in stabilized:0.99"),
+        ("stabilized:", "stabilized needs a discount, as in stabilized:0.99"),
+        ("window:many", "'many' is not a number of rows; write it as in window:500"),
+        ("window:2.5", "'2.5' is not a number of rows; write it as in window:500"),
+        ("exponential:1.5", "discount is 1.5: it must be above 0 and at most 1, as in 0.99"),
+        ("random-walk:-1", "variance is -1.0: it must be a number"),
+        ("adaptive:3", "adaptive takes no number; write adaptive alone"),
+    ],
+)
+def test_a_way_to_forget_that_cannot_be_read(table: Path, written: str, words: str) -> None:
+    line = complaint(invoke("evaluate", table, "--target", "y", "--forgetting", written))
+    assert words in line
+
+
+def test_forgetting_does_not_go_with_a_delay(table: Path) -> None:
+    options = ("--forgetting", "stabilized:0.9", "--delay", 3)
+    line = complaint(invoke("evaluate", table, "--target", "y", *options))
+    assert "--delay and --forgetting do not go together yet" in line
 
 
 def test_features_and_drop_choose_columns(table: Path) -> None:
@@ -285,3 +341,22 @@ def test_demo_without_its_folder(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     line = complaint(invoke("demo", "--output", tmp_path / "no" / "figure.png"))
     assert "is not a folder: make it first, or give another --output" in line
+
+
+def test_drift_demo_compares_and_draws(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    output = tmp_path / "drift.png"
+    result = invoke("demo", "drift", "--output", output)
+    assert result.exit_code == 0, result.stderr
+    lines = {line.split("  ")[0].strip(): line for line in result.stdout.splitlines()}
+    assert "0.50158" in lines["no forgetting"]
+    assert "0.22810" in lines["Smoothing(0.8)"]
+    assert any(", best in hindsight" in name for name in lines)
+    assert "Adaptive()" in lines
+    assert result.stdout.endswith(f"Errors along time are drawn in {output}\n")
+    assert output.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_demo_that_there_is_not() -> None:
+    line = complaint(invoke("demo", "weather"))
+    assert "'weather' is not one of 'diabetes', 'drift'" in line

@@ -9,19 +9,23 @@ from typing import Any
 import click
 
 from posterity import __version__
+from posterity.cli import forgetting as ways
 
 EXAMPLES = """\b
 Examples:
   posterity evaluate rides.csv --target fare
   posterity evaluate rides.parquet --target fare --drop id,when --level 0.5 --level 0.95
   posterity evaluate sensor.csv.gz --target load --missing mean --delay 24
+  posterity evaluate sensor.csv --target load --forgetting adaptive
   posterity evaluate rides.csv --target fare --json > scores.json
-  posterity demo"""
+  posterity demo
+  posterity demo drift"""
 
 EVALUATE_EXAMPLES = """\b
 Examples:
   posterity evaluate rides.csv --target fare
   posterity evaluate rides.csv --target fare --drop id --level 0.5 --level 0.95
+  posterity evaluate rides.csv --target fare --forgetting adaptive
   posterity evaluate rides.csv --target fare --json | jq .coverage"""
 
 
@@ -84,6 +88,15 @@ def _noise_precision(ctx: click.Context, option: click.Parameter, value: str) ->
     return precision
 
 
+def _forgetting(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    """Check what was written; the strategy itself is made when the work begins."""
+    try:
+        ways.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value.strip()
+
+
 @click.group(
     cls=OneLineErrors,
     epilog=EXAMPLES,
@@ -126,6 +139,17 @@ def posterity() -> None:
     metavar="NUMBER|learned",
     callback=_noise_precision,
     help="1 / variance of the noise, when it is known.",
+)
+@click.option(
+    "--forgetting",
+    default="none",
+    show_default=True,
+    metavar="HOW",
+    callback=_forgetting,
+    help="How old rows lose their say, where the world changes: none; adaptive, which needs no "
+    "number; or one of exponential:0.99, stabilized:0.99, directional:0.99, smoothing:0.8, "
+    "random-walk:0.01 (variance of a step), window:500 (rows), changepoint[:0.01] (chance of a "
+    "change).",
 )
 @click.option(
     "--features",
@@ -172,24 +196,31 @@ def evaluate(**options: Any) -> None:
     _guarded(run, Settings(**options))
 
 
-@posterity.command(short_help="See it work on 442 patients, and draw a figure.")
+@posterity.command(short_help="See it work, and draw a figure.")
+@click.argument("what", type=click.Choice(["diabetes", "drift"]), default="diabetes")
 @click.option(
     "--output",
-    default="posterity-demo.png",
-    show_default=True,
     type=click.Path(dir_okay=False),
-    help="Where to write the figure (PNG).",
+    help="Where to write the figure (PNG).  [default: posterity-demo.png, posterity-drift.png]",
 )
-def demo(output: str) -> None:
-    """Predict, then learn, 442 patients one by one, and draw how it went.
+def demo(what: str, output: str | None) -> None:
+    """Predict, then learn, a stream row by row, and draw how it went.
 
-    The data is scikit-learn's diabetes set (Efron, Hastie, Johnstone and Tibshirani 2004): ten
-    measurements of each patient, and the progression of the disease a year later. Writes a figure
-    of coverage and error along time.
+    diabetes (the default): scikit-learn's set of 442 patients (Efron, Hastie, Johnstone and
+    Tibshirani 2004): ten measurements of each patient, and the progression of the disease a year
+    later. Draws coverage and error along time.
+
+    drift: a line that turns into another one (Halford 2020), 250 rows. Compares ways to forget,
+    and draws their errors along time.
     """
+    if what == "drift":
+        from posterity.cli.drift import run as run_drift
+
+        _guarded(run_drift, output or "posterity-drift.png")
+        return
     from posterity.cli.demo import run
 
-    _guarded(run, output)
+    _guarded(run, output or "posterity-demo.png")
 
 
 def _guarded(work: Any, *arguments: Any) -> None:

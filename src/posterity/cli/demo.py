@@ -22,9 +22,7 @@ def run(output: str) -> None:
     from posterity import BayesianLinearRegression
     from posterity.plots import plot_validation
 
-    path = Path(output)
-    if not path.parent.is_dir():
-        raise ValueError(f"{path.parent} is not a folder: make it first, or give another --output")
+    path = checked_path(output)
     X, y = load_diabetes(return_X_y=True)
     # The set's columns are scaled to a sum of squares of 1, so w.x has the prior variance
     # p / (n precision), relative to the noise: this precision expects them to be of one size.
@@ -38,16 +36,24 @@ def run(output: str) -> None:
         f"Learning diabetes progression, one of {len(y)} patients at a time",
         unit="progression score",
     )
-    _write_png(figure, path)
+    write_png(figure, path)
     click.echo(f"\nCoverage and error along time are drawn in {path}")
 
 
-def _write_png(figure: Any, path: Path) -> None:
+def checked_path(output: str) -> Path:
+    """Where to write; raises ``ValueError`` before any work when its folder is not there."""
+    path = Path(output)
+    if not path.parent.is_dir():
+        raise ValueError(f"{path.parent} is not a folder: make it first, or give another --output")
+    return path
+
+
+def write_png(figure: Any, path: Path, dpi: int = 150) -> None:
     """Write under another name, then rename: a reader never meets half a figure."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            figure.savefig(file, format="png", dpi=150)
+            figure.savefig(file, format="png", dpi=dpi)
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import click
 
+from posterity.cli.forgetting import parse
 from posterity.cli.report import print_report
 from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import TableStream, open_table
@@ -25,6 +26,7 @@ class Settings:
     levels: tuple[float, ...]
     prior_precision: float
     noise_precision: float | None
+    forgetting: str
     features: tuple[str, ...] | None
     drop: tuple[str, ...]
     batch_rows: int
@@ -39,6 +41,12 @@ def run(settings: Settings) -> None:
     """Read, predict, learn, report."""
     from posterity import BayesianLinearRegression
 
+    forgetting = parse(settings.forgetting)
+    if forgetting is not None and settings.delay:
+        raise ValueError(
+            "--delay and --forgetting do not go together yet: rows that are waiting would count as "
+            "time that passes"
+        )
     table = open_table(
         settings.file,
         settings.target,
@@ -52,6 +60,7 @@ def run(settings: Settings) -> None:
         prior_precision=settings.prior_precision,
         noise_precision=settings.noise_precision,
         fit_intercept=not settings.no_intercept,
+        forgetting=forgetting,
     )
     with _progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         result = progressive_validation(
@@ -65,7 +74,8 @@ def run(settings: Settings) -> None:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
         n_features = _count(len(table.feature_names), "feature")
-        print_report(result, f"{settings.file}: {settings.target}, predicted from {n_features}")
+        title = f"{settings.file}: {settings.target}, predicted from {n_features}"
+        print_report(result, title, forgetting=settings.forgetting)
     if not settings.quiet:
         for note in _notes(table):
             click.echo(f"note: {note}", err=True)
@@ -76,6 +86,7 @@ def _document(settings: Settings, table: TableStream, result: ValidationResult) 
         "file": settings.file,
         "target": settings.target,
         "features": list(table.feature_names),
+        "forgetting": settings.forgetting,
         "n_rows_read": table.n_rows_read,
         "n_rows_skipped": table.n_skipped,
         "n_rows_filled": table.n_filled,

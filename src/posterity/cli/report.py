@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from posterity.evaluation import ValidationResult
 
 
-def print_report(result: ValidationResult, title: str) -> None:
+def print_report(result: ValidationResult, title: str, *, forgetting: str = "none") -> None:
     """Print the headline, the table and its caveats on standard output."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -23,6 +23,8 @@ def print_report(result: ValidationResult, title: str) -> None:
     table.add_column("what it is", style="dim")
     for row in rows(result):
         table.add_row(*row)
+    if forgetting != "none":
+        table.add_row("forgetting", escape(forgetting), "how old rows lost their say")
     console.print()
     console.print(table)
     for caveat in caveats(result):

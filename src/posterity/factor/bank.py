@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import LARGEST, Before, Factor
+from posterity.factor.factor import LARGEST, Factor
 
 Array = NDArray[np.float64]
 
@@ -18,8 +18,11 @@ class Bank:
     --------
     >>> bank = Bank(n_coefficients=1, capacity=2)
     >>> bank.push(Factor(1).triangle)
-    >>> bank.learn(np.array([[2.0]]), np.array([[6.0]]), None, np.zeros(1), intercept=False).error
-    array([[6.]])
+    >>> error, leverage, residual = bank.learn(
+    ...     np.array([[2.0]]), np.array([[6.0]]), None, intercept=False
+    ... )
+    >>> error, leverage
+    (array([[6.]]), array([inf]))
     >>> bank.coefficients()
     array([[3.]])
     """
@@ -65,15 +68,14 @@ class Bank:
         self._triangles[: self.size] = left
 
     def learn(
-        self, X: Array, Y: Array, weights: Array | None, counts: Array, *, intercept: bool
-    ) -> Before:
-        """Learn one row, X (1, m), in each; returns what each said of it before, (size,).
+        self, X: Array, Y: Array, weights: Array | None, *, intercept: bool
+    ) -> tuple[Array, Array, Array]:
+        """Learn one row, X (1, m), in each.
 
-        ``counts`` (size,), the sums of weights, are only passed on. What comes of rows that are not
-        finite shows in :meth:`check_usable`.
+        Returns what each said before it: error (size, 1), leverage (size,) and residual (size, 1).
+        What comes of rows that are not finite shows in :meth:`check_usable`.
         """
-        error, leverage, residual = kernel.learn_bank(self.triangles, 1, X, Y, weights, intercept)
-        return Before(error, leverage, residual, counts)
+        return kernel.learn_bank(self.triangles, 1, X, Y, weights, intercept)
 
     def check_usable(self) -> None:
         """Raise ``FloatingPointError`` when what was learned was not finite or too large."""

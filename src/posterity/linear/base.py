@@ -111,7 +111,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
     ) -> Self:
         fresh = self._fresh()
         X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
-        elapsed, now = read_times(times, len(X), None)
+        elapsed, now = read_times(times, len(X), weights, None)
         fresh._begin()
         with explained(fresh, X, y):
             fresh._known.append(X, y, weights, elapsed)
@@ -172,7 +172,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
         known = self._known
         X, target = self._path.values(x), np.array([[float(y)]])
         weights = None if weight == 1.0 else read_weights([weight], 1)
-        elapsed, now = read_times(None if time is None else [time], 1, self._now)
+        elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
         with explained(self, X, target):
             known.append(X, target, weights, elapsed)
         self._now = now

@@ -43,16 +43,19 @@ def read_points(model: BaseEstimator, X: Any) -> Array:
     return X
 
 
-def read_times(times: ArrayLike | None, n: int, now: float | None) -> tuple[Array, float | None]:
+def read_times(
+    times: ArrayLike | None, n: int, weights: Array | None, now: float | None
+) -> tuple[Array, float | None]:
     """Time before each of ``n`` rows, (n,) >= 0, and the time of the last row.
 
-    Without ``times`` every row comes one unit after the one before it. Raises ``ValueError`` when
-    times go back, are not finite, or are given for some calls only.
+    Without ``times`` every row comes one unit after the one before it; a row of weight 0 is no row,
+    and takes no time. Raises ``ValueError`` when times go back, are not finite, or are given for
+    some calls only.
     """
     if times is None:
         if now is not None:
             raise ValueError("the rows before these came with times: give times for these as well")
-        return np.ones(n), None
+        return np.ones(n) if weights is None else (weights > 0.0).astype(np.float64), None
     array = np.ascontiguousarray(times, dtype=np.float64)
     if array.shape != (n,):
         raise ValueError(f"times has shape {array.shape}: expected ({n},), one for each row of X")

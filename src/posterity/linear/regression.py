@@ -169,7 +169,7 @@ class BayesianLinearRegression(LinearModel):
         if self._knowledge is None:
             return self._learn_first(X, y, sample_weight, times)
         X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
-        elapsed, now = read_times(times, len(X), self._now)
+        elapsed, now = read_times(times, len(X), weights, self._now)
         with explained(self, X, y):
             self._knowledge.append(X, y, weights, elapsed)
         self._now = now
@@ -197,14 +197,14 @@ class BayesianLinearRegression(LinearModel):
         if self._knowledge is None:
             fresh = self._fresh()
             X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
-            elapsed, fresh._now = read_times(times, len(X), None)
+            elapsed, fresh._now = read_times(times, len(X), weights, None)
             fresh._begin()
             with explained(fresh, X, y):
                 distribution = fresh._known.predict_then_learn(X, y, weights, elapsed)
             self._take_over(fresh)
             return distribution
         X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
-        elapsed, now = read_times(times, len(X), self._now)
+        elapsed, now = read_times(times, len(X), weights, self._now)
         with explained(self, X, y):
             distribution = self._knowledge.predict_then_learn(X, y, weights, elapsed)
         self._now = now

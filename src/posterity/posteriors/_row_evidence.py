@@ -36,37 +36,57 @@ def added_evidence(
     gained = error * error
     gained *= weight
     gained /= spread
-    flat = np.isinf(leverage)
     value = -0.5 * np.log(spread)
     if isinstance(noise, KnownNoise):
         precision = noise.known_precision
         value += 0.5 * (weight * (math.log(precision) - LOG_2PI) - precision * gained)
     else:
-        shape = 0.5 * freed
+        shapes = np.empty((2, len(freed)))
+        shape = np.multiply(freed, 0.5, out=shapes[0])
         shape += noise.shape
+        np.add(shape, 0.5 * weight, out=shapes[1])
         rate = 0.5 * residual
         rate += noise.rate
-        shapes = np.stack([shape, shape + 0.5 * weight])
         log_gamma = gammaln(shapes)
         # shape log rate - shape_n log rate_n, without their difference's loss of digits
         value += log_gamma[1] - log_gamma[0] - 0.5 * weight * (LOG_2PI + np.log(rate))
-        value -= shapes[1] * np.log1p(0.5 * gained / rate)
-        flat |= shape <= 0.0
-        perfect = rate == 0.0
-        if perfect.any():  # a point mass
-            value[perfect] = np.where(error[perfect] == 0.0, math.inf, -math.inf)
-    if flat.any():
-        value[flat] = 0.0
+        gained *= 0.5
+        gained /= rate
+        value -= shapes[1] * np.log1p(gained)
+    if len(value) == 1:
+        _settle_improper(value, noise, error, leverage, freed, residual)
     return value
 
 
-def noise_variance(noise: KnownNoise | LearnedNoise, freed: Array, residual: Array) -> Array:
-    """rate_n / shape_n, (k,): 1 / the mean of the noise precision; infinite before there is one."""
+def _settle_improper(
+    value: Array,
+    noise: KnownNoise | LearnedNoise,
+    error: Array,
+    leverage: Array,
+    freed: Array,
+    residual: Array,
+) -> None:
+    """Write out the limits for a run that is flat or a point mass; such a run is the only one."""
+    flat = np.isinf(leverage)
+    if isinstance(noise, LearnedNoise):
+        perfect = residual + 2.0 * noise.rate == 0.0
+        value[perfect] = np.where(error[perfect] == 0.0, math.inf, -math.inf)
+        flat |= freed + 2.0 * noise.shape <= 0.0
+    value[flat] = 0.0
+
+
+def noise_variance(
+    noise: KnownNoise | LearnedNoise, probability: Array, freed: Array, residual: Array
+) -> float:
+    """Known, or 1 / the mean of the precision over runs of these probabilities.
+
+    Infinite or 0 before there is one. To be called where NumPy's warnings are silent.
+    """
     if isinstance(noise, KnownNoise):
-        return np.full(len(freed), 1.0 / noise.known_precision)
-    shape = 0.5 * freed + noise.shape
-    rate = 0.5 * residual + noise.rate
-    return np.divide(rate, shape, out=np.full(len(freed), math.inf), where=shape > 0.0)
+        return 1.0 / noise.known_precision
+    precision = np.maximum(freed + 2.0 * noise.shape, 0.0)
+    precision /= residual + 2.0 * noise.rate
+    return float(1.0 / (precision @ probability))
 
 
 def noise_is_proper(noise: KnownNoise | LearnedNoise) -> bool:

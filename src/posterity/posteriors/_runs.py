@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +24,20 @@ from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors._row_evidence import added_evidence, noise_is_proper, noise_variance
 
 Array = NDArray[np.float64]
+Noises = KnownNoise | LearnedNoise
 
 # Weight, in rows, of what a new run is told of the noise: with fewer its predictions, and with them
 # every mixture, would have no variance.
 NOISE_ROWS = 3.0
+# What a new run is told is worked out anew once the rows or the noise have changed by this much.
+STALE = 0.02
 # Runs are dropped a few at a time: once this share of them has become negligible.
 NEGLIGIBLE_SHARE = 0.25
 # When there are too many, so many more go as well.
-ROOM = 0.125
+ROOM = 0.25
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A change right before a row, and the one before it."""
 
     row: int
@@ -42,19 +45,31 @@ class Change:
 
     def rows(self) -> list[int]:
         """The rows of this change and those before it, in order."""
-        found, change = [], self
-        while change is not None:
-            found.append(change.row)
-            change = change.earlier  # type: ignore[assignment]
+        found = [self.row]
+        while self.earlier is not None:
+            self = self.earlier
+            found.append(self.row)
         return found[::-1]
 
 
 @dataclass(frozen=True)
 class Start:
-    """What a new run knows: its triangle, and how many observations its noise has."""
+    """What a new run knows: its triangle, and how many observations its noise has.
+
+    ``count`` and ``variance`` are the weight of the rows and the noise's variance it was made for.
+    """
 
     triangle: Array
     freed: float
+    count: float = 0.0
+    variance: float = 0.0
+
+    def serves(self, count: float, variance: float) -> bool:
+        """Whether these are still about the same."""
+        return (
+            count <= (1.0 + STALE) * self.count
+            and abs(variance - self.variance) <= STALE * self.variance
+        )
 
 
 @dataclass(frozen=True)
@@ -74,13 +89,19 @@ class Beginning:
     """
 
     prior: Factor
-    noise: KnownNoise | LearnedNoise
+    noise: Noises
     intercept: bool
 
-    @property
-    def is_proper(self) -> bool:
-        """Whether the prior suffices."""
-        return self.prior.rank == self.prior.n_coefficients and noise_is_proper(self.noise)
+    @cached_property
+    def from_prior(self) -> Start | None:
+        """The prior, where it suffices."""
+        whole = self.prior.rank == self.prior.n_coefficients
+        return Start(self.prior.triangle, 0.0) if whole and self.tells_noise else None
+
+    @cached_property
+    def tells_noise(self) -> bool:
+        """Whether the noise's prior suffices."""
+        return noise_is_proper(self.noise)
 
     def after(self, data: Array, count: float, variance: float) -> Start | None:
         """Start of a run after rows of total weight ``count``, ``data`` being their triangle."""
@@ -93,11 +114,11 @@ class Beginning:
         if not triangle.diagonal()[:p].all():
             return None
         # By construction what a run starts from fits itself: only the noise that it is told of.
-        if noise_is_proper(self.noise):
+        if self.tells_noise:
             triangle[p, p] = 0.0
-            return Start(triangle, 0.0)
+            return Start(triangle, 0.0, count, variance)
         triangle[p, p] = math.sqrt(NOISE_ROWS * variance)
-        return Start(triangle, NOISE_ROWS)
+        return Start(triangle, NOISE_ROWS, count, variance)
 
 
 @dataclass
@@ -115,6 +136,7 @@ class Runs:
     freed: Array
     learned: Array
     changes: list[Change | None]
+    latest_start: Start | None = None
     row: int = 0
     seen: float = 0.0
     log_evidence: float = 0.0
@@ -167,54 +189,53 @@ class Runs:
 
     def start(self, beginning: Beginning) -> Start | None:
         """What a run that begins now would know; None while that is too little."""
-        if beginning.is_proper:
-            return Start(beginning.prior.triangle, 0.0)
+        if beginning.from_prior is not None:
+            return beginning.from_prior
         k = self.size
-        variance = noise_variance(beginning.noise, self.freed[:k], self.residual())
-        with np.errstate(divide="ignore", invalid="ignore"):
-            precision = float(self.probability[:k] @ (1.0 / variance))
-            present = float(np.divide(1.0, precision))
-        return beginning.after(self.bank.triangles[0], self.seen, present)
+        with np.errstate(all="ignore"):
+            variance = noise_variance(
+                beginning.noise, self.probability[:k], self.freed[:k], self.residual()
+            )
+        if self.latest_start is None or not self.latest_start.serves(self.seen, variance):
+            self.latest_start = beginning.after(self.bank.triangles[0], self.seen, variance)
+        return self.latest_start
 
-    def begin(self, start: Start) -> None:
-        """Put a run that begins at the next row behind the others; its probability is to be set."""
+    def begin(self, start: Start, hazard: float) -> None:
+        """With probability ``hazard`` the next row begins a new run."""
         k = self.size
         earlier = self.last_change()
         self.bank.push(start.triangle)
         self.first[k], self.freed[k], self.learned[k] = self.row, start.freed, 0.0
+        self.probability[:k] *= 1.0 - hazard
+        self.probability[k] = hazard
         self.changes.append(Change(self.row, earlier))
 
     def learn(
-        self,
-        X: Array,
-        Y: Array,
-        weights: Array | None,
-        expected: Array,
-        beginning: Beginning,
+        self, X: Array, Y: Array, weights: Array | None, noise: Noises, *, intercept: bool
     ) -> Before:
-        """Learn one row in each run, where run i had probability ``expected[i]`` before it.
+        """Learn one row in each run; returns what each said of it before.
 
-        Returns what each run said of the row before it; to be called where NumPy's warnings are
-        silent.
+        To be called where NumPy's warnings are silent.
         """
         k = self.size
         weight = 1.0 if weights is None else float(weights[0])
-        before = self.bank.learn(X, Y, weights, self.freed[:k], intercept=beginning.intercept)
-        error, leverage = before.error[1:, 0], before.leverage[1:]
-        residual, freed = before.residual[1:, 0], before.count.copy()
-        gain = added_evidence(beginning.noise, weight, error, leverage, freed, residual)
-        score = np.log(expected) + gain
+        before = self.bank.learn(X, Y, weights, intercept=intercept)
+        error, leverage = before[0][1:, 0], before[1][1:]
+        residual, freed = before[2][1:, 0], self.freed[:k].copy()
+        gain = added_evidence(noise, weight, error, leverage, freed, residual)
+        prior = np.log(self.probability[:k])
+        score = prior + gain
         best = float(score.max())
-        if best == math.inf:  # a point mass was hit, or (below) missed by all: no density to go by
-            score = np.where(score == math.inf, np.log(expected), -math.inf)
-        elif best == -math.inf:
-            score = np.log(expected)
-        top = float(score.max())
-        likelihood = np.exp(score - top)
+        if not math.isfinite(best):
+            # A point mass was hit, or missed by all: there is no density to go by.
+            score = np.where(score == math.inf, prior, -math.inf) if best > 0.0 else prior
+            best = float(score.max())
+            self.log_evidence -= best + math.log(float(np.exp(score - best).sum()))
+        score -= best
+        likelihood = np.exp(score, out=score)
         total = float(likelihood.sum())
-        if math.isfinite(best):
-            self.log_evidence += top + math.log(total)
-        self.probability[:k] = likelihood / total
+        self.log_evidence += best + math.log(total)
+        np.divide(likelihood, total, out=self.probability[:k])
         self.freed[:k] += weight
         self.learned[:k] += weight
         self.seen += weight

@@ -42,7 +42,7 @@ class Trace:
     def __init__(self, n_rows: int, most: int, with_predictions: bool) -> None:
         self.hazard = np.zeros(n_rows)
         self.size = np.zeros(n_rows, dtype=np.intp)
-        self.first = np.zeros((n_rows, most), dtype=np.int32)
+        self.first = np.zeros((n_rows, most), dtype=np.int64)
         self.probability = np.zeros((n_rows, most))
         shape = (n_rows if with_predictions else 0, most)
         # Padding predicts something harmless: it has probability 0.
@@ -53,8 +53,7 @@ class Trace:
         """Note what is believed before row i."""
         k = runs.size
         self.hazard[i], self.size[i] = hazard, k
-        # Rows of the call: 0 is its first, -1 lies before it.
-        self.first[i, :k] = np.maximum(runs.first[:k] - (runs.row - i), -1)
+        self.first[i, :k] = runs.first[:k]
         self.probability[i, :k] = runs.probability[:k]
 
     def predicted(self, i: int, before: Before) -> None:
@@ -80,14 +79,14 @@ class Trace:
 
         from the last row back (Fearnhead and Liu 2007, section 3, summed instead of sampled).
         """
-        n = len(self.hazard)
-        changed = np.zeros(n + 1)  # the last collects what lies before the call
-        k = runs.size
-        last = runs.first[:k] - (runs.row - n)
-        changed[np.where((last >= 0) & (runs.first[:k] > 0), last, n)] = runs.probability[:k]
-        begun = np.where(self.first >= 0, self.first, n)
-        if runs.row == n:
-            begun[self.first == 0] = n  # a stream's first row is no change
+        n, k = len(self.hazard), runs.size
+        start = runs.row - n
+        # What lies before the call, or is the stream's first row and no change, collects at n.
+        earliest = max(start, 1)
+        begun = np.where(self.first >= earliest, self.first - start, n)
+        changed = np.zeros(n + 1)
+        first = runs.first[:k]
+        changed[np.where(first >= earliest, first - start, n)] = runs.probability[:k]
         for t in range(n - 1, 0, -1):
             k = self.size[t]
             changed[begun[t, :k]] += changed[t] * self.probability[t, :k]
@@ -190,13 +189,11 @@ class ChangepointPosterior(LinearPosterior):
                 start = runs.start(beginning) if hazard > 0.0 else None
                 hazard = 0.0 if start is None else hazard
                 trace.expect(i, runs, hazard)
-                expected = runs.probability[: runs.size] * (1.0 - hazard)
                 if start is not None:
-                    runs.begin(start)
-                    expected = np.append(expected, hazard)
+                    runs.begin(start, hazard)
                 row = slice(i, i + 1)
                 weight = None if weights is None else weights[row]
-                before = runs.learn(X[row], y[row], weight, expected, beginning)
+                before = runs.learn(X[row], y[row], weight, self.noise, intercept=self.intercept)
                 if with_predictions:
                     trace.predicted(i, before)
                 runs.drop(self.strategy.smallest_probability, self.strategy.max_runs)

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 class Keeping(Protocol):
     """Which rows a window keeps: posterity.forgetting.Window."""
 
-    def first_kept(self, times: Array, start: int) -> NDArray[np.intp]:
+    def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them."""
 
 
@@ -92,7 +92,7 @@ class WindowPosterior(LinearPosterior):
             weights,
             self.intercept,
         )
-        leave = self.strategy.first_kept(times, start)
+        leave = self.strategy.first_kept(times, weights, start)
         before = slide(self.factor, self.prior, rows, start, leave)
         # Copies: what has left must not stay in memory behind a view. Times stay near 0.
         last = slice(int(leave[-1]), None)

@@ -1,0 +1,298 @@
+"""Changepoints: exact where that can be enumerated, and found where they are."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, multivariate_t
+
+from posterity import BayesianLinearRegression
+from posterity.forgetting import Changepoint
+from posterity.noise import KnownNoise, LearnedNoise
+from posterity.posteriors.gaussian import LinearPosterior
+from posterity.priors import GaussianPrior
+
+KEEP_ALL: dict[str, Any] = {"max_runs": 100, "smallest_probability": 0.0}
+PRIOR_PRECISION = 0.7
+
+
+def posterior(
+    strategy: Changepoint, noise: KnownNoise | LearnedNoise, n_features: int = 2
+) -> Any:
+    """A posterior that has seen nothing, whose prior is proper."""
+    prior = GaussianPrior(0.3, PRIOR_PRECISION)
+    fresh = LinearPosterior.before_data(prior, noise, n_features, intercept=False)
+    return strategy.begin(fresh)
+
+
+def log_evidence(X: np.ndarray, y: np.ndarray, noise: KnownNoise | LearnedNoise) -> float:
+    """log p(y) of one segment, by the joint distribution of its targets."""
+    mean = X @ np.full(X.shape[1], 0.3)
+    if isinstance(noise, KnownNoise):
+        cov = np.eye(len(X)) / noise.known_precision + X @ X.T / PRIOR_PRECISION
+        return float(multivariate_normal(mean, cov).logpdf(y))
+    shape = (noise.rate / noise.shape) * (np.eye(len(X)) + X @ X.T / PRIOR_PRECISION)
+    return float(multivariate_t(mean, shape, df=2.0 * noise.shape).logpdf(y))
+
+
+def enumerate_segmentations(
+    X: np.ndarray, y: np.ndarray, hazard: np.ndarray, noise: KnownNoise | LearnedNoise
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Log evidence, p(last run began at each row), p(change before each row), by brute force."""
+    n = len(X)
+    segments = {
+        (i, j): log_evidence(X[i:j], y[i:j], noise) for i in range(n) for j in range(i + 1, n + 1)
+    }
+    log_joint, changes = [], []
+    for changed in product([False, True], repeat=n - 1):
+        edges = [0, *(1 + np.flatnonzero(changed)).tolist(), n]
+        chance = np.where(changed, hazard[1:], 1.0 - hazard[1:])
+        log_joint.append(
+            float(np.log(chance).sum()) + sum(segments[edge] for edge in pairwise(edges))
+        )
+        changes.append([False, *changed])
+    joint = np.array(log_joint)
+    evidence = float(np.logaddexp.reduce(joint))
+    weights, indicators = np.exp(joint - evidence), np.array(changes)
+    last = np.where(
+        indicators.any(axis=1), n - 1 - np.argmax(indicators[:, ::-1], axis=1), 0
+    )
+    return evidence, np.bincount(last, weights, minlength=n), weights @ indicators
+
+
+def twelve_rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(12, 2))
+    y = np.where(np.arange(12) < 7, 2.0, -2.0) * X[:, 0] + 0.7 * rng.normal(size=12)
+    return X, y
+
+
+@pytest.mark.parametrize("noise", [KnownNoise(2.0), LearnedNoise(1.5, 0.8)])
+@pytest.mark.parametrize("elapsed", [np.ones(12), np.linspace(0.5, 9.0, 12)])
+def test_posterior_equals_enumeration_of_all_segmentations(noise: Any, elapsed: Any) -> None:
+    X, y = twelve_rows()
+    found = posterior(Changepoint(hazard=0.05, **KEEP_ALL), noise)
+    told = found.predict_then_learn(X, y[:, None], None, elapsed.copy())
+    evidence, last, changed = enumerate_segmentations(X, y, 1.0 - 0.95**elapsed, noise)
+    assert found.log_evidence == pytest.approx(evidence, abs=1e-9)
+    assert told.logpdf(y).sum() == pytest.approx(evidence, abs=1e-9)
+    assert found.run_starts.tolist() == list(range(12))
+    assert np.allclose(found.run_probabilities, last, rtol=0.0, atol=1e-9)
+    assert np.allclose(found.change_probability, changed, rtol=0.0, atol=1e-9)
+
+
+def test_predictions_average_over_the_runs_and_a_change_to_come() -> None:
+    X, y = twelve_rows()
+    noise = LearnedNoise(1.5, 0.8)
+    found = posterior(Changepoint(hazard=0.05, **KEEP_ALL), noise)
+    found.append(X[:-1], y[:-1, None], None, np.ones(11))
+    before = found.log_evidence
+    ahead = found.predictive(X[-1:])
+    assert found.predict_mean(X[-1:]) == pytest.approx(ahead.mean(), rel=1e-12)
+    found.append(X[-1:], y[-1:, None], None, np.ones(1))
+    assert ahead.logpdf(y[-1:])[0] == pytest.approx(found.log_evidence - before, abs=1e-9)
+
+
+def test_weight_two_is_the_row_twice_within_a_run() -> None:
+    """Time that does not pass brings no change: rows at one time are of one run."""
+    X, y = twelve_rows()
+    X, y = X[:6], y[:6]
+    strategy, noise = Changepoint(hazard=0.05, **KEEP_ALL), LearnedNoise(1.5, 0.8)
+    once, twice = posterior(strategy, noise), posterior(strategy, noise)
+    once.append(X, y[:, None], np.full(6, 2.0), np.ones(6))
+    elapsed = np.tile([1.0, 0.0], 6)
+    twice.append(np.repeat(X, 2, axis=0), np.repeat(y, 2)[:, None], None, elapsed)
+    assert twice.log_evidence == pytest.approx(once.log_evidence, abs=1e-9)
+    assert np.allclose(twice.run_probabilities, once.run_probabilities, atol=1e-9)
+    assert (twice.run_starts == 2 * once.run_starts).all()
+    assert twice.n_observations == once.n_observations == 12.0
+    assert twice.n_effective == pytest.approx(once.n_effective)
+
+
+# ---- through the estimator, with its default settings --------------------------------------------
+
+
+def stream(kind: str, seed: int, n: int = 500, at: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X, noise, after = rng.normal(size=(n, 2)), rng.normal(size=n), np.arange(n) >= at
+    slope, level, sd = 1.0 * np.ones(n), np.zeros(n), np.ones(n)
+    if kind == "slope":
+        slope[after] = -1.0
+    elif kind == "level":
+        level[after] = 3.0
+    elif kind == "louder":
+        sd[after] = 4.0
+    elif kind == "quieter":
+        sd[~after] = 4.0
+    return X, 2.0 + level + slope * X[:, 0] - 2.0 * X[:, 1] + sd * noise
+
+
+def fitted(X: np.ndarray, y: np.ndarray, **settings: Any) -> BayesianLinearRegression:
+    return BayesianLinearRegression(forgetting=Changepoint(), **settings).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["slope", "level", "louder", "quieter"])
+def test_a_change_is_found_where_it_is(kind: str) -> None:
+    for seed in range(10):
+        model = fitted(*stream(kind, seed))
+        assert len(model.changes_) == 1
+        assert abs(model.changes_[0] - 300) <= 10
+        near = model.change_probability_[285:316].sum()
+        assert near == pytest.approx(1.0, abs=0.1)
+        assert model.change_probability_[:280].sum() < 0.2
+        assert model.n_effective_ == pytest.approx(200.0, abs=10.0)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"prior_precision": 0.0},
+        {"noise_precision": 1.0},
+        {"noise_prior": (2.0, 2.0)},
+        {"fit_intercept": False, "prior_precision": 0.1},
+    ],
+)
+def test_nothing_is_found_where_nothing_changes(settings: dict[str, Any]) -> None:
+    rows = 0
+    alarms = 0
+    for seed in range(20):
+        X, y = stream("none", seed)
+        if not settings.get("fit_intercept", True):
+            y = y - 2.0
+        model = BayesianLinearRegression(forgetting=Changepoint(), **settings)
+        told = model.predict_then_learn(X, y)
+        alarms += len(model.changes_)
+        rows += len(X)
+        plain = BayesianLinearRegression(**settings).fit(X, y)
+        # Calm costs what the possibility of a change is worth, and little more.
+        calm = len(X) * math.log1p(-1.0 / 250.0)
+        assert told.logpdf(y).sum() == pytest.approx(plain.log_evidence_ + calm, abs=3.0)
+    assert alarms <= rows / 5000
+
+
+def test_every_change_of_many_is_found() -> None:
+    rng = np.random.default_rng(3)
+    X, t = rng.normal(size=(1000, 1)), np.arange(1000)
+    y = np.where((t // 100) % 2 == 0, 1.0, -1.0) * X[:, 0] + 0.2 * rng.normal(size=1000)
+    found = fitted(X, y).changes_
+    assert len(found) == 9
+    assert np.abs(found - np.arange(100, 1000, 100)).max() <= 3
+
+
+def test_pruning_changes_next_to_nothing() -> None:
+    X, y = stream("level", 2, n=400)
+    pruned = fitted(X, y)
+    exact = BayesianLinearRegression(
+        forgetting=Changepoint(max_runs=500, smallest_probability=0.0)
+    ).fit(X, y)
+    assert exact.log_evidence_ == pytest.approx(pruned.log_evidence_, abs=0.01)
+    assert np.allclose(exact.change_probability_, pruned.change_probability_, atol=1e-3)
+    assert np.allclose(exact.coef_, pruned.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{}, {"noise_precision": 1.0}, {"noise_prior": (2.0, 1.0)}])
+def test_row_by_row_is_the_same_as_in_one_call(settings: dict[str, Any]) -> None:
+    X, y = stream("slope", 1, n=160, at=100)
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], size=len(X))
+    whole, rows = (
+        BayesianLinearRegression(forgetting=Changepoint(max_runs=20), **settings) for _ in range(2)
+    )
+    told = whole.predict_then_learn(X, y, weights)
+    for i in range(len(X)):
+        if i > 1:
+            assert rows.predict_one(X[i]) == pytest.approx(told.mean()[i], rel=1e-9, abs=1e-12)
+        rows.learn_one(X[i], y[i], weights[i])
+    assert np.allclose(whole.coef_, rows.coef_, rtol=1e-10)
+    assert whole.log_evidence_ == pytest.approx(rows.log_evidence_, rel=1e-10)
+    assert whole.n_effective_ == pytest.approx(rows.n_effective_, rel=1e-10)
+    assert whole.noise_precision_ == pytest.approx(rows.noise_precision_, rel=1e-10)
+    assert whole.changes_.tolist() == rows.changes_.tolist()
+    assert len(rows.change_probability_) == 1
+    assert rows.change_probability_[0] == pytest.approx(whole.change_probability_[-1], rel=1e-9)
+
+
+def test_units_do_not_matter() -> None:
+    X, y = stream("level", 4)
+    plain, other = fitted(X, y, prior_precision=0.0), fitted(3.0 * X, 1e6 * y, prior_precision=0.0)
+    assert plain.changes_.tolist() == other.changes_.tolist()
+    assert np.allclose(plain.change_probability_, other.change_probability_, atol=1e-7)
+
+
+def test_joint_distribution_and_counts() -> None:
+    X, y = stream("slope", 0)
+    model = fitted(X, y)
+    assert model.n_observations_ == 500.0
+    assert model.posterior_.mean[1:] == pytest.approx(model.coef_)
+    assert model.noise_precision_ == pytest.approx(1.0, abs=0.2)
+    assert np.isfinite(model.predict(X[:3], return_std=True)[1]).all()
+    low, high = model.predict_interval(X[300:], level=0.9).T
+    assert np.mean((y[300:] >= low) & (y[300:] <= high)) == pytest.approx(0.9, abs=0.06)
+
+
+def test_exact_data_and_point_masses_do_no_harm() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    for y in (np.zeros(200), np.where(np.arange(200) < 100, 5.0, 7.0), 2.0 * X[:, 0]):
+        model = BayesianLinearRegression(forgetting=Changepoint())
+        told = model.predict_then_learn(X, y)
+        assert np.isfinite(told.mean()).all()
+        assert np.isfinite(model.change_probability_).all()
+        assert np.isfinite(model.log_evidence_)
+        assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hazard": 0.0}, "hazard is 0.0: it must lie between 0 and 1, as in 1/250"),
+        ({"hazard": 1.0}, "hazard is 1.0: it must lie between 0 and 1"),
+        ({"hazard": float("nan")}, "hazard is nan: it must lie between 0 and 1"),
+        ({"max_runs": 1}, "max_runs is 1: it must be a whole number, at least 2"),
+        ({"max_runs": 2.5}, "max_runs is 2.5: it must be a whole number"),
+        ({"smallest_probability": 1.0}, "smallest_probability is 1.0: it must be at least 0 and"),
+        ({"smallest_probability": -0.1}, "smallest_probability is -0.1: it must be at least 0"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        Changepoint(**settings)
+    assert message in str(raised.value)
+
+
+def test_unlearn_and_merge_are_refused() -> None:
+    X, y = stream("none", 0, n=30)
+    model, other = fitted(X, y), fitted(X, y)
+    with pytest.raises(ValueError, match="can't unlearn rows under Changepoint: where changes"):
+        model.unlearn(X[:1], y[:1])
+    with pytest.raises(ValueError, match="can't merge models under Changepoint: changes lie"):
+        model.merge(other)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e160])
+def test_a_bad_row_leaves_the_model_as_it_was(bad: float) -> None:
+    X, y = stream("slope", 0, n=60, at=40)
+    model, twin = fitted(X, y), fitted(X, y)
+    more = X[:5].copy()
+    more[3, 1] = bad
+    for learn in (model.partial_fit, model.predict_then_learn):
+        with pytest.raises(ValueError, match=r"row 3, column 1"):
+            learn(more, y[:5])
+    assert model.log_evidence_ == twin.log_evidence_
+    assert np.array_equal(model.coef_, twin.coef_)
+    assert np.array_equal(model.change_probability_, twin.change_probability_)
+    model.partial_fit(X, y)
+    twin.partial_fit(X, y)
+    assert model.log_evidence_ == twin.log_evidence_
+
+
+def test_without_the_strategy_there_are_no_changes_to_report() -> None:
+    X, y = stream("none", 0, n=10)
+    model = BayesianLinearRegression().fit(X, y)
+    for name in ("change_probability_", "changes_"):
+        assert not hasattr(model, name)
+        with pytest.raises(AttributeError, match=f"{name}.*forgetting=Changepoint"):
+            getattr(model, name)
