@@ -35,6 +35,7 @@ from posterity.factor.forgetting import (
     learn_wandering,
 )
 from posterity.posteriors.averaged import AveragedPosterior
+from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.window import WindowPosterior
@@ -385,3 +386,78 @@ class Adaptive:
         return AveragedPosterior.around(
             posterior, runs, tuple(self.persistence), self.outer_persistence
         )
+
+
+@dataclass(frozen=True)
+class Changepoint:
+    """Begin anew where the world has changed: Bayesian online changepoint detection.
+
+    Every row may be the first of a new regime. Each row at which the last change may have been has
+    a regression, and a noise, of its own, learned from the rows since; predictions are their
+    mixture, weighed by how probable each is (Adams and MacKay 2007; Fearnhead and Liu 2007), with
+    the possibility that the world changes right before the row that is predicted.
+
+    The model then reports ``change_probability_``, the probability of a change right before each
+    row of the last call given all rows of it, and ``changes_``, the rows (from the start of the
+    stream) right before which the world changed, as far as is known by now.
+
+    Parameters
+    ----------
+    hazard
+        Probability of a change within one unit of time, in (0, 1).
+    max_runs
+        Most rows to consider as the last change's; learning a row takes that many times longer.
+    smallest_probability
+        Rows that are less probable as the last change's than this are not considered any more.
+
+    Notes
+    -----
+    A new regime starts from the prior. Where the prior is improper, as a flat intercept and noise
+    of unknown size are, it can't be compared with what was learned, so it is completed by what all
+    rows so far say, with the weight of at most one row, and by the noise now, with the weight of
+    three (unit information: Kass and Wasserman 1995); until there are rows enough for that, no
+    change is considered. ``log_evidence_`` is the sum of the log predictive densities.
+
+    An outlier, many noise standard deviations away, looks like a change, and the rows after it like
+    another. Slow drift is followed better by :class:`Adaptive`. A call that predicts keeps about
+    2 kB a row while it runs: pass long streams in chunks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = np.where(np.arange(400) < 200, 1.0, -1.0) * X[:, 0] + 0.1 * rng.normal(size=400)
+    >>> model = BayesianLinearRegression(forgetting=Changepoint()).fit(X, y)
+    >>> model.changes_
+    array([200])
+    >>> model.coef_.round(1), round(model.n_effective_)
+    (array([-1.]), 200)
+    """
+
+    hazard: float = 1.0 / 250.0
+    max_runs: int = 50
+    smallest_probability: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.hazard < 1.0:
+            raise ValueError(
+                f"hazard is {self.hazard}: it must lie between 0 and 1, as in 1/250 for a change "
+                "every 250 rows"
+            )
+        if self.max_runs != int(self.max_runs) or self.max_runs < 2:
+            raise ValueError(f"max_runs is {self.max_runs}: it must be a whole number, at least 2")
+        if not 0.0 <= self.smallest_probability < 1.0:
+            raise ValueError(
+                f"smallest_probability is {self.smallest_probability}: it must be at least 0 and "
+                "below 1, as in 1e-8"
+            )
+
+    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
+        """Return a posterior that begins anew where the world has changed."""
+        return ChangepointPosterior.around(posterior, self)
+
+    def hazards(self, elapsed: Array) -> Array:
+        """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""
+        return -np.expm1(elapsed * math.log1p(-self.hazard))

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from posterity import BayesianLinearRegression
 from posterity.cli.commands import posterity
 from posterity.evaluation import progressive_validation
-from posterity.forgetting import Adaptive, Forgetting, RandomWalk, Stabilized, Window
+from posterity.forgetting import Adaptive, Changepoint, Forgetting, RandomWalk, Stabilized, Window
 
 
 def invoke(*arguments: object) -> Result:
@@ -105,6 +105,8 @@ def test_options_reach_the_model(
         ("stabilized:0.9", Stabilized(0.9)),
         ("window:50", Window(size=50)),
         ("random-walk:0.01", RandomWalk(0.01)),
+        ("changepoint", Changepoint()),
+        ("changepoint:0.01", Changepoint(hazard=0.01)),
         ("none", None),
     ],
 )
@@ -139,6 +141,8 @@ def test_every_way_to_forget_can_be_written(table: Path, written: str) -> None:
         ("window:2.5", "'2.5' is not a number of rows; write it as in window:500"),
         ("exponential:1.5", "discount is 1.5: it must be above 0 and at most 1, as in 0.99"),
         ("random-walk:-1", "variance is -1.0: it must be a number"),
+        ("changepoint:2", "hazard is 2.0: it must lie between 0 and 1"),
+        ("changepoint:often", "'often' is not a hazard; write it as in changepoint:0.01"),
         ("adaptive:3", "adaptive takes no number; write adaptive alone"),
     ],
 )

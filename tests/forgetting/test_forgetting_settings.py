@@ -12,6 +12,7 @@ import pytest
 from posterity import BayesianLinearRegression
 from posterity.forgetting import (
     Adaptive,
+    Changepoint,
     Directional,
     Exponential,
     Forgetting,
@@ -29,6 +30,7 @@ EVERY = [
     RandomWalk(0.1),
     Window(size=5),
     Adaptive(),
+    Changepoint(),
 ]
 X, Y = [[0.0], [1.0], [2.0], [4.0]], [1.0, 3.0, 5.0, 8.0]
 
@@ -64,6 +66,9 @@ def test_a_discount_or_a_half_life(kind: type) -> None:
         (lambda: Adaptive(discounts=()), r"discounts is \(\): each must be above 0"),
         (lambda: Adaptive(discounts=(0.9, 1.1)), "each must be above 0 and at most 1"),
         (lambda: Adaptive(persistence=(0.0,)), r"persistence is \(0.0,\): each must be above 0"),
+        (lambda: Changepoint(0.0), "hazard is 0.0: it must lie between 0 and 1"),
+        (lambda: Changepoint(hazard=1.0), "hazard is 1.0: it must lie between 0 and 1"),
+        (lambda: Changepoint(max_runs=1), "max_runs is 1: it must be a whole number, at least 2"),
         (lambda: Adaptive(outer_persistence=2.0), "outer_persistence is .*: each must be above 0"),
     ],
 )

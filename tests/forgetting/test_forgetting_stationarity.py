@@ -10,6 +10,7 @@ import pytest
 from posterity import BayesianLinearRegression
 from posterity.forgetting import (
     Adaptive,
+    Changepoint,
     Directional,
     Exponential,
     Forgetting,
@@ -179,7 +180,8 @@ def test_a_window_turned_over_as_often(n: int) -> None:
 @pytest.mark.parametrize("discount", [0.99, 0.9])
 @pytest.mark.parametrize("prior_precision", [0.0, 1.0])
 @pytest.mark.parametrize(
-    "kind", [Exponential, Stabilized, Directional, Smoothing, RandomWalk, Window, Adaptive]
+    "kind",
+    [Exponential, Stabilized, Directional, Smoothing, RandomWalk, Window, Adaptive, Changepoint],
 )
 def test_electricity(
     electricity: Stream, kind: type, prior_precision: float, discount: float
@@ -190,6 +192,7 @@ def test_electricity(
         RandomWalk: {"variance": 1.0 - discount},
         Window: {"size": round(5.0 / (1.0 - discount))},
         Adaptive: {},
+        Changepoint: {"hazard": 1.0 - discount},
         Smoothing: {"gamma": discount},
     }
     strategy = kind(**strategies.get(kind, {"discount": discount}))

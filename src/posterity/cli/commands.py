@@ -201,7 +201,8 @@ def evaluate(**options: Any) -> None:
 @click.option(
     "--output",
     type=click.Path(dir_okay=False),
-    help="Where to write the figure (PNG).  [default: posterity-demo.png, posterity-drift.png]",
+    help="Where to write the figure (PNG).  "
+    "[default: posterity-demo.png, or posterity-demo-drift.png]",
 )
 def demo(what: str, output: str | None) -> None:
     """Predict, then learn, a stream row by row, and draw how it went.
@@ -216,7 +217,7 @@ def demo(what: str, output: str | None) -> None:
     if what == "drift":
         from posterity.cli.drift import run as run_drift
 
-        _guarded(run_drift, output or "posterity-drift.png")
+        _guarded(run_drift, output or "posterity-demo-drift.png")
         return
     from posterity.cli.demo import run
 

@@ -1,4 +1,4 @@
-"""Normal and Student-t distributions, one per row, and the joint ones of coefficients.
+"""Normal and Student-t distributions, one per row, the joint ones of coefficients, and mixtures.
 
 They speak scipy's language (``mean var std interval pdf logpdf cdf sf ppf rvs``) and add ``crps``.
 Making one only stores arrays; every formula runs over all rows at once.
@@ -6,8 +6,17 @@ Making one only stores arrays; every formula runs over all rows at once.
 
 from __future__ import annotations
 
+from posterity.distributions.mixture import Mixture
 from posterity.distributions.multivariate import MultivariateNormal, MultivariateT
+from posterity.distributions.multivariate_mixture import MultivariateMixture
 from posterity.distributions.normal import Normal
 from posterity.distributions.student_t import StudentT
 
-__all__ = ["MultivariateNormal", "MultivariateT", "Normal", "StudentT"]
+__all__ = [
+    "Mixture",
+    "MultivariateMixture",
+    "MultivariateNormal",
+    "MultivariateT",
+    "Normal",
+    "StudentT",
+]

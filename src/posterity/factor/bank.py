@@ -88,7 +88,7 @@ class Bank:
         root, moments = triangles[:, :p, :p], triangles[:, :p, p : p + 1]
         if np.diagonal(root, axis1=1, axis2=2).all():
             # Elimination finds nothing to do below the diagonal: this is back substitution.
-            return np.linalg.solve(root, moments)[:, :, 0]
+            return np.asarray(np.linalg.solve(root, moments)[:, :, 0], dtype=np.float64)
         return np.stack([factor.coefficients()[:, 0] for factor in self.factors()])
 
     def factors(self) -> list[Factor]:
@@ -106,7 +106,5 @@ def weakened_sum(prior: Factor, data: Array, weight: float) -> Array:
     p = prior.n_coefficients
     triangle = prior.triangle.copy()
     rows = np.sqrt(weight) * data[:p, : p + 1]
-    kernel.append_block(
-        triangle, 1, rows[:, :p], np.ascontiguousarray(rows[:, p:]), None, False
-    )
+    kernel.append_block(triangle, 1, rows[:, :p], np.ascontiguousarray(rows[:, p:]), None, False)
     return triangle

@@ -1,8 +1,15 @@
 """Floor 2: what a linear model knows, and how it learns and forgets."""
 
 from posterity.posteriors.averaged import AveragedPosterior
+from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.window import WindowPosterior
 
-__all__ = ["AveragedPosterior", "FadingPosterior", "LinearPosterior", "WindowPosterior"]
+__all__ = [
+    "AveragedPosterior",
+    "ChangepointPosterior",
+    "FadingPosterior",
+    "LinearPosterior",
+    "WindowPosterior",
+]

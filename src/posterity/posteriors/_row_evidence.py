@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from posterity.noise import LOG_2PI, KnownNoise, LearnedNoise
+from posterity.noise import LOG_2PI, KnownNoise, LearnedNoise, Noise
 
 Array = NDArray[np.float64]
 
 
 def added_evidence(
-    noise: KnownNoise | LearnedNoise,
+    noise: Noise,
     weight: float,
     error: Array,
     leverage: Array,
@@ -41,6 +41,7 @@ def added_evidence(
         precision = noise.known_precision
         value += 0.5 * (weight * (math.log(precision) - LOG_2PI) - precision * gained)
     else:
+        assert isinstance(noise, LearnedNoise)
         shapes = np.empty((2, len(freed)))
         shape = np.multiply(freed, 0.5, out=shapes[0])
         shape += noise.shape
@@ -60,7 +61,7 @@ def added_evidence(
 
 def _settle_improper(
     value: Array,
-    noise: KnownNoise | LearnedNoise,
+    noise: Noise,
     error: Array,
     leverage: Array,
     freed: Array,
@@ -75,20 +76,21 @@ def _settle_improper(
     value[flat] = 0.0
 
 
-def noise_variance(
-    noise: KnownNoise | LearnedNoise, probability: Array, freed: Array, residual: Array
-) -> float:
+def noise_variance(noise: Noise, probability: Array, freed: Array, residual: Array) -> float:
     """Known, or 1 / the mean of the precision over runs of these probabilities.
 
     Infinite or 0 before there is one. To be called where NumPy's warnings are silent.
     """
     if isinstance(noise, KnownNoise):
         return 1.0 / noise.known_precision
+    assert isinstance(noise, LearnedNoise)
     precision = np.maximum(freed + 2.0 * noise.shape, 0.0)
     precision /= residual + 2.0 * noise.rate
     return float(1.0 / (precision @ probability))
 
 
-def noise_is_proper(noise: KnownNoise | LearnedNoise) -> bool:
+def noise_is_proper(noise: Noise) -> bool:
     """Whether the noise can be predicted before any data."""
-    return isinstance(noise, KnownNoise) or (noise.shape > 0.0 and noise.rate > 0.0)
+    if isinstance(noise, LearnedNoise):
+        return noise.shape > 0.0 and noise.rate > 0.0
+    return True

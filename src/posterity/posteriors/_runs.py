@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor
 from posterity.factor.bank import Bank, weakened_sum
-from posterity.noise import KnownNoise, LearnedNoise
+from posterity.noise import Noise
 from posterity.posteriors._row_evidence import added_evidence, noise_is_proper, noise_variance
 
 Array = NDArray[np.float64]
-Noises = KnownNoise | LearnedNoise
 
 # Weight, in rows, of what a new run is told of the noise: with fewer its predictions, and with them
 # every mixture, would have no variance.
@@ -89,7 +88,7 @@ class Beginning:
     """
 
     prior: Factor
-    noise: Noises
+    noise: Noise
     intercept: bool
 
     @cached_property
@@ -211,7 +210,7 @@ class Runs:
         self.changes.append(Change(self.row, earlier))
 
     def learn(
-        self, X: Array, Y: Array, weights: Array | None, noise: Noises, *, intercept: bool
+        self, X: Array, Y: Array, weights: Array | None, noise: Noise, *, intercept: bool
     ) -> Before:
         """Learn one row in each run; returns what each said of it before.
 

@@ -182,11 +182,10 @@ class ChangepointPosterior(LinearPosterior):
         runs, beginning = self.runs.copy(), self._beginning
         trace = Trace(len(X), self.strategy.max_runs + 1, with_predictions)
         hazards = self.strategy.hazards(elapsed)
-        if runs.row == 0:
-            hazards[:1] = 0.0  # before the first row there is nothing to change
         with np.errstate(all="ignore"):
             for i, hazard in enumerate(hazards.tolist()):
-                start = runs.start(beginning) if hazard > 0.0 else None
+                # Before the first row there is nothing to change.
+                start = runs.start(beginning) if hazard > 0.0 and runs.seen > 0.0 else None
                 hazard = 0.0 if start is None else hazard
                 trace.expect(i, runs, hazard)
                 if start is not None:
@@ -301,7 +300,7 @@ class ChangepointPosterior(LinearPosterior):
         bank.keep(np.arange(k + 1) > 0)
         freed, weights = runs.freed[:k], runs.probability[:k]
         hazard = float(self.strategy.hazards(np.ones(1))[0])
-        if runs.row > 0:
+        if runs.seen > 0.0:
             start = runs.start(self._beginning)
         if start is None:
             return weights.copy(), bank, freed.copy()

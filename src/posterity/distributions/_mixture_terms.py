@@ -1,0 +1,267 @@
+"""The components of a mixture, a block of rows at a time, and the sums over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from posterity.distributions import _t_recurrence
+from posterity.distributions._limits import is_flat, is_ordinary
+from posterity.distributions._rows import FloatArray
+from posterity.distributions._standard_t import MOST_DF
+from posterity.distributions._standard_t import _spread as spread_of
+from posterity.distributions.location_scale import LocationScale
+from posterity.distributions.normal import Normal
+from posterity.distributions.student_t import StudentT
+
+BLOCK_ROWS = 8192
+_ROOT_2_PI = math.sqrt(2.0 * math.pi)
+
+
+class Term(NamedTuple):
+    """One component in one block: 0-d arrays where all rows share a value, else (b,)."""
+
+    weight: FloatArray
+    loc: FloatArray
+    scale: FloatArray
+    df: FloatArray | None  # at most MOST_DF; None: normal, and so are the other terms
+
+    def shape_parameters(self) -> tuple[FloatArray, ...]:
+        return () if self.df is None else (self.df,)
+
+    def distribution(self) -> LocationScale:
+        if self.df is None:
+            return Normal(self.loc, self.scale)
+        return StudentT(self.df, self.loc, self.scale)
+
+    def each(self, change: Callable[[FloatArray], Any]) -> Term:
+        df = None if self.df is None else change(self.df)
+        return Term(change(self.weight), change(self.loc), change(self.scale), df)
+
+    def take(self, rows: Any) -> Term:
+        return self.each(lambda p: p if p.ndim == 0 else p[rows])
+
+    def reflected(self, sign: FloatArray) -> Term:
+        return self._replace(loc=sign * self.loc)
+
+
+Terms = Sequence[Term]
+Tail = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def over_rows(
+    formula: Callable[..., Sequence[Any]],
+    outputs: int,
+    mixture: tuple[Sequence[LocationScale], FloatArray],
+    first: FloatArray,
+    shape: tuple[int, ...],
+) -> tuple[FloatArray, ...]:
+    """Evaluate ``formula(first, terms)`` block by block.
+
+    Parameters
+    ----------
+    formula : callable
+        Returns ``outputs`` arrays that broadcast to the block.
+    outputs : int
+        How many.
+    mixture : tuple of sequence and ndarray
+        The components and the weights, (K,) or (n, K).
+    first : ndarray
+        Broadcasts against ``shape``.
+    shape : tuple of int
+        Shape of the rows: (n,) or ().
+
+    Returns
+    -------
+    tuple of ndarray
+        ``outputs`` arrays of the broadcast shape; NumPy scalars where that shape is ``()``.
+    """
+    full = np.broadcast_shapes(first.shape, shape)
+    single = not shape or shape == (1,)
+    rows = math.prod(full) if single else shape[0]
+    layers = 1 if single or not rows else math.prod(full) // rows
+    given = first if first.ndim == 0 else np.broadcast_to(first, full).reshape(layers, rows)
+    results = [np.empty((layers, rows)) for _ in range(outputs)]
+    components, weights = mixture
+    with np.errstate(all="ignore"):
+        for start in range(0, rows, BLOCK_ROWS):
+            block = slice(start, min(start + BLOCK_ROWS, rows))
+            terms = _terms(components, weights, slice(0, 1) if single else block, single)
+            for layer in range(layers):
+                here = given if given.ndim == 0 else given[layer, block]
+                for result, values in zip(results, formula(here, terms), strict=True):
+                    result[layer, block] = values
+    return tuple(result.reshape(full)[()] for result in results)
+
+
+def _terms(
+    components: Sequence[LocationScale], weights: FloatArray, rows: slice, single: bool
+) -> list[Term]:
+    """Terms of the rows; one of weight zero in all of them is left out."""
+    columns = weights if weights.ndim == 1 else np.ascontiguousarray(weights[rows].T)
+    students = any(isinstance(c, StudentT) for c in components)
+    terms = []
+    for component, column in zip(components, columns, strict=True):
+        weight = np.asarray(column[0] if single and column.ndim else column)
+        if not weight.max() > 0.0:
+            continue
+        df = getattr(component, "df", np.asarray(MOST_DF)) if students else None
+        loc, scale, df = (_block(p, rows, single) for p in (component.loc, component.scale, df))
+        if df is not None and df.max() > MOST_DF:
+            df = np.minimum(df, MOST_DF)
+        terms.append(Term(weight, loc, scale, df))
+    if min(term.weight.min() for term in terms) > 0.0:
+        return terms
+    return _without_zeros(terms)
+
+
+def _block(parameter: FloatArray | None, rows: slice, single: bool) -> Any:
+    if parameter is None or parameter.ndim == 0:
+        return parameter
+    return parameter.reshape(())[()] * np.ones(()) if single else parameter[rows]
+
+
+def _without_zeros(terms: list[Term]) -> list[Term]:
+    """Where a weight is zero, let the component be the heaviest one and share its weight.
+
+    The mixture stays the same, and no limit, bracket or bound need ask for weights again.
+    """
+    rows = flattened(terms, shape_of(terms))
+    weights = np.stack([term.weight for term in rows])
+    absent = ~(weights > 0.0)
+    heaviest = np.argmax(weights, axis=0)
+    share = weights.max(axis=0) / (1 + np.count_nonzero(absent, axis=0))
+    cleaned = []
+    for k, term in enumerate(rows):
+        settled = term
+        for other, heavy in enumerate(rows):
+            settled = exchanged(absent[k] & (heaviest == other), settled, heavy)
+        weight = np.where(absent[k] | (heaviest == k), share, term.weight)
+        cleaned.append(settled._replace(weight=weight))
+    return cleaned
+
+
+def shape_of(terms: Terms, *others: FloatArray) -> tuple[int, ...]:
+    """Shape of the block."""
+    parameters = (p.shape for term in terms for p in term if p is not None)
+    return np.broadcast_shapes(*parameters, *(other.shape for other in others))
+
+
+def flattened(terms: Terms, shape: tuple[int, ...]) -> list[Term]:
+    """Terms with every parameter of every row written out, 1-D."""
+    return [term.each(lambda p: np.broadcast_to(p, shape).reshape(-1)) for term in terms]
+
+
+def exchanged(here: Any, one: Term, other: Term) -> Term:
+    """The parameters of ``other`` in the rows ``here``, of ``one`` in the rest; its own weight."""
+    df = None if one.df is None or other.df is None else np.where(here, other.df, one.df)
+    loc, scale = np.where(here, other.loc, one.loc), np.where(here, other.scale, one.scale)
+    return Term(one.weight, loc, scale, df)
+
+
+# ---- kinds of rows -----------------------------------------------------------------------------
+
+
+def all_ordinary(terms: Terms) -> bool:
+    """True if no component of the block is flat or a point mass: the usual case."""
+    return all(is_ordinary(term.scale, term.shape_parameters()) for term in terms)
+
+
+def any_flat(terms: Terms) -> Any:
+    """Rows with a flat component."""
+    flat = is_flat(terms[0].scale, terms[0].shape_parameters())
+    for term in terms[1:]:
+        flat = flat | is_flat(term.scale, term.shape_parameters())
+    return flat
+
+
+def any_point(terms: Terms) -> Any:
+    """Rows with a point mass."""
+    point = terms[0].scale == 0.0
+    for term in terms[1:]:
+        point = point | (term.scale == 0.0)
+    return point
+
+
+def least_df(terms: Terms) -> Any:
+    """Fewest degrees of freedom of a row; infinite for normals."""
+    least = np.asarray(MOST_DF)
+    for term in terms:
+        least = least if term.df is None else np.minimum(least, term.df)
+    return np.broadcast_to(least, shape_of(terms))
+
+
+# ---- sums over ordinary components --------------------------------------------------------------
+
+
+def total(terms: Terms, value: Callable[[Term], Any]) -> Any:
+    """Sum of weight times value."""
+    result = terms[0].weight * value(terms[0])
+    for term in terms[1:]:
+        result += term.weight * value(term)
+    return result
+
+
+def density(y: FloatArray, terms: Terms) -> FloatArray:
+    """Density of the mixture; 0 where it underflows."""
+
+    def one(term: Term) -> FloatArray:
+        z = (y - term.loc) / term.scale
+        if term.df is None:
+            return np.exp(-0.5 * z * z) / (_ROOT_2_PI * term.scale)
+        exponent, factor = _t_recurrence.density_at_zero_parts(term.df)
+        kernel = np.exp(exponent - (0.5 * term.df + 0.5) * spread_of(z, term.df))
+        return kernel * (factor / term.scale)
+
+    return np.asarray(total(terms, one))
+
+
+def lower_tail(y: FloatArray, terms: Terms, tail_of: Tail = _t_recurrence.tail) -> FloatArray:
+    """Distribution function of the mixture, small values to full relative precision."""
+
+    def one(term: Term) -> FloatArray:
+        z = (y - term.loc) / term.scale
+        if term.df is None:
+            return np.asarray(ndtr(z))
+        tail = tail_of(spread_of(z, term.df), term.df)
+        return np.where(z < 0.0, tail, 1.0 - tail)
+
+    return np.asarray(total(terms, one))
+
+
+def absolute_error(y: FloatArray, terms: Terms) -> FloatArray:
+    """E|X - y|; infinite with one degree of freedom or fewer.
+
+    E|Z - z| = z (2F - 1) + 2 f: for a Student-t f (df + z^2) / (df - 1) takes the place of f.
+    """
+
+    def one(term: Term) -> FloatArray:
+        z = (y - term.loc) / term.scale
+        if term.df is None:
+            mean = z * (1.0 - 2.0 * ndtr(-z)) + np.exp(-0.5 * z * z) * (2.0 / _ROOT_2_PI)
+            return np.asarray(term.scale * mean)
+        df = term.df
+        spread = spread_of(z, df)
+        central = np.abs(z) * (1.0 - 2.0 * _t_recurrence.tail(spread, df))
+        front = 2.0 * df / (df - 1.0) * _t_recurrence.density_at_zero(df)
+        mean = central + front * np.exp(-0.5 * (df - 1.0) * spread)
+        return np.where(df > 1.0, term.scale * mean, math.inf)
+
+    return np.asarray(total(terms, one))
+
+
+# ---- sums over components of any kind -----------------------------------------------------------
+
+
+def log_density(y: FloatArray, terms: Terms) -> FloatArray:
+    """Logarithm of the density, without underflow."""
+    logs = [np.log(term.weight) + term.distribution().logpdf(y) for term in terms]
+    largest = logs[0]
+    for log in logs[1:]:
+        largest = np.maximum(largest, log)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    return np.asarray(np.log(sum(np.exp(log - shift) for log in logs)) + shift)

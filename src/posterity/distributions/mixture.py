@@ -1,0 +1,411 @@
+"""Mixtures of normal and Student-t distributions, one per row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.distributions._limits import checked_level
+from posterity.distributions._mixture_crps import crps
+from posterity.distributions._mixture_quantile import quantile
+from posterity.distributions._mixture_terms import (
+    Terms,
+    all_ordinary,
+    any_flat,
+    density,
+    log_density,
+    lower_tail,
+    over_rows,
+    total,
+)
+from posterity.distributions._mixture_weights import (
+    check_components,
+    checked_weights,
+    draw_components,
+)
+from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions.location_scale import LocationScale
+from posterity.distributions.student_t import StudentT
+
+# A smaller sum of densities may have lost digits to underflow.
+_LEAST_DENSITY = 1e-280
+
+
+class Mixture:
+    """Mixtures, one per row, of normal or Student-t distributions: predictions of several models.
+
+    Parameters
+    ----------
+    components : sequence of Normal or StudentT
+        K of them, each over the same n rows, or a single distribution that all rows share.
+    weights : array_like of shape (K,) or (n, K)
+        Probabilities of the components, of each row to sum to 1. A component of weight 0 never
+        counts, whatever its parameters.
+
+    Raises
+    ------
+    TypeError
+        If a component is neither Normal nor StudentT.
+    ValueError
+        If there are no components, if their rows do not fit, or if weights are negative or do not
+        sum to 1.
+
+    Notes
+    -----
+    A row is *flat* if a component of positive weight is (nothing is known about it yet): its
+    ``std()`` and ``crps`` are infinite, ``interval`` is (-inf, inf), ``cdf`` is 1/2, ``rvs``
+    raises, as for a flat :class:`StudentT`; ``mean()`` and ``median()`` are the weighted locations.
+    Only the log density goes on as a sum over components, the flat one with density 1, so that sums
+    of log predictive densities remain log evidences.
+
+    ``ppf`` and ``interval`` solve for the quantile to about 1e-13 of the spread. ``crps`` is exact
+    for normal components (Grimit et al. 2006) and to 1e-6 relative by quadrature for Student-t.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Mixture, Normal, StudentT
+    >>> steady, quick = StudentT(100.0, [0.0, 0.0], 1.0), StudentT(5.0, [1.0, 3.0], 1.0)
+    >>> prediction = Mixture([steady, quick], [[0.5, 0.5], [0.9, 0.1]])
+    >>> prediction.mean()
+    array([0.5, 0.3])
+    >>> prediction.std().round(4)
+    array([1.2624, 1.3766])
+    >>> low, high = prediction.interval(0.95)
+    >>> high.round(4)
+    array([3.0392, 3.7318])
+    >>> prediction.logpdf([0.5, 3.0]).round(4)
+    array([-1.0765, -3.0356])
+    >>> prediction[0]
+    Mixture(2 components, 1 distribution)
+    """
+
+    __slots__ = ("components", "weights")
+
+    components: tuple[LocationScale, ...]
+    weights: FloatArray
+
+    def __init__(self, components: Sequence[LocationScale], weights: ArrayLike) -> None:
+        self.components = tuple(components)
+        self.weights = checked_weights(weights, len(self.components))
+        check_components(self.components, self.weights)
+
+    # ---- rows ----
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the rows: (n,), or () for a single distribution."""
+        shapes = (self.weights.shape[:-1], *(c.shape for c in self.components))
+        return next((shape for shape in shapes if shape), ())
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("a single distribution has no length; it has no rows to count")
+        return shape[0]
+
+    def __getitem__(self, index: Any) -> Mixture:
+        if not self.shape:
+            raise TypeError("a single distribution has no rows to choose from")
+        components = [c[index] if c.shape else c for c in self.components]
+        return Mixture(components, self.weights if self.weights.ndim == 1 else self.weights[index])
+
+    def __repr__(self) -> str:
+        shape = self.shape
+        rows = "1 distribution" if not shape else f"{shape[0]} row{'s' * (shape[0] != 1)}"
+        count = len(self.components)
+        return f"Mixture({count} component{'s' * (count != 1)}, {rows})"
+
+    # ---- moments ----
+
+    def mean(self) -> FloatArray:
+        """Weighted mean of the locations, also where the mean does not exist.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._over_rows(lambda _, terms: total(terms, lambda term: term.loc), 0.0)
+
+    def median(self) -> FloatArray:
+        """Median of every row; that of a flat row is its mean.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.ppf(0.5)
+
+    def var(self) -> FloatArray:
+        """Variance of every row, in squared units of the target.
+
+        That within the components and that between them. Infinite for flat rows and where a
+        Student-t of at most two degrees of freedom takes part, never NaN.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+
+        def formula(_: Any, terms: Terms) -> Any:
+            mean = total(terms, lambda term: term.loc)
+            ordinary = all_ordinary(terms)
+
+            def square(term: Any) -> Any:
+                between = np.square(term.loc - mean)
+                if not ordinary:
+                    return term.distribution().var() + between
+                within = np.square(term.scale)
+                if term.df is None:
+                    return within + between
+                within = within * (term.df / (term.df - 2.0))
+                if not term.df.min() > 2.0:
+                    within = np.where(term.df > 2.0, within, math.inf)
+                return within + between
+
+            return total(terms, square)
+
+        return self._over_rows(formula, 0.0)
+
+    def std(self) -> FloatArray:
+        """Standard deviation of every row; see :meth:`var`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        root: FloatArray = np.sqrt(self.var())
+        return root
+
+    # ---- densities and probabilities ----
+
+    def logpdf(self, y: ArrayLike) -> FloatArray:
+        """Log density at y.
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+            Natural logarithms; a flat component counts with density 1.
+        """
+
+        def formula(y: Any, terms: Terms) -> Any:
+            if not all_ordinary(terms):
+                return log_density(y, terms)
+            value = np.atleast_1d(density(y, terms))
+            lost = ~(value > _LEAST_DENSITY)
+            log = np.log(value)
+            if lost.any():
+                some = y if y.ndim == 0 else y[lost]
+                wide = [t.take(lost) if lost.size > 1 else t for t in terms]
+                log[lost] = log_density(some, wide)
+            return log
+
+        return self._over_rows(formula, y)
+
+    def pdf(self, y: ArrayLike) -> FloatArray:
+        """Density at y, in inverse units of the target.
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+        """
+        with np.errstate(all="ignore"):
+            value: FloatArray = np.exp(self.logpdf(y))
+        return value
+
+    def cdf(self, y: ArrayLike) -> FloatArray:
+        """Probability of a target of at most y; 1/2 for flat rows.
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+        """
+        return self._probability(y, "cdf", 1.0)
+
+    def sf(self, y: ArrayLike) -> FloatArray:
+        """Probability of a target above y (1 - cdf, without its loss of digits).
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+        """
+        return self._probability(y, "sf", -1.0)
+
+    def ppf(self, q: ArrayLike) -> FloatArray:
+        """Quantile: the y whose cdf is q.
+
+        Parameters
+        ----------
+        q : array_like
+            Probabilities; broadcast against the rows, so a column (m, 1) gives (m, n).
+
+        Returns
+        -------
+        ndarray
+            In units of the target; NaN where q is not in [0, 1]. Flat rows: -inf below q = 1/2,
+            the mean at it, inf above.
+        """
+        q = as_floats(q)
+        sign = np.asarray(np.where(q > 0.5, -1.0, 1.0))
+        lower = np.where(q > 0.5, 1.0 - q, q)
+        lower = np.asarray(np.where(lower >= 0.0, lower, math.nan))
+        # Whatever is the same for all rows is so for the block: one side and one probability.
+        if q.size and (sign == sign.flat[0]).all():
+            return self._lower_quantile(lower, float(sign.flat[0]))
+        below, above = self._lower_quantile(lower, 1.0), self._lower_quantile(lower, -1.0)
+        value: FloatArray = np.where(sign > 0.0, below, above)[()]
+        return value
+
+    def interval(self, level: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Central interval: a new target is below it and above it with equal probability.
+
+        Parameters
+        ----------
+        level : float or array_like
+            Between 0 and 1; broadcast against the rows.
+
+        Returns
+        -------
+        low, high : ndarray
+            In units of the target; (-inf, inf) for flat rows.
+
+        Raises
+        ------
+        ValueError
+            If a level is not between 0 and 1.
+        """
+        tail = 0.5 * (1.0 - checked_level(level))
+        low, high = self._lower_quantile(tail, 1.0), self._lower_quantile(tail, -1.0)
+        flat = np.broadcast_to(self._flat(), low.shape)
+        if not flat.any():
+            return low, high
+        return np.where(flat, -math.inf, low)[()], np.where(flat, math.inf, high)[()]
+
+    def crps(self, y: ArrayLike) -> FloatArray:
+        """Continuous ranked probability score at y: the integral of (cdf(t) - [t >= y])^2 dt.
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+            In units of the target, smaller is better. Infinite where it does not exist: flat rows,
+            and where a Student-t of at most one degree of freedom takes part.
+
+        References
+        ----------
+        Grimit, Gneiting, Berrocal and Johnson (2006), The continuous ranked probability score for
+        circular variables and its application to mesoscale forecast ensemble verification, eq. 5.
+        """
+        return self._over_rows(crps, y)
+
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> FloatArray:
+        """Independent draws: first of the component, then from it.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Shape of the result; must end in the shape of the rows: ``(m, n)`` gives m draws of
+            each of n rows. Default: one draw of each row.
+        random_state : int, numpy.random.Generator or None
+            As :func:`numpy.random.default_rng` takes it.
+
+        Returns
+        -------
+        ndarray of shape ``size``
+
+        Raises
+        ------
+        ValueError
+            If a row is flat, or if ``size`` does not fit the rows.
+        """
+        rows = self.shape
+        flat = np.broadcast_to(self._flat(), rows)
+        if flat.any():
+            where = f"row {np.flatnonzero(flat)[0]}" if rows else "this distribution"
+            raise ValueError(
+                f"cannot draw: {where} is improper, for a component knows nothing about it yet "
+                "(its scale is infinite); learn more rows or use a proper prior"
+            )
+        full = rows if size is None else tuple(np.atleast_1d(size).tolist())
+        if full[max(len(full) - len(rows), 0) :] != rows:
+            raise ValueError(
+                f"size {full} does not end in the shape {rows} of the rows; "
+                f"for 1000 draws of each row give size={(1000, *rows)}"
+            )
+        rng = np.random.default_rng(random_state)
+        chosen = draw_components(rng, self.weights, full)
+        draws = np.empty(full)
+        for k, component in enumerate(self.components):
+            here = chosen == k
+            if here.any():
+                names = (
+                    ("df", "loc", "scale") if isinstance(component, StudentT) else ("loc", "scale")
+                )
+                some = [np.broadcast_to(getattr(component, name), full)[here] for name in names]
+                draws[here] = type(component)(*some).rvs(random_state=rng)
+        drawn: FloatArray = draws[()]
+        return drawn
+
+    # ---- helpers ----
+
+    def _over_rows(self, formula: Callable[..., Any], first: ArrayLike) -> FloatArray:
+        def one(first: Any, terms: Terms) -> tuple[Any]:
+            return (formula(first, terms),)
+
+        mixture = (self.components, self.weights)
+        return over_rows(one, 1, mixture, as_floats(first), self.shape)[0]
+
+    def _probability(self, y: ArrayLike, method: str, sign: float) -> FloatArray:
+        def formula(y: Any, terms: Terms) -> Any:
+            if all_ordinary(terms):
+                side = np.asarray(sign)
+                return lower_tail(side * y, [term.reflected(side) for term in terms])
+            value = total(terms, lambda term: getattr(term.distribution(), method)(y))
+            value = np.where(any_flat(terms), 0.5, value)
+            return np.where(np.isnan(y), math.nan, value)
+
+        return self._over_rows(formula, y)
+
+    def _lower_quantile(self, p: FloatArray, sign: float) -> FloatArray:
+        """Quantiles of the lower tail (sign 1), or of the upper one (sign -1), p <= 1/2."""
+        side = np.asarray(sign)
+
+        def formula(p: Any, terms: Terms) -> Any:
+            mirrored = terms if sign > 0.0 else [term.reflected(side) for term in terms]
+            return side * quantile(p, mirrored)
+
+        return self._over_rows(formula, p)
+
+    def _flat(self) -> FloatArray:
+        return self._over_rows(lambda _, terms: any_flat(terms), 0.0)

@@ -1,0 +1,223 @@
+"""Mixtures of joint distributions of coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.distributions._limits import checked_level
+from posterity.distributions._mixture_weights import checked_weights
+from posterity.distributions._rows import FloatArray
+from posterity.distributions.mixture import Mixture
+from posterity.distributions.multivariate import Index, MultivariateNormal, MultivariateT
+
+
+class MultivariateMixture:
+    """Mixture of joint distributions of the same coefficients: what several models believe.
+
+    Parameters
+    ----------
+    components : sequence of MultivariateNormal or MultivariateT
+        K of them, of the same p coefficients.
+    weights : array_like of shape (K,)
+        Probabilities, to sum to 1. A component of weight 0 never counts.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        Names of the coefficients: the first component's.
+
+    Raises
+    ------
+    TypeError
+        If a component is neither MultivariateNormal nor MultivariateT.
+    ValueError
+        If there are no components, if they have different coefficients, or if weights are negative
+        or do not sum to 1.
+
+    Examples
+    --------
+    >>> from posterity.distributions import MultivariateMixture, MultivariateNormal
+    >>> root = [[2.0, 1.0], [0.0, 4.0]]
+    >>> before = MultivariateNormal([1.0, 2.0], root, scale=0.5)
+    >>> after = MultivariateNormal([3.0, 2.0], root, scale=0.5)
+    >>> posterior = MultivariateMixture([before, after], [0.25, 0.75])
+    >>> posterior.mean
+    array([2.5, 2. ])
+    >>> posterior.std().round(4)
+    array([0.9036, 0.125 ])
+    >>> posterior.interval(0.9).round(3)
+    array([[0.783, 3.387],
+           [1.794, 2.206]])
+    >>> posterior.rvs(3, random_state=0).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self, components: Sequence[MultivariateNormal | MultivariateT], weights: ArrayLike
+    ) -> None:
+        self.components = tuple(components)
+        for k, component in enumerate(self.components):
+            if not isinstance(component, MultivariateNormal | MultivariateT):
+                raise TypeError(
+                    f"component {k} is a {type(component).__name__}; "
+                    "give MultivariateNormal or MultivariateT"
+                )
+        if not self.components:
+            raise ValueError(
+                "there are no components; give at least one MultivariateNormal or MultivariateT"
+            )
+        self.weights: FloatArray = np.array(checked_weights(weights, len(self.components)))
+        if self.weights.ndim != 1:
+            raise ValueError(
+                f"weights have shape {self.weights.shape}; give ({len(self.components)},)"
+            )
+        first = self.components[0]
+        for k, component in enumerate(self.components):
+            if component.mean.size != first.mean.size or component.names != first.names:
+                raise ValueError(
+                    f"component {k} is of other coefficients ({_described(component)}) than "
+                    f"component 0 ({_described(first)}); give all of them the same"
+                )
+        self.names = first.names
+
+    def __repr__(self) -> str:
+        count, p = len(self.components), self.components[0].mean.size
+        return f"MultivariateMixture({count} components, {p} coefficients)"
+
+    def marginal(self, index: Index = slice(None)) -> Mixture:
+        """Distribution of one or some coefficients, each by itself.
+
+        Parameters
+        ----------
+        index : int, slice or array, default all
+            Which coefficients.
+
+        Returns
+        -------
+        Mixture
+        """
+        return Mixture([c.marginal(index) for c in self.components], self.weights)
+
+    # ---- moments ----
+
+    @property
+    def mean(self) -> FloatArray:
+        """Weighted mean of the components' means, shape (p,)."""
+        mean: FloatArray = sum((w * c.mean for w, c in self._parts()), start=np.zeros(()))
+        return mean
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance, shape (p, p): that within the components and that between them.
+
+        Where it is infinite, the limit of ever vaguer priors. Infinities of opposite signs leave
+        the sign open: that covariance is NaN.
+        """
+        mean = self.mean
+        total = np.zeros((mean.size, mean.size))
+        with np.errstate(invalid="ignore"):
+            for weight, component in self._parts():
+                offset = component.mean - mean
+                total += weight * (component.cov + np.outer(offset, offset))
+        return total
+
+    def std(self) -> FloatArray:
+        """Standard deviation of each coefficient, shape (p,); infinite where nothing is known."""
+        return self.marginal().std()
+
+    def interval(self, level: float) -> FloatArray:
+        """Central interval of each coefficient by itself.
+
+        Parameters
+        ----------
+        level : float
+            Probability that the interval holds the coefficient, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (p, 2)
+            Lower and upper ends; (-inf, inf) where nothing is known.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` is not between 0 and 1.
+        """
+        return np.column_stack(self.marginal().interval(checked_level(level)))
+
+    # ---- density and draws ----
+
+    def logpdf(self, w: ArrayLike) -> FloatArray:
+        """Joint log density at w.
+
+        Parameters
+        ----------
+        w : array_like of shape (p,) or (n, p)
+            Coefficients.
+
+        Returns
+        -------
+        ndarray of shape (n,), or a scalar for one w
+
+        Raises
+        ------
+        ValueError
+            If w has another number of columns.
+        """
+        logs = np.stack([math.log(weight) + c.logpdf(w) for weight, c in self._parts()])
+        largest = logs.max(axis=0)
+        shift = np.where(np.isfinite(largest), largest, 0.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            log: FloatArray = np.log(np.exp(logs - shift).sum(axis=0)) + shift
+        return log
+
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> FloatArray:
+        """Independent draws of all coefficients.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            How many; default one, without a dimension of its own.
+        random_state : int, numpy.random.Generator or None
+            As :func:`numpy.random.default_rng` takes it.
+
+        Returns
+        -------
+        ndarray of shape (p,) or (size, p)
+
+        Raises
+        ------
+        ValueError
+            If a component of positive weight is improper: names the first coefficient without
+            information.
+        """
+        rng = np.random.default_rng(random_state)
+        shape = () if size is None else tuple(np.atleast_1d(size).tolist())
+        parts = self._parts()
+        probabilities = np.array([weight for weight, _ in parts])
+        chosen = rng.choice(len(parts), size=shape, p=probabilities / probabilities.sum())
+        draws = np.empty((*shape, self.components[0].mean.size))
+        for k, (_, component) in enumerate(parts):
+            # One that was not drawn is asked for nothing, but an improper one refuses all the same.
+            here = np.asarray(chosen == k)
+            draws[here] = component.rvs(int(here.sum()), random_state=rng)
+        return draws
+
+    # ---- helpers ----
+
+    def _parts(self) -> list[tuple[float, MultivariateNormal | MultivariateT]]:
+        """Weights and components, without those of weight zero."""
+        pairs = zip(self.weights.tolist(), self.components, strict=True)
+        return [(weight, component) for weight, component in pairs if weight > 0.0]
+
+
+def _described(component: MultivariateNormal | MultivariateT) -> str:
+    return str(component.mean.size) if component.names is None else ", ".join(component.names)
