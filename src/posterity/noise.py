@@ -14,11 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from posterity.distributions import MultivariateNormal, MultivariateT, Normal, StudentT
+from posterity.distributions import (
+    Mixture,
+    MultivariateMixture,
+    MultivariateNormal,
+    MultivariateT,
+    Normal,
+    StudentT,
+)
 
 Array = NDArray[np.float64]
 Distribution = Normal | StudentT
-Joint = MultivariateNormal | MultivariateT
+# What posteriors answer with: those that average predict mixtures.
+Predictive = Distribution | Mixture
+JointOfOne = MultivariateNormal | MultivariateT
+Joint = JointOfOne | MultivariateMixture
 LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -42,7 +52,7 @@ class Noise(Protocol):
 
     def posterior(
         self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
-    ) -> Joint:
+    ) -> JointOfOne:
         """Joint distribution of the coefficients, with ``root`` R."""
 
     def log_evidence(self, freed: float, residual: float, log_determinants: float) -> float:

@@ -20,7 +20,15 @@ from click.testing import CliRunner, Result
 from posterity import BayesianLinearRegression
 from posterity.cli.commands import posterity
 from posterity.evaluation import progressive_validation
-from posterity.forgetting import Adaptive, Changepoint, Forgetting, RandomWalk, Stabilized, Window
+from posterity.forgetting import (
+    Adaptive,
+    Changepoint,
+    Exponential,
+    Forgetting,
+    RandomWalk,
+    Stabilized,
+    Window,
+)
 
 
 def invoke(*arguments: object) -> Result:
@@ -151,10 +159,18 @@ def test_a_way_to_forget_that_cannot_be_read(table: Path, written: str, words: s
     assert words in line
 
 
-def test_forgetting_does_not_go_with_a_delay(table: Path) -> None:
-    options = ("--forgetting", "stabilized:0.9", "--delay", 3)
-    line = complaint(invoke("evaluate", table, "--target", "y", *options))
-    assert "--delay and --forgetting do not go together yet" in line
+def test_forgetting_with_a_delay_counts_each_row_once(table: Path) -> None:
+    options = ("--forgetting", "exponential:0.9", "--delay", 3, "--json")
+    result = invoke("evaluate", table, "--target", "y", *options)
+    assert result.exit_code == 0, result.stderr
+    X, y = numbers()
+    errors = []
+    for i in range(len(y)):
+        model = BayesianLinearRegression(forgetting=Exponential(0.9))
+        known = slice(0, max(i - 3, 0))
+        mean = model.fit(X[known], y[known]).predict(X[i : i + 1])[0] if i > 3 else 0.0
+        errors.append(abs(y[i] - mean))
+    assert json.loads(result.stdout)["mae"] == pytest.approx(np.mean(errors), rel=1e-9)
 
 
 def test_features_and_drop_choose_columns(table: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posterity.factor import Factor, NotInFactorError
-from posterity.factor.parallel import workers, partitions
+from posterity.factor.parallel import partitions, workers
 
 
 def rows(seed: int, n: int, m: int, k: int = 1) -> tuple[np.ndarray, np.ndarray]:

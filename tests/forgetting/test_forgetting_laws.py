@@ -161,8 +161,24 @@ def test_time_without_rows_forgets_as_rows_do(strategy: Forgetting) -> None:
     weights = np.ones(59)
     weights[40:49] = 0.0
     model = BayesianLinearRegression(forgetting=strategy)
-    model.fit(X[filled], y[filled], sample_weight=weights)
+    model.fit(X[filled], y[filled], sample_weight=weights, times=np.arange(59.0))
     assert_same_model(gap, model)
+
+
+@pytest.mark.parametrize("strategy", EVERY, ids=str)
+def test_a_row_of_weight_zero_is_no_row(strategy: Forgetting) -> None:
+    """Without times it takes none, and no place in a window; it is predicted all the same."""
+    X, y = stream(50)
+    plain = BayesianLinearRegression(forgetting=strategy)
+    expected = plain.predict_then_learn(X, y)
+    model = BayesianLinearRegression(forgetting=strategy)
+    twice = np.repeat(np.arange(50), 2)
+    told = model.predict_then_learn(X[twice], y[twice], sample_weight=np.arange(100) % 2)
+    if isinstance(strategy, Stabilized | Adaptive):  # within a call they are a little cautious
+        assert model.coef_ == pytest.approx(plain.coef_, rel=0.02)
+        return
+    assert told.mean()[1::2] == pytest.approx(expected.mean(), rel=1e-6, abs=1e-6)
+    assert_same_model(model, plain, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", [Exponential, Stabilized])

@@ -139,7 +139,8 @@ def test_random_walk_with_times_diffuses_in_proportion() -> None:
     gaps.fit(X, y, times=np.arange(60) * 10.0)
     filled = BayesianLinearRegression(noise_precision=1.0, forgetting=strategy)
     weights = (np.arange(591) % 10 == 0).astype(float)
-    filled.fit(np.repeat(X, 10, axis=0)[:591], np.repeat(y, 10)[:591], sample_weight=weights)
+    X, y = np.repeat(X, 10, axis=0)[:591], np.repeat(y, 10)[:591]
+    filled.fit(X, y, sample_weight=weights, times=np.arange(591.0))
     assert gaps.coef_ == pytest.approx(filled.coef_, rel=1e-9)
     assert relative(gaps.posterior_.cov, filled.posterior_.cov) < 1e-9
 

@@ -110,6 +110,21 @@ def test_weight_two_is_the_row_twice_within_a_run() -> None:
     assert twice.n_effective == pytest.approx(once.n_effective)
 
 
+@pytest.mark.parametrize("noise", [KnownNoise(2.0), LearnedNoise(1.5, 0.8)])
+def test_one_run_is_the_plain_posterior(noise: Any) -> None:
+    """Without time passing there is no change: fractional weights too add up to the evidence."""
+    X, y = twelve_rows()
+    weights = np.linspace(0.0, 3.0, 12)
+    runs = posterior(Changepoint(), noise)
+    plain = LinearPosterior.before_data(runs.belief, noise, 2, intercept=False)
+    runs.append(X, y[:, None], weights, np.zeros(12))
+    plain.append(X, y[:, None], weights, np.zeros(12))
+    assert runs.log_evidence == pytest.approx(plain.log_evidence, abs=1e-10)
+    assert runs.run_starts.tolist() == [0]
+    assert np.array_equal(runs.change_probability, np.zeros(12))
+    assert runs.n_effective == pytest.approx(weights.sum())
+
+
 # ---- through the estimator, with its default settings --------------------------------------------
 
 
@@ -212,6 +227,29 @@ def test_row_by_row_is_the_same_as_in_one_call(settings: dict[str, Any]) -> None
     assert whole.changes_.tolist() == rows.changes_.tolist()
     assert len(rows.change_probability_) == 1
     assert rows.change_probability_[0] == pytest.approx(whole.change_probability_[-1], rel=1e-9)
+
+
+def test_a_row_of_weight_zero_is_no_row() -> None:
+    X, y = stream("slope", 1, n=120, at=80)
+    weights = np.ones(120)
+    weights[[0, 1, 50, 80]] = 0.0
+    model = BayesianLinearRegression(forgetting=Changepoint()).fit(X, y, weights)
+    without = fitted(X[weights > 0.0], y[weights > 0.0])
+    assert model.log_evidence_ == pytest.approx(without.log_evidence_, abs=0.01)
+    assert np.allclose(model.coef_, without.coef_, atol=1e-3)
+    assert model.n_observations_ == 116.0
+    assert (model.change_probability_[weights == 0.0] == 0.0).all()
+
+
+def test_times_without_rows_make_a_change_likelier() -> None:
+    X, y = stream("slope", 3, n=120, at=60)
+    times = np.arange(120.0)
+    times[60:] += 1000.0
+    model = BayesianLinearRegression(forgetting=Changepoint(hazard=0.001)).fit(X, y, times=times)
+    evenly = BayesianLinearRegression(forgetting=Changepoint(hazard=0.001)).fit(X, y)
+    assert model.changes_.tolist() == [60]
+    assert model.change_probability_[60] > 0.9
+    assert model.change_probability_[60] > evenly.change_probability_[60]
 
 
 def test_units_do_not_matter() -> None:

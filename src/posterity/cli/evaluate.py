@@ -41,12 +41,6 @@ def run(settings: Settings) -> None:
     """Read, predict, learn, report."""
     from posterity import BayesianLinearRegression
 
-    forgetting = parse(settings.forgetting)
-    if forgetting is not None and settings.delay:
-        raise ValueError(
-            "--delay and --forgetting do not go together yet: rows that are waiting would count as "
-            "time that passes"
-        )
     table = open_table(
         settings.file,
         settings.target,
@@ -60,7 +54,7 @@ def run(settings: Settings) -> None:
         prior_precision=settings.prior_precision,
         noise_precision=settings.noise_precision,
         fit_intercept=not settings.no_intercept,
-        forgetting=forgetting,
+        forgetting=parse(settings.forgetting),
     )
     with _progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         result = progressive_validation(

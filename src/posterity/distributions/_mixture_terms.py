@@ -110,19 +110,20 @@ def _terms(
         if not weight.max() > 0.0:
             continue
         df = getattr(component, "df", np.asarray(MOST_DF)) if students else None
-        loc, scale, df = (_block(p, rows, single) for p in (component.loc, component.scale, df))
-        if df is not None and df.max() > MOST_DF:
-            df = np.minimum(df, MOST_DF)
+        loc, scale = (_block(p, rows, single) for p in (component.loc, component.scale))
+        if df is not None:
+            df = _block(df, rows, single)
+            df = np.minimum(df, MOST_DF) if df.max() > MOST_DF else df
         terms.append(Term(weight, loc, scale, df))
     if min(term.weight.min() for term in terms) > 0.0:
         return terms
     return _without_zeros(terms)
 
 
-def _block(parameter: FloatArray | None, rows: slice, single: bool) -> Any:
-    if parameter is None or parameter.ndim == 0:
+def _block(parameter: FloatArray, rows: slice, single: bool) -> FloatArray:
+    if parameter.ndim == 0:
         return parameter
-    return parameter.reshape(())[()] * np.ones(()) if single else parameter[rows]
+    return parameter.reshape(()) if single else parameter[rows]
 
 
 def _without_zeros(terms: list[Term]) -> list[Term]:

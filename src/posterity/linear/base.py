@@ -91,7 +91,23 @@ class LinearModel(RegressorMixin, BaseEstimator):
         """Sum of the weights that forgetting has taken from the rows learned, so far."""
         return self.n_observations_ - self.n_effective_
 
+    @property
+    def change_probability_(self) -> Array:
+        """(n,) with Changepoint: probability of a change right before each row of the last call."""
+        return self._reported("change_probability")
+
+    @property
+    def changes_(self) -> NDArray[np.int64]:
+        """With Changepoint: rows, from the start of the stream, right before which it changed."""
+        return self._reported("changes")
+
     # ---- inner -----------------------------------------------------------------------------------
+
+    def _reported(self, name: str) -> Any:
+        known = self._known
+        if not hasattr(known, name):
+            raise AttributeError(f"{name}_ is reported only with forgetting=Changepoint(...)")
+        return getattr(known, name)
 
     @property
     def _known(self) -> LinearPosterior:

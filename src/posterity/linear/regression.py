@@ -17,7 +17,7 @@ from posterity.linear.inputs import (
     read_rows,
     read_times,
 )
-from posterity.noise import Distribution
+from posterity.noise import Predictive
 
 Array = NDArray[np.float64]
 
@@ -71,6 +71,9 @@ class BayesianLinearRegression(LinearModel):
         The same after forgetting; equal while nothing is forgotten.
     forgotten_ : float
         The difference of the two: what forgetting has taken away so far.
+    change_probability_, changes_ : arrays
+        With :class:`posterity.forgetting.Changepoint` only: probability of a change right before
+        each row of the last call, and the rows where changes were found.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -182,7 +185,7 @@ class BayesianLinearRegression(LinearModel):
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
-    ) -> Distribution:
+    ) -> Predictive:
         """Predict each row before it is learned, then learn it: progressive validation in one pass.
 
         Parameters as in :meth:`fit`. Returns the distribution of each target given all the rows
@@ -329,7 +332,7 @@ class BayesianLinearRegression(LinearModel):
         known = self._known
         return known.predict_mean(read_points(self, X))
 
-    def predict_distribution(self, X: Any) -> Distribution:
+    def predict_distribution(self, X: Any) -> Predictive:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
 
         Its scale is infinite where the rows learned so far leave a flat direction open.

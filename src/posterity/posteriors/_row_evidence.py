@@ -15,6 +15,7 @@ from scipy.special import gammaln
 from posterity.noise import LOG_2PI, KnownNoise, LearnedNoise, Noise
 
 Array = NDArray[np.float64]
+LOG_PI = math.log(math.pi)
 
 
 def added_evidence(
@@ -31,32 +32,54 @@ def added_evidence(
     log(1 + w h) to the log determinant. Flat predictions (nothing to go by yet) add 0. To be called
     where NumPy's warnings are silent.
     """
-    spread = weight * leverage
-    spread += 1.0
     gained = error * error
-    gained *= weight
+    if weight == 1.0:
+        spread = leverage + 1.0
+    else:
+        spread = weight * leverage + 1.0
+        gained *= weight
     gained /= spread
-    value = -0.5 * np.log(spread)
     if isinstance(noise, KnownNoise):
         precision = noise.known_precision
-        value += 0.5 * (weight * (math.log(precision) - LOG_2PI) - precision * gained)
+        value = np.log(spread)
+        value += precision * gained - weight * (math.log(precision) - LOG_2PI)
+        value *= -0.5
     else:
         assert isinstance(noise, LearnedNoise)
-        shapes = np.empty((2, len(freed)))
-        shape = np.multiply(freed, 0.5, out=shapes[0])
-        shape += noise.shape
-        np.add(shape, 0.5 * weight, out=shapes[1])
-        rate = 0.5 * residual
-        rate += noise.rate
-        log_gamma = gammaln(shapes)
-        # shape log rate - shape_n log rate_n, without their difference's loss of digits
-        value += log_gamma[1] - log_gamma[0] - 0.5 * weight * (LOG_2PI + np.log(rate))
-        gained *= 0.5
-        gained /= rate
-        value -= shapes[1] * np.log1p(gained)
+        value = _with_noise_learned(noise, weight, gained, spread, freed, residual)
     if len(value) == 1:
         _settle_improper(value, noise, error, leverage, freed, residual)
     return value
+
+
+def _with_noise_learned(
+    noise: LearnedNoise,
+    weight: float,
+    gained: Array,
+    spread: Array,
+    freed: Array,
+    residual: Array,
+) -> Array:
+    """The same, given what the residual sum of squares gains and spread 1 + w h; reuses gained."""
+    shapes = np.empty((2, len(freed)))
+    shape = np.multiply(freed, 0.5, out=shapes[0])
+    shape += noise.shape
+    np.add(shape, 0.5 * weight, out=shapes[1])
+    twice_rate = residual + 2.0 * noise.rate
+    gained /= twice_rate
+    # shape log rate - shape_n log rate_n, without their difference's loss of digits
+    value = np.log1p(gained, out=gained)
+    value *= shapes[1]
+    if weight == 1.0:
+        halved = np.log(twice_rate * spread)
+    else:
+        halved = weight * np.log(twice_rate) + np.log(spread)
+    halved += weight * LOG_PI
+    halved *= 0.5
+    value += halved
+    log_gamma = gammaln(shapes)
+    value += log_gamma[0]
+    return np.subtract(log_gamma[1], value, out=value)
 
 
 def _settle_improper(
@@ -84,9 +107,12 @@ def noise_variance(noise: Noise, probability: Array, freed: Array, residual: Arr
     if isinstance(noise, KnownNoise):
         return 1.0 / noise.known_precision
     assert isinstance(noise, LearnedNoise)
-    precision = np.maximum(freed + 2.0 * noise.shape, 0.0)
-    precision /= residual + 2.0 * noise.rate
-    return float(1.0 / (precision @ probability))
+    count = freed + 2.0 * noise.shape
+    if len(count) == 1 and count[0] <= 0.0:
+        return math.inf
+    count /= residual + 2.0 * noise.rate
+    precision = float(count @ probability)
+    return 1.0 / precision if precision > 0.0 else math.inf
 
 
 def noise_is_proper(noise: Noise) -> bool:

@@ -32,6 +32,8 @@ NOISE_ROWS = 3.0
 STALE = 0.02
 # Runs are dropped a few at a time: once this share of them has become negligible.
 NEGLIGIBLE_SHARE = 0.25
+# How often that is looked at.
+ROWS_BETWEEN_LOOKS = 8
 # When there are too many, so many more go as well.
 ROOM = 0.25
 
@@ -105,8 +107,9 @@ class Beginning:
     def after(self, data: Array, count: float, variance: float) -> Start | None:
         """Start of a run after rows of total weight ``count``, ``data`` being their triangle."""
         p = self.prior.n_coefficients
-        explained = data[int(self.intercept) : p + 1, p]
-        spread = float(explained @ explained) / count if count > 0.0 else 0.0
+        # The intercept's rotation took the mean out of the rows below the first.
+        targets = data[int(self.intercept) : p + 1, p]
+        spread = float(targets @ targets) / count if count > 0.0 else 0.0
         if not (0.0 < variance < math.inf and spread > 0.0):
             return None
         triangle = weakened_sum(self.prior, data, min(variance / spread, 1.0) / count)
@@ -187,14 +190,16 @@ class Runs:
         return self.changes[min(found, self.size - 1)]
 
     def start(self, beginning: Beginning) -> Start | None:
-        """What a run that begins now would know; None while that is too little."""
+        """What a run that begins now would know; None while that is too little.
+
+        To be called where NumPy's warnings are silent.
+        """
         if beginning.from_prior is not None:
             return beginning.from_prior
         k = self.size
-        with np.errstate(all="ignore"):
-            variance = noise_variance(
-                beginning.noise, self.probability[:k], self.freed[:k], self.residual()
-            )
+        variance = noise_variance(
+            beginning.noise, self.probability[:k], self.freed[:k], self.residual()
+        )
         if self.latest_start is None or not self.latest_start.serves(self.seen, variance):
             self.latest_start = beginning.after(self.bank.triangles[0], self.seen, variance)
         return self.latest_start
@@ -247,6 +252,8 @@ class Runs:
         The newest, which has had no chance yet, stays.
         """
         k = self.size
+        if k <= most and self.row % ROWS_BETWEEN_LOOKS:
+            return
         negligible = self.probability[:k] < smallest_probability
         few = np.count_nonzero(negligible) <= NEGLIGIBLE_SHARE * k
         if k <= most and few:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from posterity.distributions import Mixture, MultivariateMixture, StudentT
 from posterity.factor.parallel import run_together, workers
 from posterity.kernel import average_members, leading_dimension
-from posterity.noise import Distribution, Joint
+from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -158,7 +158,7 @@ class AveragedPosterior(LinearPosterior):
     def weights(self) -> Array:
         """Weights (k,) of the members for the next row."""
         standing, k = self.standing, len(self.runs)
-        counting = _counting([run.predictive(np.zeros((1, self._n_features))) for run in self.runs])
+        counting = _counting(self._predicted(np.zeros((1, self._n_features))))
         counting[~counting.any(axis=1)] = 1.0
         weights, _ = average_members(
             np.zeros((1, k)),
@@ -176,7 +176,10 @@ class AveragedPosterior(LinearPosterior):
 
     def predictive(self, X: Array) -> Mixture:
         """Distribution of new observations at the rows of ``X``."""
-        return Mixture([run.predictive(X) for run in self.runs], self.weights)
+        return Mixture(self._predicted(X), self.weights)
+
+    def _predicted(self, X: Array) -> list[Distribution]:
+        return [cast(Distribution, run.predictive(X)) for run in self.runs]
 
     def predict_mean(self, X: Array) -> Array:
         """Mean of new observations at the rows of ``X``."""
@@ -188,7 +191,8 @@ class AveragedPosterior(LinearPosterior):
 
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
-        return MultivariateMixture([run.joint(names) for run in self.runs], self.weights)
+        joints = [cast(JointOfOne, run.joint(names)) for run in self.runs]
+        return MultivariateMixture(joints, self.weights)
 
     @property
     def noise_precision(self) -> float:

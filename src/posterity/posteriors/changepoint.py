@@ -301,7 +301,8 @@ class ChangepointPosterior(LinearPosterior):
         freed, weights = runs.freed[:k], runs.probability[:k]
         hazard = float(self.strategy.hazards(np.ones(1))[0])
         if runs.seen > 0.0:
-            start = runs.start(self._beginning)
+            with np.errstate(all="ignore"):
+                start = runs.start(self._beginning)
         if start is None:
             return weights.copy(), bank, freed.copy()
         bank.push(start.triangle)

@@ -18,7 +18,7 @@ from scipy.linalg import solve_triangular
 
 from posterity.factor import Before, Factor, NotInFactorError
 from posterity.kernel import RowPath
-from posterity.noise import Distribution, Joint, Noise
+from posterity.noise import Distribution, Joint, Noise, Predictive
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
@@ -60,7 +60,7 @@ class LinearPosterior:
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> Distribution:
+    ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
         return self._told(self.factor.learn(X, y, weights, intercept=self.intercept), y)
 
@@ -125,7 +125,7 @@ class LinearPosterior:
 
     # ---- reading -------------------------------------------------------------------------------
 
-    def predictive(self, X: Array) -> Distribution:
+    def predictive(self, X: Array) -> Predictive:
         """Distribution of new observations at the rows of ``X``."""
         mean, leverage = self.factor.predict(X, intercept=self.intercept)
         return self.noise.predictive(mean[:, 0], leverage, self.freed, self.residual)

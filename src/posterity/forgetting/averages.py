@@ -1,0 +1,161 @@
+"""Strategies that try several memories and average over them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forgetting.fading import Stabilized
+from posterity.posteriors.averaged import AveragedPosterior
+from posterity.posteriors.changepoint import ChangepointPosterior
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """No knob: an average over discounts, weighed by how well each has predicted lately.
+
+    Dynamic model averaging (Raftery, Karny and Ettler 2010). Every discount has a
+    :class:`Stabilized` posterior of its own, and predictions are their mixture. A member's weight
+    is the product of its past predictive densities, each to the power persistence^age; since no
+    one persistence serves calm and turmoil alike, several are tried, and weighed in the same way
+    with ``outer_persistence``. What has never drifted is predicted nearly as well as without
+    forgetting, and after a change the short memories take over within a few rows.
+
+    Parameters
+    ----------
+    discounts
+        Discounts to average over, each in (0, 1]. By default eight, from no forgetting to a memory
+        of 2.5 rows, or of half a row for each coefficient where that is more: see :meth:`grid`.
+    persistence
+        How much of past success counts one unit further back, each in (0, 1].
+    outer_persistence
+        The same among the averages that each persistence makes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = np.where(np.arange(400) < 200, 1.0, -1.0) * X[:, 0] + 0.1 * rng.normal(size=400)
+    >>> model = BayesianLinearRegression(forgetting=Adaptive()).fit(X, y)
+    >>> bool(model.coef_[0] < -0.8)
+    True
+    """
+
+    discounts: tuple[float, ...] | None = None
+    persistence: tuple[float, ...] = (1.0, 0.999, 0.99, 0.9)
+    outer_persistence: float = 0.999
+
+    def __post_init__(self) -> None:
+        for name, values in (
+            ("discounts", (1.0,) if self.discounts is None else self.discounts),
+            ("persistence", self.persistence),
+            ("outer_persistence", (self.outer_persistence,)),
+        ):
+            if len(values) == 0 or not all(0.0 < value <= 1.0 for value in values):
+                raise ValueError(f"{name} is {values}: each must be above 0 and at most 1")
+
+    @staticmethod
+    def grid(n_coefficients: int) -> tuple[float, ...]:
+        """Eight discounts whose memories 1 / (1 - discount) are spread evenly on a log scale.
+
+        Examples
+        --------
+        >>> [round(discount, 4) for discount in Adaptive.grid(2)]
+        [1.0, 0.9995, 0.9985, 0.9954, 0.9859, 0.9569, 0.8687, 0.6]
+        """
+        shortest = max(2.5, n_coefficients / 2.0)
+        memories = np.geomspace(max(2000.0, 40.0 * shortest), shortest, 7)
+        return (1.0, *(1.0 - 1.0 / memories).tolist())
+
+    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
+        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        discounts = self.discounts or self.grid(posterior.n_coefficients)
+        runs = [Stabilized(discount).begin(posterior.copy()) for discount in discounts]
+        return AveragedPosterior.around(
+            posterior, runs, tuple(self.persistence), self.outer_persistence
+        )
+
+
+@dataclass(frozen=True)
+class Changepoint:
+    """Begin anew where the world has changed: Bayesian online changepoint detection.
+
+    Every row may be the first of a new regime. Each row at which the last change may have been has
+    a regression, and a noise, of its own, learned from the rows since; predictions are their
+    mixture, weighed by how probable each is (Adams and MacKay 2007; Fearnhead and Liu 2007), with
+    the possibility that the world changes right before the row that is predicted.
+
+    The model then reports ``change_probability_``, the probability of a change right before each
+    row of the last call given all rows of it, and ``changes_``, the rows (from the start of the
+    stream) right before which the world changed, as far as is known by now.
+
+    Parameters
+    ----------
+    hazard
+        Probability of a change within one unit of time, in (0, 1).
+    max_runs
+        Most rows to consider as the last change's; learning a row takes that many times longer.
+    smallest_probability
+        Rows that are less probable as the last change's than this are not considered any more.
+
+    Notes
+    -----
+    A new regime starts from the prior. Where the prior is improper, as a flat intercept and noise
+    of unknown size are, it can't be compared with what was learned, so it is completed by what all
+    rows so far say, with the weight of at most one row, and by the noise now, with the weight of
+    three (unit information: Kass and Wasserman 1995); until there are rows enough for that, no
+    change is considered. ``log_evidence_`` is the sum of the log predictive densities.
+
+    Every regime shares the estimator's prior: one that is much too tight (``prior_precision`` is
+    relative to the noise when that is learned) makes all fit badly, and hides small changes. An
+    outlier, many noise standard deviations away, looks like a change, and the rows after it like
+    another. Slow drift is followed better by :class:`Adaptive`. A call that predicts keeps about
+    2 kB a row while it runs: pass long streams in chunks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = np.where(np.arange(400) < 200, 1.0, -1.0) * X[:, 0] + 0.1 * rng.normal(size=400)
+    >>> model = BayesianLinearRegression(forgetting=Changepoint()).fit(X, y)
+    >>> model.changes_
+    array([200])
+    >>> model.coef_.round(1), round(model.n_effective_)
+    (array([-1.]), 200)
+    """
+
+    hazard: float = 1.0 / 250.0
+    max_runs: int = 50
+    smallest_probability: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.hazard < 1.0:
+            raise ValueError(
+                f"hazard is {self.hazard}: it must lie between 0 and 1, as in 1/250 for a change "
+                "every 250 rows"
+            )
+        if self.max_runs != int(self.max_runs) or self.max_runs < 2:
+            raise ValueError(f"max_runs is {self.max_runs}: it must be a whole number, at least 2")
+        if not 0.0 <= self.smallest_probability < 1.0:
+            raise ValueError(
+                f"smallest_probability is {self.smallest_probability}: it must be at least 0 and "
+                "below 1, as in 1e-8"
+            )
+
+    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
+        """Return a posterior that begins anew where the world has changed."""
+        return ChangepointPosterior.around(posterior, self)
+
+    def hazards(self, elapsed: Array) -> Array:
+        """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""
+        return -np.expm1(elapsed * math.log1p(-self.hazard))

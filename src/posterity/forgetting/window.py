@@ -1,0 +1,70 @@
+"""Forget all but the last rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.window import WindowPosterior
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Exactly the last rows, and nothing of those before them.
+
+    Rows that leave are rotated out; where that would lose digits, as after a row of enormous
+    leverage, and once a window's length anyway, the window is built anew from its rows, which it
+    keeps.
+
+    Parameters
+    ----------
+    size
+        Number of rows.
+    duration
+        Length of time, instead: rows older than this have left. Needs ``times=`` to mean anything
+        else than rows.
+
+    Examples
+    --------
+    >>> Window(size=500).size
+    500
+    """
+
+    size: int | None = None
+    duration: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.size is None) == (self.duration is None):
+            raise ValueError("Window needs either a size, in rows, or a duration")
+        if self.size is not None and (self.size != int(self.size) or self.size < 1):
+            raise ValueError(f"size is {self.size}: it must be a whole number of rows, at least 1")
+        if self.duration is not None and not 0.0 < self.duration < math.inf:
+            raise ValueError(f"duration is {self.duration}: it must be positive and finite")
+
+    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
+        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        return WindowPosterior.around(posterior, self)
+
+    def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
+        """First row in the window at each of rows start..n, and after the last of them.
+
+        ``times`` and ``weights`` (n,) are those of all rows, kept and new. A row is predicted from
+        the rows before it that are at most ``size`` rows or ``duration`` old; rows of weight 0 do
+        not count.
+        """
+        if self.size is not None:
+            counted = weights > 0.0
+            before = np.concatenate([[0], np.cumsum(counted)])[start:]
+            places = np.append(np.flatnonzero(counted), len(weights))
+            full = before > self.size
+            return np.where(full, places[np.where(full, before - self.size, 0)], 0).astype(np.intp)
+        assert self.duration is not None
+        now = np.append(times[start:], times[-1])
+        kept = np.searchsorted(times, now - self.duration, side="left")
+        return np.minimum(kept, np.arange(start, len(times) + 1)).astype(np.intp)
