@@ -388,3 +388,25 @@ def test_the_evidence_is_the_sum_of_the_log_predictive_densities(
     model = BayesianLinearRegression(forgetting=strategy, fit_intercept=False, **settings)
     predicted = model.predict_then_learn(X, y)
     assert model.log_evidence_ == pytest.approx(predicted.logpdf(y).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Exponential(0.5),
+        Stabilized(0.5),
+        Smoothing(0.5),
+        Directional(0.5),
+        Window(size=5),
+        Adaptive(),
+    ],
+    ids=str,
+)
+def test_what_is_unusable_is_refused_even_if_it_would_be_forgotten(
+    strategy: Forgetting, value: float
+) -> None:
+    X, y = stream(3_000)
+    y[3] = value
+    with pytest.raises(ValueError, match="in row 3"):
+        BayesianLinearRegression(forgetting=strategy).fit(X, y)

@@ -79,7 +79,7 @@ class Mixture:
     >>> high.round(4)
     array([3.0392, 3.7318])
     >>> prediction.logpdf([0.5, 3.0]).round(4)
-    array([-1.0765, -3.0356])
+    array([-1.0807, -3.1565])
     >>> prediction[0]
     Mixture(2 components, 1 distribution)
     """
