@@ -233,7 +233,11 @@ def test_forgetting_nothing_is_no_forgetting(
     predicted, expected = ours.predict_then_learn(X, y), plain.predict_then_learn(X, y)
     assert predicted.mean() == pytest.approx(expected.mean(), rel=1e-9, abs=1e-9)
     assert_same_model(ours, plain)
-    assert ours.log_evidence_ == pytest.approx(plain.log_evidence_, rel=1e-9)
+    if isinstance(strategy, Directional | RandomWalk):
+        # Theirs is the sum over rows, and the first rows of an improper prior add nothing to it.
+        assert ours.log_evidence_ == pytest.approx(predicted.logpdf(y).sum(), rel=1e-9)
+    else:
+        assert ours.log_evidence_ == pytest.approx(plain.log_evidence_, rel=1e-9)
 
 
 @given(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Discounted:
+    has_evidence: ClassVar[bool] = True
+
     discount: float | None = None
     half_life: float | None = None
 
@@ -91,7 +94,7 @@ class Stabilized(_Discounted):
 
     A direction that no row visits falls back to its prior, and never beyond. After every call the
     posterior is exactly that. In the midst of a call over many rows the prior is refreshed every
-    few rows only, and weighs between 1 and 1.4 times its own; predictions there are as cautious as
+    few rows only, and weighs between 1 and 1.84 times its own; predictions there are as cautious as
     that prior says.
 
     Parameters
@@ -136,6 +139,8 @@ class Directional(_Discounted):
     0.9
     """
 
+    has_evidence: ClassVar[bool] = False
+
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_directional(factor, prior, rows, self.discounts(elapsed))
@@ -160,6 +165,8 @@ class Smoothing:
     0.8
     """
 
+    has_evidence: ClassVar[bool] = True
+
     gamma: float
 
     def __post_init__(self) -> None:
@@ -173,7 +180,8 @@ class Smoothing:
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         if factor.seen == 0.0:
-            elapsed[:1] = 1.0  # the tutorial's average forgets the prior at the first row already
+            # The tutorial's average forgets the prior at the first row already.
+            elapsed[rows.first] = 1.0
         return learn_fading(factor, rows, np.power(self.gamma, elapsed), 1.0 - self.gamma)
 
 
@@ -196,6 +204,8 @@ class RandomWalk:
     >>> RandomWalk(0.01).variance
     0.01
     """
+
+    has_evidence: ClassVar[bool] = False
 
     variance: ArrayLike
 

@@ -20,6 +20,7 @@ cdef extern from "posterity_kernel.h" nogil:
         const double *Y
         const double *weights
         const double *discounts
+        double *held
         Py_ssize_t n, columns, x_stride
         int intercept
     ctypedef struct pk_before:
@@ -90,7 +91,7 @@ cdef pk_rows _rows(pk_shape shape, const double[:, :] X, const double[:, ::1] Y,
     cdef pk_rows rows
     rows.n, rows.columns, rows.intercept = X.shape[0], X.shape[1], intercept
     rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
-    rows.X, rows.Y, rows.weights, rows.discounts = NULL, NULL, NULL, NULL
+    rows.X, rows.Y, rows.weights, rows.discounts, rows.held = NULL, NULL, NULL, NULL, NULL
     if rows.columns + rows.intercept != shape.p:
         raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
     if rows.columns > 1 and X.strides[1] != sizeof(double):
@@ -150,12 +151,12 @@ def learn_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :]
     """
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef double[::1] buffer = _aligned(PK_FLIGHT_SIZE(shape))
+    cdef double[::1] buffer = _aligned(PK_FLIGHT_SIZE(shape)), held = np.zeros(shape.p + 1)
     cdef _Before before = _Before(rows.n, shape.k)
     _check_length(discounts, rows.n, "discounts")
     if rows.n > 0:
         if discounts is not None:
-            rows.discounts = &discounts[0]
+            rows.discounts, rows.held = &discounts[0], &held[0]
         with nogil:
             pk_learn_rows(&triangle[0, 0], &buffer[0], &rows, shape, &before.pointers)
     return before.arrays()

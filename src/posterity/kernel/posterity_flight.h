@@ -27,7 +27,7 @@ PK_INLINE void pk_learn_plainly(double *T, double *row, const pk_rows *rows, ptr
                                 const pk_before *before)
 {
     if (rows->discounts)
-        pk_scale(T, sqrt(rows->discounts[i]), shape);
+        pk_fade_triangle(T, sqrt(rows->discounts[i]), rows->held, shape);
     pk_rows without_targets = *rows;
     without_targets.Y = NULL;
     pk_load_row(row, &without_targets, i, 1.0, shape);
@@ -79,7 +79,7 @@ PK_INLINE void pk_board(double *T, pk_flight *flight, const pk_rows *rows, ptrdi
         pk_load_row(flight->row + r * shape.ld, rows, first + r, scale, shape);
     }
     if (rows->discounts)
-        pk_scale(T, sqrt(fade), shape);
+        pk_fade_triangle(T, sqrt(fade), rows->held, shape);
     pk_residuals(T, flight->residual, shape);
 }
 
@@ -201,17 +201,40 @@ PK_INLINE int pk_is_awkward(const pk_rows *rows, ptrdiff_t first, ptrdiff_t coun
     return pk_fade(rows, first, count) < 1e-12;
 }
 
+/* A diagonal may fade until it is this small beside its column, or by itself: then it is held. What is
+ * known of that direction is as good as nothing; less would be rounding, and pass for knowledge. */
+#define PK_FADED 1e-7
+#define PK_SMALLEST 1e-120
+
+PK_RARE void pk_hold_faded(const double *T, double *held, pk_shape shape)
+{
+    for (ptrdiff_t j = 0; j < shape.p; j++) {
+        double left = T[j * shape.ld + j], square = 0.0;
+        for (ptrdiff_t i = 0; i <= j; i++)
+            square += T[i * shape.ld + j] * T[i * shape.ld + j];
+        int faded = left > 0.0 && (left < PK_FADED * sqrt(square) || left < PK_SMALLEST);
+        held[j] = faded ? (held[j] > 0.0 ? held[j] : left) : 0.0;
+    }
+}
+
 /* Learn all rows in order. buffer (PK_FLIGHT_SIZE). */
 PK_DISPATCH static void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
 {
     pk_flight flight = pk_new_flight(buffer, shape);
     int deficient = pk_is_deficient(T, shape);
+    double fade = 0.0; /* since the last look at what has faded */
     for (ptrdiff_t first = 0; first < rows->n;) {
+        if (rows->held && fade < 0.01) {
+            pk_hold_faded(T, rows->held, shape);
+            fade = 1.0;
+        }
         if (deficient || rows->n - first < PK_IN_FLIGHT || pk_is_awkward(rows, first, PK_IN_FLIGHT)) {
+            fade *= pk_discount(rows, first);
             pk_learn_plainly(T, buffer, rows, first, shape, before);
             deficient = deficient && pk_is_deficient(T, shape);
             first += 1;
         } else {
+            fade *= pk_fade(rows, first, PK_IN_FLIGHT);
             pk_learn_together(T, &flight, rows, first, PK_PAIRS, shape, before);
             first += PK_IN_FLIGHT;
         }

@@ -48,6 +48,7 @@ typedef struct {
  * With an intercept the factor's first coefficient multiplies a 1 that X does not hold. */
 typedef struct {
     const double *X, *Y, *weights, *discounts;
+    double *held; /* (p) room for what must not fade away, where something fades; see pk_hold_faded */
     ptrdiff_t n, columns, x_stride;
     int intercept;
 } pk_rows;
@@ -105,6 +106,21 @@ PK_INLINE void pk_scale(double *T, double root, pk_shape shape)
     for (ptrdiff_t j = 0; j < shape.q; j++)
         for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES)
             *(pk_vector *)(T + j * shape.ld + v) *= root;
+}
+
+/* The same, but a row that is held stays as it is, until it has grown. held (p): its diagonal, or 0. */
+PK_INLINE void pk_fade_triangle(double *T, double root, double *held, pk_shape shape)
+{
+    for (ptrdiff_t j = 0; j < shape.q; j++) {
+        double *t = T + j * shape.ld;
+        if (held && j < shape.p && held[j] > 0.0) {
+            if (t[j] <= 2.0 * held[j])
+                continue;
+            held[j] = 0.0;
+        }
+        for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES)
+            *(pk_vector *)(t + v) *= root;
+    }
 }
 
 PK_INLINE double pk_root_weight(const pk_rows *rows, ptrdiff_t i)

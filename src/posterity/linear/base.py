@@ -157,7 +157,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
             prior, self._noise(), self.n_features_in_, intercept=self.fit_intercept
         )
         if self.forgetting is not None:
-            if not hasattr(self.forgetting, "begin"):
+            if isinstance(self.forgetting, type) or not hasattr(self.forgetting, "begin"):
                 raise TypeError(
                     f"forgetting is {self.forgetting!r}: it must be None or a strategy from "
                     "posterity.forgetting, as in Stabilized(discount=0.99)"

@@ -126,8 +126,9 @@ class AveragedPosterior(LinearPosterior):
         if weights is not None:
             densities *= weights[:, None]
         counting = _counting(told)
-        densities[~counting.any(axis=1)] = 0.0  # nobody knew enough to be judged
-        counting[~counting.any(axis=1)] = 1.0
+        unknown = ~counting.any(axis=1)
+        densities[unknown] = 0.0  # nobody knew enough to be judged
+        counting[unknown] = 1.0
         standing = self.standing
         member_weights, log_density = average_members(
             densities,
@@ -232,4 +233,7 @@ def _counting(told: Sequence[Distribution]) -> Array:
     it would have none either; one that has seen no noise yet is sure of what it can't know.
     """
     spread = np.stack([run.std() for run in told], axis=1)
-    return ((spread > 0.0) & np.isfinite(spread)).astype(np.float64)
+    scale = np.stack([np.broadcast_to(run.scale, run.loc.shape) for run in told], axis=1)
+    proper = (scale > 0.0) & np.isfinite(scale)
+    varies = proper & np.isfinite(spread)
+    return np.where(varies.any(axis=1, keepdims=True), varies, proper).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor, Rows
 from posterity.noise import Distribution
+from posterity.posteriors._row_evidence import added_evidence
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -17,6 +18,9 @@ Array = NDArray[np.float64]
 
 class Fading(Protocol):
     """One way for a factor to learn rows and forget: the strategies of posterity.forgetting."""
+
+    # Whether the factor still tells the evidence of its rows.
+    has_evidence: ClassVar[bool]
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -27,6 +31,7 @@ class FadingPosterior(LinearPosterior):
     """A posterior that forgets by a :class:`Fading` strategy before each row."""
 
     strategy: Fading
+    tally: Array = field(default_factory=lambda: np.zeros(1), repr=False, compare=False)
 
     learns_lean: ClassVar[bool] = False
 
@@ -42,15 +47,50 @@ class FadingPosterior(LinearPosterior):
             strategy,
         )
 
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        return replace(self, factor=self.factor.copy(), tally=self.tally.copy())
+
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
-        self._learn(X, y, weights, elapsed)
+        if self.strategy.has_evidence:
+            self._learn(X, y, weights, elapsed)
+        else:
+            self.predict_then_learn(X, y, weights, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._told(self._learn(X, y, weights, elapsed), y)
+        before = self._learn(X, y, weights, elapsed)
+        if self.strategy.has_evidence:
+            return self._told(before, y)
+        added = None if weights is None else self._added(before, weights)
+        told = self._told(before, y)
+        self.tally[0] += np.sum(told.logpdf(y[:, 0])) if added is None else added
+        return told
+
+    def _added(self, before: Before, weights: Array) -> float:
+        """What rows of these weights add to the log evidence."""
+        with np.errstate(all="ignore"):
+            return sum(
+                float(
+                    added_evidence(
+                        self.noise,
+                        float(weights[i]),
+                        before.error[i],
+                        before.leverage[i : i + 1],
+                        before.count[i : i + 1] - self.n_flat,
+                        before.residual[i],
+                    )[0]
+                )
+                for i in np.flatnonzero(weights)
+            )
+
+    @property
+    def log_evidence(self) -> float:
+        """Log p(y) of the data as they have faded, or of the rows as they came."""
+        return super().log_evidence if self.strategy.has_evidence else float(self.tally[0])
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: a row that has faded can't be taken out."""
@@ -77,7 +117,7 @@ class FadingPosterior(LinearPosterior):
         return type(self.strategy).__name__
 
     def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
-        if self.factor.seen == 0.0:
-            elapsed[:1] = 0.0  # before the first row there is nothing to forget
         rows = Rows(X, y, weights, self.intercept)
+        if self.factor.seen == 0.0:
+            elapsed[: rows.first + 1] = 0.0  # before the first row there is nothing to forget
         return self.strategy.learn(self.factor, self.prior, rows, elapsed)

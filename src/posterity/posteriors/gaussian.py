@@ -118,7 +118,8 @@ class LinearPosterior:
     def same_prior(self, other: LinearPosterior) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
-            self.noise == other.noise
+            type(self) is type(other)
+            and self.noise == other.noise
             and self.intercept == other.intercept
             and np.array_equal(self.prior.triangle, other.prior.triangle)
         )
