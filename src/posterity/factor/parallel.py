@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 # Multiply-adds below which starting a thread costs more than it saves (about 0.2 ms of work).
@@ -51,3 +52,19 @@ def run_together(task: Callable[..., None], *arguments: Sequence[Any]) -> None:
         task(*calls[0])
         for future in futures:
             future.result()
+
+
+def take_turns(task: Callable[[int], None], turns: Iterable[int]) -> None:
+    """Call ``task`` on each of ``turns``; every core takes the next one when it is free."""
+    waiting = iter(turns)
+    lock = Lock()
+
+    def work(_: int) -> None:
+        while True:
+            with lock:
+                turn = next(waiting, None)
+            if turn is None:
+                return
+            task(turn)
+
+    run_together(work, range(workers()))

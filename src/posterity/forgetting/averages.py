@@ -31,7 +31,7 @@ class Adaptive:
     ----------
     discounts
         Discounts to average over, each in (0, 1]. By default eight, from no forgetting to a memory
-        of 2.5 rows, or of half a row for each coefficient where that is more: see :meth:`grid`.
+        of 2.5 rows, or of a row for each coefficient where that is more: see :meth:`grid`.
     persistence
         How much of past success counts one unit further back, each in (0, 1].
     outer_persistence
@@ -71,7 +71,7 @@ class Adaptive:
         >>> [round(discount, 4) for discount in Adaptive.grid(2)]
         [1.0, 0.9995, 0.9985, 0.9954, 0.9859, 0.9569, 0.8687, 0.6]
         """
-        shortest = max(2.5, n_coefficients / 2.0)
+        shortest = max(2.5, float(n_coefficients))
         memories = np.geomspace(max(2000.0, 40.0 * shortest), shortest, 7)
         return (1.0, *(1.0 - 1.0 / memories).tolist())
 

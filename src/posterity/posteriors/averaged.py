@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import Mixture, MultivariateMixture, StudentT
-from posterity.factor.parallel import run_together, workers
+from posterity.factor.parallel import take_turns
 from posterity.kernel import average_members, leading_dimension
 from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.gaussian import LinearPosterior
@@ -90,19 +90,24 @@ class AveragedPosterior(LinearPosterior):
     ) -> Mixture:
         """Learn row after row; returns the mixture predicted for each target before its row."""
         before = [run.factor.copy() for run in self.runs]
+        told: list[Any] = [None] * len(self.runs)
+        densities = np.empty((len(X), len(self.runs)))
+
+        def learn(i: int) -> None:
+            predicted = self.runs[i].predict_then_learn(X, y, weights, elapsed.copy())
+            told[i] = _simplest(cast(Distribution, predicted))
+            for first in range(0, len(X), BLOCK_ROWS):
+                part = slice(first, first + BLOCK_ROWS)
+                densities[part, i] = _simplest(told[i][part]).logpdf(y[part, 0])
+
         try:
-            told = self._each(lambda run: run.predict_then_learn(X, y, weights, elapsed.copy()))
+            # The shortest memories are the dearest, and come last in the grid: begin with them.
+            take_turns(learn, range(len(self.runs) - 1, -1, -1))
         except BaseException:
             for run, factor in zip(self.runs, before, strict=True):
                 run.factor.become(factor)
             raise
-        member_weights = np.empty((len(X), len(self.runs)))
-        for first in range(0, len(X), BLOCK_ROWS):
-            part = slice(first, first + BLOCK_ROWS)
-            part_weights = None if weights is None else weights[part]
-            some = [_simplest(run[part]) for run in told]
-            member_weights[part] = self._weigh(some, y[part, 0], part_weights)
-        return Mixture(told, member_weights)
+        return Mixture(told, self._weigh(told, densities, weights))
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: a row that has faded can't be taken out."""
@@ -118,9 +123,10 @@ class AveragedPosterior(LinearPosterior):
             "the order of all rows"
         )
 
-    def _weigh(self, told: Sequence[Distribution], y: Array, weights: Array | None) -> Array:
+    def _weigh(
+        self, told: Sequence[Distribution], densities: Array, weights: Array | None
+    ) -> Array:
         """Weights (n, k) of the members before each row, which they then are judged by."""
-        densities = np.stack([run.logpdf(y) for run in told], axis=1)
         np.nan_to_num(densities, copy=False, nan=0.0, posinf=MOST_TELLING, neginf=-MOST_TELLING)
         np.clip(densities, -MOST_TELLING, MOST_TELLING, out=densities)
         if weights is not None:
@@ -140,18 +146,6 @@ class AveragedPosterior(LinearPosterior):
         )
         standing.log_evidence += log_density
         return member_weights
-
-    def _each(self, ask: Callable[[LinearPosterior], Any]) -> list[Any]:
-        """Ask every member, on as many threads as there are cores."""
-        answers: list[Any] = [None] * len(self.runs)
-
-        def ask_some(which: range) -> None:
-            for i in which:
-                answers[i] = ask(self.runs[i])
-
-        count = min(workers(), len(self.runs))
-        run_together(ask_some, [range(i, len(self.runs), count) for i in range(count)])
-        return answers
 
     # ---- reading -------------------------------------------------------------------------------
 
