@@ -122,14 +122,9 @@ class Factor:
         self,
         intercept: bool,
         names: Sequence[str] | None = None,
-        discount: float = 1.0,
-        share: float = 1.0,
     ) -> kernel.RowPath:
-        """The lean path that learns and predicts single rows in this factor, in place (k = 1).
-
-        Before each row everything is discounted; the row's weight is multiplied by ``share``.
-        """
-        return kernel.RowPath(self.triangle, self._counts, intercept, names, discount, share)
+        """The lean path that learns and predicts single rows in this factor, in place (k = 1)."""
+        return kernel.RowPath(self.triangle, self._counts, intercept, names)
 
     # ---- algebra -------------------------------------------------------------------------------
 

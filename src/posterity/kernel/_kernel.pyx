@@ -45,7 +45,6 @@ cdef extern from "posterity_kernel.h" nogil:
         double *outer
         double *work
     double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const double *counts, double *weights)
-    void pk_scale(double *T, double root, pk_shape shape)
     void pk_append_one(double *T, double *row, pk_shape shape)
     double pk_predict_one(const double *T, double *row, pk_shape shape)
 
@@ -350,21 +349,18 @@ cdef class RowPath:
     """The lean path: one row a call, one target, everything checked before the triangle is touched.
 
     Shares ``triangle`` (q, ld) and ``counts`` (2,), the sums of weights as they fade and as they came,
-    with the factor that owns them. Before a row, all that was learned is discounted; the row's own
-    weight is multiplied by ``share``.
+    with the factor that owns them.
     """
 
     cdef double[:, ::1] triangle
     cdef double[::1] counts, buffer
-    cdef double discount, share
     cdef pk_shape shape
     cdef bint intercept
     cdef readonly object names
     cdef Py_ssize_t columns
 
-    def __init__(self, triangle, counts, bint intercept, names=None, double discount=1.0, double share=1.0):
+    def __init__(self, triangle, counts, bint intercept, names=None):
         self.triangle, self.counts, self.intercept = triangle, counts, intercept
-        self.discount, self.share = discount, share
         self.shape = _shape(self.triangle, 1)
         self.columns = self.shape.p - intercept
         self.buffer = _aligned(self.shape.ld)
@@ -374,16 +370,13 @@ cdef class RowPath:
         """Append the row ``x`` (array of length m, or mapping of names), target ``y``."""
         if not (weight >= 0.0 and isfinite(weight)):
             raise ValueError(f"weight is {weight}: it must be finite and not negative")
-        cdef double root = sqrt(weight * self.share)
+        cdef double root = sqrt(weight)
         if not fabs(y) * root <= LARGEST:
             raise ValueError(_complaint("y", y))
         self._load(x, root)
         self.buffer[self.shape.p] = root * y
-        if self.discount < 1.0 and self.counts[1] > 0.0:
-            pk_scale(&self.triangle[0, 0], sqrt(self.discount), self.shape)
-            self.counts[0] *= self.discount
         pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        self.counts[0] += weight * self.share
+        self.counts[0] += weight
         self.counts[1] += weight
 
     def values(self, x):

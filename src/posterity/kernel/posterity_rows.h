@@ -100,15 +100,8 @@ PK_INLINE double pk_discount(const pk_rows *rows, ptrdiff_t i)
     return rows->discounts ? rows->discounts[i] : 1.0;
 }
 
-/* The whole triangle times root: every row in it then weighs root^2 of what it did. */
-PK_INLINE void pk_scale(double *T, double root, pk_shape shape)
-{
-    for (ptrdiff_t j = 0; j < shape.q; j++)
-        for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES)
-            *(pk_vector *)(T + j * shape.ld + v) *= root;
-}
-
-/* The same, but a row that is held stays as it is, until it has grown. held (p): its diagonal, or 0. */
+/* The whole triangle times root: every row in it then weighs root^2 of what it did. A row that is held stays
+ * as it is, until it has grown. held (p), or NULL: its diagonal, or 0. */
 PK_INLINE void pk_fade_triangle(double *T, double root, double *held, pk_shape shape)
 {
     for (ptrdiff_t j = 0; j < shape.q; j++) {
