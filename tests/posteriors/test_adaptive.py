@@ -50,13 +50,19 @@ def test_weights_are_those_of_the_plain_recursion(
     densities = spread * rng.normal(size=(n, k)) - 5.0
     counts = (rng.random((n, k)) < 0.8).astype(float)
     counts[counts.sum(axis=1) == 0] = 1.0
-    scores = np.full((len(persistence), leading_dimension(k)), -1e300)
-    scores[:, :k] = 0.0
-    rates = np.zeros(len(persistence))
+    scores = np.zeros((len(persistence), leading_dimension(k)))
+    rates = np.zeros(leading_dimension(len(persistence)))
     expected = plainly(densities, counts, persistence, 0.95)
     half = n // 2
     parts = [
-        average_members(densities[part], counts[part], scores, rates, np.array(persistence), 0.95)
+        average_members(
+            np.ascontiguousarray(densities[part].T),
+            np.ascontiguousarray(counts[part].T, dtype=np.uint8),
+            scores,
+            rates,
+            np.array(persistence),
+            0.95,
+        )
         for part in (slice(0, half), slice(half, n))
     ]
     assert np.allclose(np.concatenate([part[0] for part in parts]), expected[0], atol=1e-10)

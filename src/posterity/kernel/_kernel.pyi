@@ -71,7 +71,7 @@ def predict_rows(
 ) -> tuple[Array, Array]: ...
 def average_members(
     densities: Array,
-    counts: Array,
+    ranks: NDArray[np.uint8],
     scores: Array,
     outer: Array,
     persistence: Array,

@@ -44,7 +44,7 @@ cdef extern from "posterity_kernel.h" nogil:
         double *scores
         double *outer
         double *work
-    double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const double *counts, double *weights)
+    double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
     void pk_append_one(double *T, double *row, pk_shape shape)
     double pk_predict_one(const double *T, double *row, pk_shape shape)
 
@@ -307,29 +307,29 @@ def predict_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, 
     return np.asarray(mean), np.asarray(leverage)
 
 
-def average_members(const double[:, ::1] densities, const double[:, ::1] counts, double[:, ::1] scores,
+def average_members(const double[:, ::1] densities, const unsigned char[:, ::1] ranks, double[:, ::1] scores,
                     double[::1] outer, const double[::1] persistence, double outer_persistence):
-    """Weights (n, k) of members before each row, by their log densities (n, k) of the rows before it.
+    """Weights (n, k) of members before each row, by their log densities (k, n) of the rows before it.
 
-    ``counts`` (n, k) is 0 where a member may not count, at least one a row is 1. ``scores`` (a, lanes),
-    lanes = leading_dimension(k) with -1e300 beyond k, and ``outer`` (a,) are discounted sums of log
-    densities, updated in place. Returns the weights and the sum of the mixture's log densities.
+    A member counts at a row unless another one's ``ranks`` (k, n) is higher; rows where all ranks are 0
+    judge nobody. ``scores`` (a, leading_dimension(k)) and ``outer`` (leading_dimension(a),) are discounted
+    sums of log densities, updated in place. Returns the weights and the sum of the mixture's log densities.
     """
-    cdef Py_ssize_t n = densities.shape[0], k = densities.shape[1], rates = scores.shape[0]
+    cdef Py_ssize_t k = densities.shape[0], n = densities.shape[1], rates = persistence.shape[0]
     cdef double[:, ::1] weights = np.empty((n, k))
-    cdef double[::1] work = _aligned((rates + 2) * scores.shape[1])
+    cdef double[::1] work = _aligned((rates + 4) * leading_dimension(k))
     cdef pk_standing standing
     cdef double evidence = 0.0
-    if counts.shape[0] != n or counts.shape[1] != k or scores.shape[1] != leading_dimension(k) or k == 0:
-        raise ValueError("densities, counts and scores do not have the same members")
-    if not 1 <= rates <= 64 or outer.shape[0] != rates or persistence.shape[0] != rates:
+    if not 1 <= rates <= 64 or scores.shape[0] != rates or outer.shape[0] != leading_dimension(rates):
         raise ValueError("there must be 1 to 64 rates, as many in each argument")
+    if ranks.shape[0] != k or ranks.shape[1] != n or scores.shape[1] != leading_dimension(k) or k == 0:
+        raise ValueError("densities, ranks and scores do not have the same members")
     standing.rates, standing.members, standing.lanes = rates, k, scores.shape[1]
     standing.persistence, standing.outer_persistence = &persistence[0], outer_persistence
     standing.scores, standing.outer, standing.work = &scores[0, 0], &outer[0], &work[0]
     if n > 0:
         with nogil:
-            evidence = pk_average(&standing, n, &densities[0, 0], &counts[0, 0], &weights[0, 0])
+            evidence = pk_average(&standing, n, &densities[0, 0], &ranks[0, 0], &weights[0, 0])
     return np.asarray(weights), evidence
 
 

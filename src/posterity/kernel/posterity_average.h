@@ -4,7 +4,7 @@
 
 #include "posterity_rows.h"
 
-#define PK_MOST_RATES 64
+#define PK_MOST_RATES 64 /* a multiple of PK_LANES */
 
 typedef long long pk_integers __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
 
@@ -26,26 +26,47 @@ PK_INLINE pk_vector pk_exp(pk_vector x)
     return (pk_vector)((pk_integers)((sum + 1.0) * power) & alive);
 }
 
+/* log(x) of positive normal numbers in every lane, to 2 units in the last place.
+ * x = 2^k m, sqrt(1/2) <= m < sqrt(2), and log m = 2 artanh((m - 1) / (m + 1)) as a series of 11 terms. */
+PK_INLINE pk_vector pk_log(pk_vector x)
+{
+    const pk_integers root_half = (pk_integers){0} + 0x3fe6a09e667f3bcdLL;
+    pk_integers bits = (pk_integers)x, power = (bits - root_half) >> 52;
+    pk_vector m = (pk_vector)(bits - (power << 52));
+    pk_vector k = (pk_vector)((power + 0x4338000000000000LL)) - 6755399441055744.0;
+    pk_vector t = (m - 1.0) / (m + 1.0), square = t * t, sum = square * (1.0 / 21.0);
+    const double inverse_odds[] = {1.0 / 19.0, 1.0 / 17.0, 1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0,
+                                   1.0 / 9.0,  1.0 / 7.0,  1.0 / 5.0,  1.0 / 3.0};
+    for (int i = 0; i < 9; i++)
+        sum = (sum + inverse_odds[i]) * square;
+    return k * 0.69314718036912382 + (2.0 * t + (2.0 * t * sum + k * 1.9082149292705877e-10));
+}
+
 PK_INLINE double pk_lanes_sum(pk_vector v)
 {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
 /* The members' standing: a rates of forgetting, k members in `lanes` >= k lanes, a multiple of PK_LANES.
- * Scores in lanes beyond the members are -1e300, so that they never weigh. */
+ * Lanes beyond the members are not allowed to count, and lanes of outer beyond the rates are kept down. */
 typedef struct {
     ptrdiff_t rates, members, lanes;
     const double *persistence; /* (rates) */
     double outer_persistence;
     double *scores;            /* (rates, lanes) discounted sums of log densities */
-    double *outer;             /* (rates) the same of the average that each rate makes */
-    double *work;              /* (rates + 2, lanes) */
+    double *outer;             /* (PK_MOST_RATES) the same of the average that each rate makes */
+    double *work;              /* (rates + 4, lanes) */
 } pk_standing;
 
 PK_INLINE pk_vector pk_larger(pk_vector a, pk_vector b)
 {
     pk_integers left = a > b;
     return (pk_vector)(((pk_integers)a & left) | ((pk_integers)b & ~left));
+}
+
+PK_INLINE pk_vector pk_choose(pk_vector yes, pk_vector no, pk_integers condition)
+{
+    return (pk_vector)(((pk_integers)yes & condition) | ((pk_integers)no & ~condition));
 }
 
 PK_INLINE double pk_largest(pk_vector v)
@@ -57,78 +78,178 @@ PK_INLINE double pk_largest(pk_vector v)
     return a > c ? a : c;
 }
 
-PK_INLINE pk_vector pk_choose(pk_vector yes, pk_vector no, pk_integers condition)
+/* What lane l of a vector of members, or its last member, has of row i. */
+#define PK_OF_MEMBER(array, l) array[(v + (l) < s->members ? v + (l) : s->members - 1) * n + i]
+#define PK_OF_MEMBERS(array)                                                                                    \
+    {PK_OF_MEMBER(array, 0), PK_OF_MEMBER(array, 1), PK_OF_MEMBER(array, 2), PK_OF_MEMBER(array, 3),            \
+     PK_OF_MEMBER(array, 4), PK_OF_MEMBER(array, 5), PK_OF_MEMBER(array, 6), PK_OF_MEMBER(array, 7)}
+
+/* What is told of row i: density (lanes) of each member, those that may not count as the worst of those that do,
+ * and allowed (lanes), 0 or -1e300. A member may count if none has a higher rank; where all have rank 0, nobody
+ * knew enough to be judged. beyond (lanes) is -1e300 beyond the members. Returns the largest density.
+ * Vectors are made in registers: one that is loaded where its parts were just stored would wait for them. */
+PK_INLINE double pk_load_told(const pk_standing *s, ptrdiff_t n, ptrdiff_t i, const double *densities,
+                              const unsigned char *ranks, const double *beyond, double *density, double *allowed)
 {
-    return (pk_vector)(((pk_integers)yes & condition) | ((pk_integers)no & ~condition));
+    const pk_vector never = (pk_vector){0} - 1e300;
+    pk_vector worst = -never, best = never;
+    unsigned char top = 0;
+    for (ptrdiff_t m = 0; m < s->members; m++)
+        top = ranks[m * n + i] > top ? ranks[m * n + i] : top;
+    for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
+        pk_vector told = PK_OF_MEMBERS(densities);
+        pk_integers rank = PK_OF_MEMBERS(ranks);
+        pk_integers counts = rank == (pk_integers){0} + top;
+        told = top ? told : (pk_vector){0};
+        *(pk_vector *)(density + v) = told;
+        *(pk_vector *)(allowed + v) = pk_choose(*(const pk_vector *)(beyond + v), never, counts);
+        worst = -pk_larger(-worst, -pk_choose(told, -never, counts));
+        best = pk_larger(best, pk_choose(told, never, counts));
+    }
+    double least = -pk_largest(-worst);
+    for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
+        pk_integers counts = *(const pk_vector *)(allowed + v) == 0.0;
+        pk_vector *told = (pk_vector *)(density + v);
+        *told = pk_choose(*told, (pk_vector){0} + least, counts);
+    }
+    return pk_largest(best);
 }
 
-/* to (lanes) = softmax of persistence * scores over the members that are allowed (0 or 1); returns the log of
- * the sum of those weights times exp(density), in logs throughout: no density is too small to be told. */
-PK_INLINE double pk_softmax(const double *scores, double persistence, const double *allowed, const double *density,
-                            double *to, ptrdiff_t lanes)
+/* log of sum exp(scores + density) / sum exp(scores), where the densities lie too far apart for their exponentials. */
+PK_RARE double pk_told_far(const double *scores, double persistence, const double *allowed, const double *density,
+                           ptrdiff_t lanes)
 {
-    const pk_vector never = {-1e300, -1e300, -1e300, -1e300, -1e300, -1e300, -1e300, -1e300};
-    pk_vector most_of_each = never, told_of_each = never, sum = {0}, told_sum = {0};
-    for (ptrdiff_t v = 0; v < lanes; v += PK_LANES) {
-        pk_vector score = persistence * *(const pk_vector *)(scores + v);
-        score = pk_choose(score, never, *(const pk_vector *)(allowed + v) > 0.0);
-        most_of_each = pk_larger(most_of_each, score);
-        told_of_each = pk_larger(told_of_each, score + *(const pk_vector *)(density + v));
+    double most = -INFINITY, told_most = -INFINITY, sum = 0.0, told_sum = 0.0;
+    for (ptrdiff_t m = 0; m < lanes; m++) {
+        double score = persistence * scores[m] + allowed[m];
+        most = score > most ? score : most;
+        told_most = score + density[m] > told_most ? score + density[m] : told_most;
     }
-    double most = pk_largest(most_of_each), told_most = pk_largest(told_of_each);
-    for (ptrdiff_t v = 0; v < lanes; v += PK_LANES) {
-        pk_vector score = persistence * *(const pk_vector *)(scores + v);
-        score = pk_choose(score, never, *(const pk_vector *)(allowed + v) > 0.0);
-        pk_vector weight = pk_exp(score - most);
+    for (ptrdiff_t m = 0; m < lanes; m++) {
+        double score = persistence * scores[m] + allowed[m];
+        sum += exp(score - most);
+        told_sum += exp(score + density[m] - told_most);
+    }
+    return told_most - most + log(told_sum / sum);
+}
+
+/* to (lanes) = softmax of the scores of one rate over the members that are allowed; returns the sum of those weights
+ * times the likelihoods (lanes). */
+PK_INLINE double pk_inner_average(const pk_standing *s, ptrdiff_t rate, const double *allowed,
+                                  const double *likelihood, double *to)
+{
+    const double *scores = s->scores + rate * s->lanes;
+    pk_vector most = (pk_vector){0} - 1e300, sum = {0}, told = {0};
+    for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
+        pk_vector score = s->persistence[rate] * *(const pk_vector *)(scores + v) + *(const pk_vector *)(allowed + v);
+        *(pk_vector *)(to + v) = score;
+        most = pk_larger(most, score);
+    }
+    double top = pk_largest(most);
+    for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
+        pk_vector weight = pk_exp(*(const pk_vector *)(to + v) - top);
         *(pk_vector *)(to + v) = weight;
         sum += weight;
-        told_sum += pk_exp(score + *(const pk_vector *)(density + v) - told_most);
+        told += weight * *(const pk_vector *)(likelihood + v);
     }
-    double total = pk_lanes_sum(sum);
-    for (ptrdiff_t v = 0; v < lanes; v += PK_LANES)
-        *(pk_vector *)(to + v) *= 1.0 / total;
-    return told_most - most + log(pk_lanes_sum(told_sum) / total);
+    double inverse = 1.0 / pk_lanes_sum(sum);
+    for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES)
+        *(pk_vector *)(to + v) *= inverse;
+    return pk_lanes_sum(told) * inverse;
 }
 
-/* Weights (n, members) before each row, given its log densities (n, members) and which members may count
- * (n, members) of 0 and 1, at least one a row. Returns the sum of the log densities of the mixture. Those that
- * may not count are scored as the worst of those that do. */
-PK_DISPATCH static double pk_average(pk_standing *s, ptrdiff_t n, const double *densities, const double *counts,
+/* inner (rates, lanes) = weights of the members at each rate; average (rates) = log of the sum of those weights times
+ * exp(density). likelihood (lanes) = exp(density - best). */
+PK_INLINE void pk_inner_averages(const pk_standing *s, const double *density, const double *allowed,
+                                 const double *likelihood, double best, double *inner, double *average)
+{
+    for (ptrdiff_t first = 0; first < s->rates; first += PK_LANES) {
+        pk_vector told = (pk_vector){0} + 1.0;
+        int far = 0;
+#pragma GCC unroll 8
+        for (int lane = 0; lane < PK_LANES; lane++)
+            if (first + lane < s->rates) {
+                double of_rate = pk_inner_average(s, first + lane, allowed, likelihood, inner + (first + lane) * s->lanes);
+                told[lane] = of_rate;
+                far |= !(of_rate > 1e-280);
+            }
+        *(pk_vector *)(average + first) = best + pk_log(told);
+        if (PK_UNLIKELY(far))
+            for (ptrdiff_t a = first; a < s->rates && a < first + PK_LANES; a++)
+                average[a] = pk_told_far(s->scores + a * s->lanes, s->persistence[a], allowed, density, s->lanes);
+    }
+}
+
+/* share (rates) = softmax of outer, which then learns the averages; returns the log density of the whole.
+ * beyond (rates) is -1e300 in the lanes beyond the rates and 0 before. */
+PK_INLINE double pk_outer_average(pk_standing *s, const double *average, const double *beyond, double *share)
+{
+    pk_vector most = (pk_vector){0} - 1e300, told_most = most, sum = {0}, told_sum = {0};
+    for (ptrdiff_t a = 0; a < s->rates; a += PK_LANES) {
+        pk_vector *outer = (pk_vector *)(s->outer + a);
+        *outer = s->outer_persistence * *outer + *(const pk_vector *)(beyond + a);
+        most = pk_larger(most, *outer);
+        told_most = pk_larger(told_most, *outer + *(const pk_vector *)(average + a));
+    }
+    double top = pk_largest(most), told_top = pk_largest(told_most);
+    for (ptrdiff_t a = 0; a < s->rates; a += PK_LANES) {
+        pk_vector *outer = (pk_vector *)(s->outer + a), weight = pk_exp(*outer - top);
+        *outer += *(const pk_vector *)(average + a) - told_top; /* only differences matter: stay near 0 */
+        sum += weight;
+        told_sum += pk_exp(*outer);
+        *(pk_vector *)(share + a) = weight;
+    }
+    double total = pk_lanes_sum(sum);
+    for (ptrdiff_t a = 0; a < s->rates; a += PK_LANES)
+        *(pk_vector *)(share + a) *= 1.0 / total;
+    return told_top - top + log(pk_lanes_sum(told_sum) / total);
+}
+
+/* Keep scores near 0. */
+PK_INLINE void pk_lift_scores(const pk_standing *s)
+{
+    for (ptrdiff_t a = 0; a < s->rates; a++) {
+        double *score = s->scores + a * s->lanes, most = score[0];
+        for (ptrdiff_t m = 1; m < s->members; m++)
+            most = score[m] > most ? score[m] : most;
+        for (ptrdiff_t m = 0; m < s->lanes; m++)
+            score[m] = m < s->members ? score[m] - most : 0.0;
+    }
+}
+
+/* Weights (n, members) before each row, given its log densities (members, n) and the ranks (members, n) of what the
+ * members knew: see pk_load_told. Returns the sum of the log densities of the mixture. */
+PK_DISPATCH static double pk_average(pk_standing *s, ptrdiff_t n, const double *densities, const unsigned char *ranks,
                                      double *weights)
 {
-    double evidence = 0.0, outer_weight[PK_MOST_RATES], average[PK_MOST_RATES];
+    double evidence = 0.0, share[PK_MOST_RATES], average[PK_MOST_RATES], beyond[PK_MOST_RATES];
     double *inner = s->work, *density = inner + s->rates * s->lanes, *allowed = density + s->lanes;
+    double *likelihood = allowed + s->lanes, *no_member = likelihood + s->lanes;
+    for (ptrdiff_t m = 0; m < s->lanes; m++)
+        no_member[m] = m < s->members ? 0.0 : -1e300;
+    for (ptrdiff_t a = 0; a < PK_MOST_RATES; a++)
+        beyond[a] = a < s->rates ? 0.0 : -1e300;
     for (ptrdiff_t i = 0; i < n; i++) {
-        double worst = INFINITY, whole = 0.0, mixture = 0.0, most = -INFINITY, told_most = -INFINITY;
-        for (ptrdiff_t m = 0; m < s->lanes; m++) {
-            allowed[m] = m < s->members ? counts[i * s->members + m] : 0.0;
-            if (allowed[m] > 0.0 && densities[i * s->members + m] < worst)
-                worst = densities[i * s->members + m];
-        }
-        for (ptrdiff_t m = 0; m < s->lanes; m++)
-            density[m] = allowed[m] > 0.0 ? densities[i * s->members + m] : worst;
-        for (ptrdiff_t a = 0; a < s->rates; a++) {
-            double *score = s->scores + a * s->lanes;
-            average[a] = pk_softmax(score, s->persistence[a], allowed, density, inner + a * s->lanes, s->lanes);
-            for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES)
-                *(pk_vector *)(score + v) = s->persistence[a] * *(const pk_vector *)(score + v)
-                                            + *(const pk_vector *)(density + v) - average[a];
-            s->outer[a] *= s->outer_persistence;
-            most = s->outer[a] > most ? s->outer[a] : most;
-            told_most = s->outer[a] + average[a] > told_most ? s->outer[a] + average[a] : told_most;
-        }
-        for (ptrdiff_t a = 0; a < s->rates; a++) {
-            whole += outer_weight[a] = exp(s->outer[a] - most);
-            mixture += exp(s->outer[a] + average[a] - told_most);
-            s->outer[a] += average[a] - told_most; /* only differences matter: stay near 0 */
-        }
-        evidence += told_most - most + log(mixture / whole);
-        for (ptrdiff_t m = 0; m < s->members; m++) {
-            double weight = 0.0;
+        double best = pk_load_told(s, n, i, densities, ranks, no_member, density, allowed);
+        for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES)
+            *(pk_vector *)(likelihood + v) = pk_exp(*(const pk_vector *)(density + v) - best);
+        pk_inner_averages(s, density, allowed, likelihood, best, inner, average);
+        /* Only differences matter: less the best, known without the averages, rows can overlap in the processor. */
+        for (ptrdiff_t a = 0; a < s->rates; a++)
+            for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
+                pk_vector *score = (pk_vector *)(s->scores + a * s->lanes + v);
+                *score = s->persistence[a] * *score + (*(const pk_vector *)(density + v) - best);
+            }
+        if (i % PK_PANEL == 0)
+            pk_lift_scores(s);
+        evidence += pk_outer_average(s, average, beyond, share);
+        for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
+            pk_vector weight = {0};
             for (ptrdiff_t a = 0; a < s->rates; a++)
-                weight += outer_weight[a] / whole * inner[a * s->lanes + m];
-            weights[i * s->members + m] = weight;
+                weight += share[a] * *(const pk_vector *)(inner + a * s->lanes + v);
+            *(pk_vector *)(density + v) = weight;
         }
+        memcpy(weights + i * s->members, density, (size_t)s->members * sizeof(double));
     }
     return evidence;
 }

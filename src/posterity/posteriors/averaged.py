@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
@@ -19,7 +20,8 @@ Array = NDArray[np.float64]
 
 # A density further out says no more than this; keeps a point mass from deciding for ever.
 MOST_TELLING = 1e4
-NO_MEMBER = -1e300  # score of the lanes that only fill up a vector
+# Ranks of a member at a row: it knows nothing, it has a scale, it has a variance too.
+KNOWS, VARIES = 1, 2
 # Rows at a time: their densities under all members stay in the cache.
 BLOCK_ROWS = 8192
 
@@ -29,8 +31,8 @@ class Standing:
     """How the members have predicted: discounted sums of their log densities.
 
     ``members`` (a, k) has a row for each rate at which past success is forgotten, ``rates`` (a,)
-    the same of the averages that those rows make; ``log_evidence`` is the sum of the log densities
-    of the whole mixture.
+    the same of the averages that those rows make, both padded for the kernel; ``log_evidence`` is
+    the sum of the log densities of the whole mixture.
     """
 
     members: Array
@@ -64,9 +66,8 @@ class AveragedPosterior(LinearPosterior):
         outer_persistence: float,
     ) -> Self:
         """Average over ``runs``, which have seen nothing and believe what ``posterior`` does."""
-        members = np.full((len(persistence), leading_dimension(len(runs))), NO_MEMBER)
-        members[:, : len(runs)] = 0.0
-        standing = Standing(members, np.zeros(len(persistence)))
+        members = np.zeros((len(persistence), leading_dimension(len(runs))))
+        standing = Standing(members, np.zeros(leading_dimension(len(persistence))))
         return cls(
             posterior.belief,
             posterior.noise,
@@ -91,14 +92,17 @@ class AveragedPosterior(LinearPosterior):
         """Learn row after row; returns the mixture predicted for each target before its row."""
         before = [run.factor.copy() for run in self.runs]
         told: list[Any] = [None] * len(self.runs)
-        densities = np.empty((len(X), len(self.runs)))
+        densities = np.empty((len(self.runs), len(X)))
+        ranks = np.empty(densities.shape, dtype=np.uint8)
 
         def learn(i: int) -> None:
             predicted = self.runs[i].predict_then_learn(X, y, weights, elapsed.copy())
             told[i] = _simplest(cast(Distribution, predicted))
             for first in range(0, len(X), BLOCK_ROWS):
                 part = slice(first, first + BLOCK_ROWS)
-                densities[part, i] = _simplest(told[i][part]).logpdf(y[part, 0])
+                some = _simplest(told[i][part])
+                densities[i, part] = _told(some, y[part, 0])
+                ranks[i, part] = _rank(some)
 
         try:
             # The shortest memories are the dearest, and come last in the grid: begin with them.
@@ -107,7 +111,11 @@ class AveragedPosterior(LinearPosterior):
             for run, factor in zip(self.runs, before, strict=True):
                 run.factor.become(factor)
             raise
-        return Mixture(told, self._weigh(told, densities, weights))
+        if weights is not None:
+            densities *= weights
+        member_weights, log_density = self._average(densities, ranks, self.standing)
+        self.standing.log_evidence += log_density
+        return Mixture(told, member_weights)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: a row that has faded can't be taken out."""
@@ -123,47 +131,27 @@ class AveragedPosterior(LinearPosterior):
             "the order of all rows"
         )
 
-    def _weigh(
-        self, told: Sequence[Distribution], densities: Array, weights: Array | None
-    ) -> Array:
-        """Weights (n, k) of the members before each row, which they then are judged by."""
-        np.nan_to_num(densities, copy=False, nan=0.0, posinf=MOST_TELLING, neginf=-MOST_TELLING)
-        np.clip(densities, -MOST_TELLING, MOST_TELLING, out=densities)
-        if weights is not None:
-            densities *= weights[:, None]
-        counting = _counting(told)
-        unknown = ~counting.any(axis=1)
-        densities[unknown] = 0.0  # nobody knew enough to be judged
-        counting[unknown] = 1.0
-        standing = self.standing
-        member_weights, log_density = average_members(
+    def _average(
+        self, densities: Array, ranks: NDArray[np.uint8], standing: Standing
+    ) -> tuple[Array, float]:
+        return average_members(
             densities,
-            counting,
+            ranks,
             standing.members,
             standing.rates,
             np.array(self.persistence),
             self.outer_persistence,
         )
-        standing.log_evidence += log_density
-        return member_weights
 
     # ---- reading -------------------------------------------------------------------------------
 
     @property
     def weights(self) -> Array:
         """Weights (k,) of the members for the next row."""
-        standing, k = self.standing, len(self.runs)
-        counting = _counting(self._predicted(np.zeros((1, self._n_features))))
-        counting[~counting.any(axis=1)] = 1.0
-        weights, _ = average_members(
-            np.zeros((1, k)),
-            counting,
-            standing.members.copy(),
-            standing.rates.copy(),
-            np.array(self.persistence),
-            self.outer_persistence,
-        )
-        return weights[0]
+        told = self._predicted(np.zeros((1, self._n_features)))
+        ranks = np.array([np.broadcast_to(_rank(one), 1) for one in told], dtype=np.uint8)
+        standing = Standing(self.standing.members.copy(), self.standing.rates.copy())
+        return self._average(np.zeros(ranks.shape), ranks, standing)[0][0]
 
     @property
     def _n_features(self) -> int:
@@ -220,14 +208,26 @@ def _simplest(told: Distribution) -> Distribution:
     return told
 
 
-def _counting(told: Sequence[Distribution]) -> Array:
-    """Which members may count at each row (n, k), as 0 and 1: those that have a variance.
+def _told(told: Distribution, y: Array) -> Array:
+    """Log densities, kept within what may be told."""
+    densities = told.logpdf(y)
+    if not np.abs(densities).max(initial=0.0) <= MOST_TELLING:  # NaN is not, either
+        np.nan_to_num(densities, copy=False, nan=0.0, posinf=MOST_TELLING, neginf=-MOST_TELLING)
+        np.clip(densities, -MOST_TELLING, MOST_TELLING, out=densities)
+    return densities
 
-    A member whose memory is too short for the noise it has to learn has none, and an average with
-    it would have none either; one that has seen no noise yet is sure of what it can't know.
+
+def _rank(told: Distribution) -> NDArray[np.uint8] | int:
+    """How much a member knows at each row: only those that know most may count.
+
+    A member whose memory is too short for the noise it has to learn has no variance, and an average
+    with it would have none either; one that has seen no noise yet is sure of what it can't know.
     """
-    spread = np.stack([run.std() for run in told], axis=1)
-    scale = np.stack([np.broadcast_to(run.scale, run.loc.shape) for run in told], axis=1)
-    proper = (scale > 0.0) & np.isfinite(scale)
-    varies = proper & np.isfinite(spread)
-    return np.where(varies.any(axis=1, keepdims=True), varies, proper).astype(np.float64)
+    scale = told.scale
+    least_df = np.min(told.df, initial=math.inf) if isinstance(told, StudentT) else math.inf
+    if np.min(scale, initial=math.inf) > 0.0 and np.max(scale, initial=0.0) < math.inf:
+        if least_df > 2.0:
+            return VARIES
+    knows = (scale > 0.0) & np.isfinite(scale)
+    varies = knows & np.isfinite(told.std())
+    return (knows * KNOWS + varies * (VARIES - KNOWS)).astype(np.uint8)
