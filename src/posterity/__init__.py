@@ -4,8 +4,8 @@ Floors: imports point down, or sideways without a circle (a test holds this)::
 
     5  doors       cli  io
     4  uses        evaluation  plots
-    3  models      linear
-    2  statistics  priors  noise  distributions  posteriors  forgetting
+    3  models      linear  averaging
+    2  statistics  priors  noise  distributions  evidence  basis  posteriors  forgetting
     1  algebra     factor
     0  kernel      kernel
 """
@@ -16,14 +16,18 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from posterity.averaging import Averaged
     from posterity.linear import BayesianLinearRegression
 
 __version__ = "0.1.0"
 
-__all__ = ["BayesianLinearRegression", "__version__"]
+__all__ = ["Averaged", "BayesianLinearRegression", "__version__"]
 
 # Public name -> module that defines it: imported on first use, so that `import posterity` is free.
-_HOMES = {"BayesianLinearRegression": "posterity.linear"}
+_HOMES = {
+    "Averaged": "posterity.averaging",
+    "BayesianLinearRegression": "posterity.linear",
+}
 
 
 def __getattr__(name: str) -> object:

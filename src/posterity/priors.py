@@ -45,7 +45,7 @@ class GaussianPrior:
         ``unit`` multiplies the precision. Raises ``ValueError`` for a mean or precision that is
         not finite, has the wrong shape, or is negative.
         """
-        mean = self._mean(n_features)
+        mean = self.means(n_features)
         root = self._root(n_features) * np.sqrt(unit)
         offset = 1 if intercept else 0
         rows = np.zeros((len(root), offset + n_features))
@@ -57,7 +57,8 @@ class GaussianPrior:
         factor.count_nothing()
         return factor
 
-    def _mean(self, n_features: int) -> Array:
+    def means(self, n_features: int) -> Array:
+        """(m,) prior mean of each coefficient. Raises ``ValueError`` as :meth:`factor`."""
         mean = np.asarray(self.mean, dtype=np.float64)
         if mean.ndim > 1 or (mean.ndim == 1 and len(mean) != n_features):
             raise ValueError(

@@ -160,13 +160,13 @@ def test_a_way_to_forget_that_cannot_be_read(table: Path, written: str, words: s
 
 
 def test_forgetting_with_a_delay_counts_each_row_once(table: Path) -> None:
-    options = ("--forgetting", "exponential:0.9", "--delay", 3, "--json")
+    options = ("--forgetting", "exponential:0.9", "--delay", 3, "--prior-precision", 1, "--json")
     result = invoke("evaluate", table, "--target", "y", *options)
     assert result.exit_code == 0, result.stderr
     X, y = numbers()
     errors = []
     for i in range(len(y)):
-        model = BayesianLinearRegression(forgetting=Exponential(0.9))
+        model = BayesianLinearRegression(prior_precision=1.0, forgetting=Exponential(0.9))
         known = slice(0, max(i - 3, 0))
         mean = model.fit(X[known], y[known]).predict(X[i : i + 1])[0] if i > 3 else 0.0
         errors.append(abs(y[i] - mean))
@@ -181,11 +181,12 @@ def test_features_and_drop_choose_columns(table: Path) -> None:
 
 
 def test_table_says_in_words_what_it_found(table: Path) -> None:
-    result = invoke("evaluate", table, "--target", "y")
+    result = invoke("evaluate", table, "--target", "y", "--prior-precision", 1)
     assert result.exit_code == 0
     assert "y, predicted from 2 features" in result.stdout
     assert "Each of 400 rows was predicted before it was learned." in result.stdout
-    mae = progressive_validation(BayesianLinearRegression(), *numbers()).mae
+    model = BayesianLinearRegression(prior_precision=1.0)
+    mae = progressive_validation(model, *numbers()).mae
     assert f"Predictions were off by {mae:.4g} on average." in result.stdout
     assert "95% intervals held 9" in result.stdout
     assert "as promised" in result.stdout
@@ -246,7 +247,7 @@ def test_input_that_cannot_be_used_is_one_line(table: Path, tmp_path: Path) -> N
         (["--target", "y", "--level", "1.5"], "Invalid value for '--level'"),
         (["--target", "y", "--noise-precision", "-1"],
          "'-1' is neither a positive number nor 'learned'"),
-        (["--target", "y", "--prior-precision", "-1"], "Invalid value for '--prior-precision'"),
+        (["--target", "y", "--prior-precision", "-1"], "'-1' is neither a number from 0 up, nor 'auto' or 'ard'"),
         (["--target", "y", "--missing", "zero"], "Invalid value for '--missing'"),
         (["--target", "y", "--nonsense"], "No such option"),
     ],

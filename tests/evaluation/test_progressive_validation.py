@@ -28,7 +28,7 @@ def problem(n: int, p: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def known_noise() -> BayesianLinearRegression:
     """Proper everywhere: every row has a score."""
-    return BayesianLinearRegression(noise_precision=1.0, fit_intercept=False)
+    return BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0, fit_intercept=False)
 
 
 def assert_same(one: ValidationResult, other: ValidationResult, tolerance: float = 1e-9) -> None:
@@ -112,7 +112,7 @@ def test_the_model_learns_the_stream() -> None:
 
 def test_log_scores_sum_to_the_evidence() -> None:
     X, y = problem(400)
-    model = BayesianLinearRegression()
+    model = BayesianLinearRegression(prior_precision=1.0)
     result = progressive_validation(model, X, y)
     # With the noise learned from nothing, the first rows are flat: each has log density 0.
     n_scored = result.n_rows - result.n_unscored
@@ -143,7 +143,7 @@ def test_published_error_on_boston_housing(data_folder: Path) -> None:
 
 def test_published_coverage_on_california_housing(data_folder: Path) -> None:
     rows = np.load(data_folder / "housing" / "california_sklearn_form.npz")
-    model = BayesianLinearRegression(noise_precision=5.0, fit_intercept=False)
+    model = BayesianLinearRegression(prior_precision=1.0, noise_precision=5.0, fit_intercept=False)
     result = progressive_validation(model, rows["X"], rows["y"])
     assert result.coverage[0.95] == pytest.approx(0.81914, abs=5e-6)
 

@@ -104,7 +104,8 @@ def test_stabilized_predictions_are_a_little_more_cautious_within_a_call() -> No
     X, y = stream(300)
     settings = {"noise_precision": 4.0, "fit_intercept": False}
     strategy = Stabilized(0.9)
-    within = BayesianLinearRegression(forgetting=strategy, **settings).predict_then_learn(X, y)
+    model = BayesianLinearRegression(prior_precision=1.0, forgetting=strategy, **settings)
+    within = model.predict_then_learn(X, y)
     for i in (5, 80, 299):
         weights = 0.9 ** np.arange(i, 0, -1.0)
         for weight, sign in ((1.0, 1.0), (1.1 / 0.6, -1.0)):

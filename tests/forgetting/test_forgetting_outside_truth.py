@@ -179,12 +179,13 @@ def test_a_window_is_a_fresh_fit_on_its_rows(
 
 def test_window_predictions_are_those_of_the_rows_before() -> None:
     X, y = stream(200, 3, seed=8)
-    model = BayesianLinearRegression(forgetting=Window(size=40))
+    model = BayesianLinearRegression(prior_precision=1.0, forgetting=Window(size=40))
     predicted = model.predict_then_learn(X, y)
     means, scales = predicted.mean(), predicted.std()
     for i in (1, 25, 40, 41, 120, 199):
         last = slice(max(i - 40, 0), i)
-        fresh = BayesianLinearRegression().fit(X[last], y[last]).predict_distribution(X[i : i + 1])
+        fresh = BayesianLinearRegression(prior_precision=1.0).fit(X[last], y[last])
+        fresh = fresh.predict_distribution(X[i : i + 1])
         assert means[i] == pytest.approx(fresh.mean()[0], rel=1e-9)
         assert scales[i] == pytest.approx(fresh.std()[0], rel=1e-9)
 

@@ -112,7 +112,7 @@ def test_a_target_far_from_zero_keeps_its_noise() -> None:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(5000, 2))
     y = 1e7 + X @ [1.0, -2.0] + rng.normal(scale=0.1, size=5000)
-    model = BayesianLinearRegression()
+    model = BayesianLinearRegression(prior_precision=1.0)
     for x, target in zip(X, y, strict=True):
         model.learn_one(x, target)
     mpmath.mp.dps = 50

@@ -52,6 +52,6 @@ def test_california_intervals_cover_less_than_they_promise(
     california: tuple[np.ndarray, np.ndarray],
 ) -> None:
     X, y = california
-    model = BayesianLinearRegression(noise_precision=5.0, fit_intercept=False)
+    model = BayesianLinearRegression(prior_precision=1.0, noise_precision=5.0, fit_intercept=False)
     low, high = model.predict_then_learn(X, y).interval(0.95)
     assert np.mean((low <= y) & (y <= high)) == pytest.approx(0.81914, abs=5e-6)

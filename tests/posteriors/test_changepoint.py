@@ -165,10 +165,10 @@ def test_a_change_is_found_where_it_is(kind: str) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        {"prior_precision": 1.0},
         {"prior_precision": 0.0},
-        {"noise_precision": 1.0},
-        {"noise_prior": (2.0, 2.0)},
+        {"prior_precision": 1.0, "noise_precision": 1.0},
+        {"prior_precision": 1.0, "noise_prior": (2.0, 2.0)},
         {"fit_intercept": False, "prior_precision": 0.1},
     ],
 )

@@ -88,6 +88,19 @@ def _noise_precision(ctx: click.Context, option: click.Parameter, value: str) ->
     return precision
 
 
+def _prior_precision(ctx: click.Context, option: click.Parameter, value: str) -> float | str:
+    """Read a number, or how the precision is to be learned."""
+    if value in ("auto", "ard"):
+        return value
+    try:
+        precision = float(value)
+    except ValueError:
+        precision = -1.0
+    if not 0.0 <= precision < float("inf"):
+        raise click.BadParameter(f"{value!r} is neither a number from 0 up, nor 'auto' or 'ard'")
+    return precision
+
+
 def _forgetting(ctx: click.Context, option: click.Parameter, value: str) -> str:
     """Check what was written; the strategy itself is made when the work begins."""
     try:
@@ -126,11 +139,13 @@ def posterity() -> None:
 )
 @click.option(
     "--prior-precision",
-    default=1.0,
+    default="auto",
     show_default=True,
-    type=click.FloatRange(min=0.0),
-    help="How firmly coefficients are held near 0 at first, relative to the noise where that is "
-    "learned; 0 leaves them free.",
+    metavar="NUMBER|auto|ard",
+    callback=_prior_precision,
+    help="How firmly coefficients are held near 0. auto: learned from the rows, whatever their "
+    "units; ard: learned for each feature by itself; or a number, relative to the noise where that "
+    "is learned: 0 leaves coefficients free.",
 )
 @click.option(
     "--noise-precision",

@@ -24,10 +24,7 @@ def run(output: str) -> None:
 
     path = checked_path(output)
     X, y = load_diabetes(return_X_y=True)
-    # The set's columns are scaled to a sum of squares of 1, so w.x has the prior variance
-    # p / (n precision), relative to the noise: this precision expects them to be of one size.
-    model = BayesianLinearRegression(prior_precision=X.shape[1] / len(X))
-    result = progressive_validation(model, X, y, levels=_LEVELS)
+    result = progressive_validation(BayesianLinearRegression(), X, y, levels=_LEVELS)
     print_report(
         result, f"Diabetes: progression after a year, {len(y)} patients in the order of the file"
     )

@@ -24,7 +24,7 @@ class Settings:
     file: str
     target: str
     levels: tuple[float, ...]
-    prior_precision: float
+    prior_precision: float | str
     noise_precision: float | None
     forgetting: str
     features: tuple[str, ...] | None

@@ -6,14 +6,14 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from posterity.distributions._family import StandardFamily
-from posterity.distributions._limits import checked_level, is_flat, is_ordinary, settle
-from posterity.distributions._rows import FloatArray, as_floats, rowwise
+from posterity.distributions._limits import is_flat, is_ordinary, settle
+from posterity.distributions._rows import FloatArray, rowwise
+from posterity.distributions.row_distribution import RowDistribution
 
 
-class LocationScale:
+class LocationScale(RowDistribution):
     """One distribution per row; see :class:`Normal` and :class:`StudentT`.
 
     Nothing is checked when one is made: that would cost more than making it.
@@ -59,15 +59,7 @@ class LocationScale:
         parameters = (*self._shape_parameters(), self.loc, self.scale)
         return np.broadcast_shapes(*(p.shape for p in parameters))
 
-    def __len__(self) -> int:
-        shape = self.shape
-        if not shape:
-            raise TypeError("a single distribution has no length; it has no rows to count")
-        return shape[0]
-
-    def __getitem__(self, index: Any) -> Self:
-        if not self.shape:
-            raise TypeError("a single distribution has no rows to choose from")
+    def _rows(self, index: Any) -> Self:
         return type(self)(*self._take(index))
 
     def __repr__(self) -> str:
@@ -79,35 +71,18 @@ class LocationScale:
             )
         return f"{type(self).__name__}({values})"
 
+    def _flat(self) -> Any:
+        return is_flat(self.scale, self._shape_parameters())
+
     # ---- moments ----
 
-    def mean(self) -> FloatArray:
-        """Location of every row, also where the mean does not exist (df <= 1, or flat).
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+    def _mean(self) -> FloatArray:
         return self._filled(self.loc)
 
-    def median(self) -> FloatArray:
-        """Median of every row: its location.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+    def _median(self) -> FloatArray:
         return self._filled(self.loc)
 
-    def var(self) -> FloatArray:
-        """Variance of every row, in squared units of the target.
-
-        Infinite for flat rows and for a Student-t of at most two degrees of freedom, never NaN.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+    def _var(self) -> FloatArray:
         family = self._family()
 
         def formula(scale: Any, *shape: Any) -> tuple[FloatArray]:
@@ -118,31 +93,9 @@ class LocationScale:
 
         return self._filled(rowwise(formula, 1, self.scale, *self._shape_parameters())[0])
 
-    def std(self) -> FloatArray:
-        """Standard deviation of every row; see :meth:`var`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        root: FloatArray = np.sqrt(self.var())
-        return root
-
     # ---- densities and probabilities ----
 
-    def logpdf(self, y: ArrayLike) -> FloatArray:
-        """Log density at y.
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-            Natural logarithms; 0 for flat rows.
-        """
+    def _logpdf(self, y: FloatArray) -> FloatArray:
         family = self._family()
 
         def formula(y: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
@@ -154,34 +107,7 @@ class LocationScale:
 
         return self._evaluate(formula, y)
 
-    def pdf(self, y: ArrayLike) -> FloatArray:
-        """Density at y, in inverse units of the target; 1 for flat rows.
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-        """
-        with np.errstate(all="ignore"):
-            density: FloatArray = np.exp(self.logpdf(y))
-        return density
-
-    def cdf(self, y: ArrayLike) -> FloatArray:
-        """Probability of a target of at most y; 1/2 for flat rows.
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-        """
+    def _cdf(self, y: FloatArray) -> FloatArray:
         family = self._family()
 
         def formula(y: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
@@ -192,18 +118,7 @@ class LocationScale:
 
         return self._evaluate(formula, y)
 
-    def sf(self, y: ArrayLike) -> FloatArray:
-        """Probability of a target above y (1 - cdf, without its loss of digits).
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-        """
+    def _sf(self, y: FloatArray) -> FloatArray:
         family = self._family()
 
         def formula(y: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
@@ -214,20 +129,7 @@ class LocationScale:
 
         return self._evaluate(formula, y)
 
-    def ppf(self, q: ArrayLike) -> FloatArray:
-        """Quantile: the y whose cdf is q.
-
-        Parameters
-        ----------
-        q : array_like
-            Probabilities; broadcast against the rows, so a column (m, 1) gives (m, n).
-
-        Returns
-        -------
-        ndarray
-            In units of the target; NaN where q is not in [0, 1]. Flat rows: -inf below q = 1/2,
-            the location at it, inf above.
-        """
+    def _ppf(self, q: FloatArray) -> FloatArray:
         family = self._family()
 
         def formula(q: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
@@ -240,25 +142,7 @@ class LocationScale:
 
         return self._evaluate(formula, q)
 
-    def interval(self, level: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Central interval that holds a new target with probability ``level``.
-
-        Parameters
-        ----------
-        level : float or array_like
-            Between 0 and 1; broadcast against the rows.
-
-        Returns
-        -------
-        low, high : ndarray
-            In units of the target; (-inf, inf) for flat rows.
-
-        Raises
-        ------
-        ValueError
-            If a level is not between 0 and 1.
-        """
-        levels = checked_level(level)
+    def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         family = self._family()
 
         def formula(tail: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray, FloatArray]:
@@ -271,25 +155,7 @@ class LocationScale:
         low, high = rowwise(formula, 2, 0.5 * (1.0 - levels), *parameters)
         return low, high
 
-    def crps(self, y: ArrayLike) -> FloatArray:
-        """Continuous ranked probability score at y: the integral of (cdf(t) - [t >= y])^2 dt.
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-            In units of the target, smaller is better. Infinite where it does not exist: flat rows
-            and a Student-t of at most one degree of freedom.
-
-        References
-        ----------
-        Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation;
-        Jordan, Krueger and Lerch (2019), Evaluating probabilistic forecasts with scoringRules.
-        """
+    def _crps(self, y: FloatArray) -> FloatArray:
         family = self._family()
 
         def formula(y: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
@@ -301,54 +167,16 @@ class LocationScale:
 
         return self._evaluate(formula, y)
 
-    def rvs(
-        self,
-        size: int | tuple[int, ...] | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ) -> FloatArray:
-        """Independent draws.
-
-        Parameters
-        ----------
-        size : int or tuple of int, optional
-            Shape of the result; must end in the shape of the rows: ``(m, n)`` gives m draws of
-            each of n rows. Default: one draw of each row.
-        random_state : int, numpy.random.Generator or None
-            As :func:`numpy.random.default_rng` takes it.
-
-        Returns
-        -------
-        ndarray of shape ``size``
-
-        Raises
-        ------
-        ValueError
-            If a row is flat, or if ``size`` does not fit the rows.
-        """
-        shape = self._shape_parameters()
-        rows = self.shape
-        flat = np.broadcast_to(is_flat(self.scale, shape), rows)
-        if flat.any():
-            where = f"row {np.flatnonzero(flat)[0]}" if rows else "this distribution"
-            raise ValueError(
-                f"cannot draw: {where} is improper, for nothing is known about it yet (its scale "
-                "is infinite); learn more rows or use a proper prior"
-            )
-        full = rows if size is None else tuple(np.atleast_1d(size).tolist())
-        if full[max(len(full) - len(rows), 0) :] != rows:
-            raise ValueError(
-                f"size {full} does not end in the shape {rows} of the rows; "
-                f"for 1000 draws of each row give size={(1000, *rows)}"
-            )
-        rng = np.random.default_rng(random_state)
-        draws: FloatArray = self.loc + self.scale * self._family().draw(rng, full, *shape)
+    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        standard = self._family().draw(rng, size, *self._shape_parameters())
+        draws: FloatArray = self.loc + self.scale * standard
         return draws
 
     # ---- helpers ----
 
-    def _evaluate(self, formula: Any, first: ArrayLike) -> FloatArray:
+    def _evaluate(self, formula: Any, first: FloatArray) -> FloatArray:
         parameters = (self.loc, self.scale, *self._shape_parameters())
-        return rowwise(formula, 1, as_floats(first), *parameters)[0]
+        return rowwise(formula, 1, first, *parameters)[0]
 
     def _filled(self, values: FloatArray) -> FloatArray:
         filled: FloatArray = np.array(np.broadcast_to(values, self.shape))[()]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.distributions._limits import checked_level
 from posterity.distributions._mixture_crps import crps
 from posterity.distributions._mixture_quantile import quantile
 from posterity.distributions._mixture_terms import (
@@ -27,15 +26,18 @@ from posterity.distributions._mixture_weights import (
     checked_weights,
     draw_components,
 )
-from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions._rows import FloatArray
 from posterity.distributions.location_scale import LocationScale
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.student_t import StudentT
 
 # A smaller sum of densities may have lost digits to underflow.
 _LEAST_DENSITY = 1e-280
+# What a formula of the parameters alone is evaluated at.
+_NO_ARGUMENT = np.zeros(())
 
 
-class Mixture:
+class Mixture(RowDistribution):
     """Mixtures, one per row, of normal or Student-t distributions: predictions of several models.
 
     Parameters
@@ -85,6 +87,7 @@ class Mixture:
     """
 
     __slots__ = ("components", "weights")
+    _KNOWS_NOTHING = "a component knows nothing about it yet"
 
     components: tuple[LocationScale, ...]
     weights: FloatArray
@@ -102,17 +105,10 @@ class Mixture:
         shapes = (self.weights.shape[:-1], *(c.shape for c in self.components))
         return next((shape for shape in shapes if shape), ())
 
-    def __len__(self) -> int:
-        shape = self.shape
-        if not shape:
-            raise TypeError("a single distribution has no length; it has no rows to count")
-        return shape[0]
-
-    def __getitem__(self, index: Any) -> Mixture:
-        if not self.shape:
-            raise TypeError("a single distribution has no rows to choose from")
+    def _rows(self, index: Any) -> Self:
         components = [c[index] if c.shape else c for c in self.components]
-        return Mixture(components, self.weights if self.weights.ndim == 1 else self.weights[index])
+        weights = self.weights if self.weights.ndim == 1 else self.weights[index]
+        return type(self)(components, weights)
 
     def __repr__(self) -> str:
         shape = self.shape
@@ -120,37 +116,18 @@ class Mixture:
         count = len(self.components)
         return f"Mixture({count} component{'s' * (count != 1)}, {rows})"
 
+    def _flat(self) -> Any:
+        return self._over_rows(lambda _, terms: any_flat(terms), _NO_ARGUMENT)
+
     # ---- moments ----
 
-    def mean(self) -> FloatArray:
-        """Weighted mean of the locations, also where the mean does not exist.
+    def _mean(self) -> FloatArray:
+        return self._over_rows(lambda _, terms: total(terms, lambda term: term.loc), _NO_ARGUMENT)
 
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self._over_rows(lambda _, terms: total(terms, lambda term: term.loc), 0.0)
-
-    def median(self) -> FloatArray:
-        """Median of every row; that of a flat row is its mean.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+    def _median(self) -> FloatArray:
         return self.ppf(0.5)
 
-    def var(self) -> FloatArray:
-        """Variance of every row, in squared units of the target.
-
-        That within the components and that between them. Infinite for flat rows and where a
-        Student-t of at most two degrees of freedom takes part, never NaN.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-
+    def _var(self) -> FloatArray:
         def formula(_: Any, terms: Terms) -> Any:
             mean = total(terms, lambda term: term.loc)
             ordinary = all_ordinary(terms)
@@ -169,34 +146,11 @@ class Mixture:
 
             return total(terms, square)
 
-        return self._over_rows(formula, 0.0)
-
-    def std(self) -> FloatArray:
-        """Standard deviation of every row; see :meth:`var`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        root: FloatArray = np.sqrt(self.var())
-        return root
+        return self._over_rows(formula, _NO_ARGUMENT)
 
     # ---- densities and probabilities ----
 
-    def logpdf(self, y: ArrayLike) -> FloatArray:
-        """Log density at y.
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-            Natural logarithms; a flat component counts with density 1.
-        """
-
+    def _logpdf(self, y: FloatArray) -> FloatArray:
         def formula(y: Any, terms: Terms) -> Any:
             if not all_ordinary(terms):
                 return log_density(y, terms)
@@ -211,65 +165,13 @@ class Mixture:
 
         return self._over_rows(formula, y)
 
-    def pdf(self, y: ArrayLike) -> FloatArray:
-        """Density at y, in inverse units of the target.
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-        """
-        with np.errstate(all="ignore"):
-            value: FloatArray = np.exp(self.logpdf(y))
-        return value
-
-    def cdf(self, y: ArrayLike) -> FloatArray:
-        """Probability of a target of at most y; 1/2 for flat rows.
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-        """
+    def _cdf(self, y: FloatArray) -> FloatArray:
         return self._probability(y, "cdf", 1.0)
 
-    def sf(self, y: ArrayLike) -> FloatArray:
-        """Probability of a target above y (1 - cdf, without its loss of digits).
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-        """
+    def _sf(self, y: FloatArray) -> FloatArray:
         return self._probability(y, "sf", -1.0)
 
-    def ppf(self, q: ArrayLike) -> FloatArray:
-        """Quantile: the y whose cdf is q.
-
-        Parameters
-        ----------
-        q : array_like
-            Probabilities; broadcast against the rows, so a column (m, 1) gives (m, n).
-
-        Returns
-        -------
-        ndarray
-            In units of the target; NaN where q is not in [0, 1]. Flat rows: -inf below q = 1/2,
-            the mean at it, inf above.
-        """
-        q = as_floats(q)
+    def _ppf(self, q: FloatArray) -> FloatArray:
         sign = np.asarray(np.where(q > 0.5, -1.0, 1.0))
         lower = np.where(q > 0.5, 1.0 - q, q)
         lower = np.asarray(np.where(lower >= 0.0, lower, math.nan))
@@ -280,114 +182,41 @@ class Mixture:
         value: FloatArray = np.where(sign > 0.0, below, above)[()]
         return value
 
-    def interval(self, level: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Central interval: a new target is below it and above it with equal probability.
-
-        Parameters
-        ----------
-        level : float or array_like
-            Between 0 and 1; broadcast against the rows.
-
-        Returns
-        -------
-        low, high : ndarray
-            In units of the target; (-inf, inf) for flat rows.
-
-        Raises
-        ------
-        ValueError
-            If a level is not between 0 and 1.
-        """
-        tail = 0.5 * (1.0 - checked_level(level))
+    def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        tail = 0.5 * (1.0 - levels)
         low, high = self._lower_quantile(tail, 1.0), self._lower_quantile(tail, -1.0)
-        flat = np.broadcast_to(self._flat(), low.shape)
+        flat = np.broadcast_to(self.is_flat(), low.shape)
         if not flat.any():
             return low, high
         return np.where(flat, -math.inf, low)[()], np.where(flat, math.inf, high)[()]
 
-    def crps(self, y: ArrayLike) -> FloatArray:
-        """Continuous ranked probability score at y: the integral of (cdf(t) - [t >= y])^2 dt.
-
-        Parameters
-        ----------
-        y : array_like
-            Targets; broadcast against the rows.
-
-        Returns
-        -------
-        ndarray
-            In units of the target, smaller is better. Infinite where it does not exist: flat rows,
-            and where a Student-t of at most one degree of freedom takes part.
-
-        References
-        ----------
-        Grimit, Gneiting, Berrocal and Johnson (2006), The continuous ranked probability score for
-        circular variables and its application to mesoscale forecast ensemble verification, eq. 5.
-        """
+    def _crps(self, y: FloatArray) -> FloatArray:
         return self._over_rows(crps, y)
 
-    def rvs(
-        self,
-        size: int | tuple[int, ...] | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ) -> FloatArray:
-        """Independent draws: first of the component, then from it.
-
-        Parameters
-        ----------
-        size : int or tuple of int, optional
-            Shape of the result; must end in the shape of the rows: ``(m, n)`` gives m draws of
-            each of n rows. Default: one draw of each row.
-        random_state : int, numpy.random.Generator or None
-            As :func:`numpy.random.default_rng` takes it.
-
-        Returns
-        -------
-        ndarray of shape ``size``
-
-        Raises
-        ------
-        ValueError
-            If a row is flat, or if ``size`` does not fit the rows.
-        """
-        rows = self.shape
-        flat = np.broadcast_to(self._flat(), rows)
-        if flat.any():
-            where = f"row {np.flatnonzero(flat)[0]}" if rows else "this distribution"
-            raise ValueError(
-                f"cannot draw: {where} is improper, for a component knows nothing about it yet "
-                "(its scale is infinite); learn more rows or use a proper prior"
-            )
-        full = rows if size is None else tuple(np.atleast_1d(size).tolist())
-        if full[max(len(full) - len(rows), 0) :] != rows:
-            raise ValueError(
-                f"size {full} does not end in the shape {rows} of the rows; "
-                f"for 1000 draws of each row give size={(1000, *rows)}"
-            )
-        rng = np.random.default_rng(random_state)
-        chosen = draw_components(rng, self.weights, full)
-        draws = np.empty(full)
+    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        chosen = draw_components(rng, self.weights, size)
+        draws = np.empty(size)
         for k, component in enumerate(self.components):
             here = chosen == k
             if here.any():
                 names = (
                     ("df", "loc", "scale") if isinstance(component, StudentT) else ("loc", "scale")
                 )
-                some = [np.broadcast_to(getattr(component, name), full)[here] for name in names]
+                some = [np.broadcast_to(getattr(component, name), size)[here] for name in names]
                 draws[here] = type(component)(*some).rvs(random_state=rng)
         drawn: FloatArray = draws[()]
         return drawn
 
     # ---- helpers ----
 
-    def _over_rows(self, formula: Callable[..., Any], first: ArrayLike) -> FloatArray:
+    def _over_rows(self, formula: Callable[..., Any], first: FloatArray) -> FloatArray:
         def one(first: Any, terms: Terms) -> tuple[Any]:
             return (formula(first, terms),)
 
         mixture = (self.components, self.weights)
-        return over_rows(one, 1, mixture, as_floats(first), self.shape)[0]
+        return over_rows(one, 1, mixture, first, self.shape)[0]
 
-    def _probability(self, y: ArrayLike, method: str, sign: float) -> FloatArray:
+    def _probability(self, y: FloatArray, method: str, sign: float) -> FloatArray:
         def formula(y: Any, terms: Terms) -> Any:
             if all_ordinary(terms):
                 side = np.asarray(sign)
@@ -407,6 +236,3 @@ class Mixture:
             return side * quantile(p, mirrored)
 
         return self._over_rows(formula, p)
-
-    def _flat(self) -> FloatArray:
-        return self._over_rows(lambda _, terms: any_flat(terms), 0.0)

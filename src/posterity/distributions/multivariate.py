@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.distributions import _standard_t
-from posterity.distributions._limits import checked_level
 from posterity.distributions._precision_root import PrecisionRoot
-from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions._rows import FloatArray
+from posterity.distributions.joint_distribution import Index, JointDistribution
 from posterity.distributions.location_scale import LocationScale
 from posterity.distributions.normal import Normal
 from posterity.distributions.student_t import StudentT
 
 _LOG_2PI = math.log(2.0 * math.pi)
-Index = int | slice | Sequence[int] | np.ndarray
 
 
-class _Joint:
+class _Joint(JointDistribution):
     """Coefficients with covariance scale^2 (R'R)^-1, up to the factor a Student-t adds."""
 
     def __init__(
@@ -48,6 +47,9 @@ class _Joint:
 
     # ---- what the two kinds say of themselves ----
 
+    def _size(self) -> int:
+        return self.mean.size
+
     def marginal(self, index: Index = slice(None)) -> LocationScale:
         raise NotImplementedError
 
@@ -72,58 +74,9 @@ class _Joint:
         """Covariance, shape (p, p); where it is infinite, the limit of ever vaguer priors."""
         return self._root.covariance(float(self._unit().var()))
 
-    def std(self) -> FloatArray:
-        """Standard deviation of each coefficient, shape (p,); infinite where nothing is known."""
-        return self.marginal().std()
-
-    def interval(self, level: float) -> FloatArray:
-        """Central interval of each coefficient by itself.
-
-        Parameters
-        ----------
-        level : float
-            Probability that the interval holds the coefficient, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (p, 2)
-            Lower and upper ends; (-inf, inf) where nothing is known.
-
-        Raises
-        ------
-        ValueError
-            If ``level`` is not between 0 and 1.
-        """
-        low, high = self.marginal().interval(checked_level(level))
-        return np.column_stack([low, high])
-
     # ---- density and draws ----
 
-    def logpdf(self, w: ArrayLike) -> FloatArray:
-        """Joint log density at w.
-
-        Directions without information count with Lebesgue density one: they add nothing.
-
-        Parameters
-        ----------
-        w : array_like of shape (p,) or (n, p)
-            Coefficients.
-
-        Returns
-        -------
-        ndarray of shape (n,), or a scalar for one w
-
-        Raises
-        ------
-        ValueError
-            If w has another number of columns.
-        """
-        w = as_floats(w)
-        p = self.mean.size
-        if w.ndim == 0 or w.shape[-1] != p:
-            raise ValueError(
-                f"w has shape {w.shape}, but there are {p} coefficients; give ({p},) or (n, {p})"
-            )
+    def _logpdf(self, w: FloatArray) -> FloatArray:
         if self._noise_unknown():
             return np.zeros(w.shape[:-1])[()]
         deviations = (w - self.mean) @ self.precision_root.T
@@ -134,38 +87,14 @@ class _Joint:
         density: FloatArray = unit + self._log_kernel(squared / (self.scale or 1.0) ** 2)
         return density
 
-    def rvs(
-        self,
-        size: int | tuple[int, ...] | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ) -> FloatArray:
-        """Independent draws of all coefficients.
-
-        Parameters
-        ----------
-        size : int or tuple of int, optional
-            How many; default one, without a dimension of its own.
-        random_state : int, numpy.random.Generator or None
-            As :func:`numpy.random.default_rng` takes it.
-
-        Returns
-        -------
-        ndarray of shape (p,) or (size, p)
-
-        Raises
-        ------
-        ValueError
-            If the posterior is improper: names the first coefficient without information.
-        """
+    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         from scipy.linalg import solve_triangular
 
         self._refuse_improper()
-        rng = np.random.default_rng(random_state)
-        shape = () if size is None else tuple(np.atleast_1d(size).tolist())
         p = self.mean.size
-        directions = rng.standard_normal((math.prod(shape), p))
-        steps = solve_triangular(self.precision_root, directions.T).T.reshape(*shape, p)
-        draws: FloatArray = self.mean + self.scale * self._radii(rng, shape) * steps
+        directions = rng.standard_normal((math.prod(size), p))
+        steps = solve_triangular(self.precision_root, directions.T).T.reshape(*size, p)
+        draws: FloatArray = self.mean + self.scale * self._radii(rng, size) * steps
         return draws
 
     # ---- helpers ----

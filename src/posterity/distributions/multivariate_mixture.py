@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.distributions._limits import checked_level
 from posterity.distributions._mixture_weights import checked_weights
 from posterity.distributions._rows import FloatArray
+from posterity.distributions.joint_distribution import Index, JointDistribution
 from posterity.distributions.mixture import Mixture
-from posterity.distributions.multivariate import Index, MultivariateNormal, MultivariateT
+from posterity.distributions.multivariate import MultivariateNormal, MultivariateT
 
 
-class MultivariateMixture:
+class MultivariateMixture(JointDistribution):
     """Mixture of joint distributions of the same coefficients: what several models believe.
 
     Parameters
@@ -125,49 +125,9 @@ class MultivariateMixture:
                 total += weight * (component.cov + np.outer(offset, offset))
         return total
 
-    def std(self) -> FloatArray:
-        """Standard deviation of each coefficient, shape (p,); infinite where nothing is known."""
-        return self.marginal().std()
-
-    def interval(self, level: float) -> FloatArray:
-        """Central interval of each coefficient by itself.
-
-        Parameters
-        ----------
-        level : float
-            Probability that the interval holds the coefficient, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (p, 2)
-            Lower and upper ends; (-inf, inf) where nothing is known.
-
-        Raises
-        ------
-        ValueError
-            If ``level`` is not between 0 and 1.
-        """
-        return np.column_stack(self.marginal().interval(checked_level(level)))
-
     # ---- density and draws ----
 
-    def logpdf(self, w: ArrayLike) -> FloatArray:
-        """Joint log density at w.
-
-        Parameters
-        ----------
-        w : array_like of shape (p,) or (n, p)
-            Coefficients.
-
-        Returns
-        -------
-        ndarray of shape (n,), or a scalar for one w
-
-        Raises
-        ------
-        ValueError
-            If w has another number of columns.
-        """
+    def _logpdf(self, w: FloatArray) -> FloatArray:
         logs = np.stack([math.log(weight) + c.logpdf(w) for weight, c in self._parts()])
         largest = logs.max(axis=0)
         shift = np.where(np.isfinite(largest), largest, 0.0)
@@ -175,36 +135,14 @@ class MultivariateMixture:
             log: FloatArray = np.log(np.exp(logs - shift).sum(axis=0)) + shift
         return log
 
-    def rvs(
-        self,
-        size: int | tuple[int, ...] | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ) -> FloatArray:
-        """Independent draws of all coefficients.
+    def _size(self) -> int:
+        return self.components[0].mean.size
 
-        Parameters
-        ----------
-        size : int or tuple of int, optional
-            How many; default one, without a dimension of its own.
-        random_state : int, numpy.random.Generator or None
-            As :func:`numpy.random.default_rng` takes it.
-
-        Returns
-        -------
-        ndarray of shape (p,) or (size, p)
-
-        Raises
-        ------
-        ValueError
-            If a component of positive weight is improper: names the first coefficient without
-            information.
-        """
-        rng = np.random.default_rng(random_state)
-        shape = () if size is None else tuple(np.atleast_1d(size).tolist())
+    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         parts = self._parts()
         probabilities = np.array([weight for weight, _ in parts])
-        chosen = rng.choice(len(parts), size=shape, p=probabilities / probabilities.sum())
-        draws = np.empty((*shape, self.components[0].mean.size))
+        chosen = rng.choice(len(parts), size=size, p=probabilities / probabilities.sum())
+        draws = np.empty((*size, self.components[0].mean.size))
         for k, (_, component) in enumerate(parts):
             # One that was not drawn is asked for nothing, but an improper one refuses all the same.
             here = np.asarray(chosen == k)

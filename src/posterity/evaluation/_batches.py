@@ -58,7 +58,8 @@ def _whole_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
         return [stream]
     if isinstance(stream, np.ndarray) or hasattr(stream, "columns"):
         raise ValueError(
-            "y is missing: give progressive_validation(model, X, y), or an iterable of (X, y)"
+            "y is missing: give progressive_validation(model, X, y) or compare(models, X, y), or "
+            "an iterable of (X, y)"
         )
     if not isinstance(stream, Iterable):
         raise TypeError(

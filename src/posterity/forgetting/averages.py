@@ -78,7 +78,7 @@ class Adaptive:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
-        runs = [Stabilized(discount).begin(posterior.copy()) for discount in discounts]
+        runs = [Stabilized(discount).begin(posterior.single()) for discount in discounts]
         return AveragedPosterior.around(
             posterior, runs, tuple(self.persistence), self.outer_persistence
         )
@@ -154,7 +154,7 @@ class Changepoint:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that begins anew where the world has changed."""
-        return ChangepointPosterior.around(posterior, self)
+        return ChangepointPosterior.around(posterior.fixed(), self)
 
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""

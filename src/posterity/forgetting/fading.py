@@ -54,7 +54,7 @@ class _Discounted:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
-        return FadingPosterior.around(posterior, self)
+        return posterior.made(lambda data: FadingPosterior.around(data, self))
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -175,7 +175,7 @@ class Smoothing:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
-        return FadingPosterior.around(posterior, self)
+        return posterior.made(lambda data: FadingPosterior.around(data, self))
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -221,9 +221,8 @@ class RandomWalk:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         relative = self.steps(posterior.n_coefficients, posterior.intercept)
         # Rows are in noise-relative units: a known precision turns variances into those.
-        return FadingPosterior.around(
-            posterior, RandomWalk(tuple(relative / posterior.noise.prior_unit))
-        )
+        walk = RandomWalk(tuple(relative / posterior.noise.prior_unit))
+        return posterior.made(lambda data: FadingPosterior.around(data, walk))
 
     def steps(self, n_coefficients: int, intercept: bool) -> Array:
         """Variance of each coefficient's step, intercept first."""

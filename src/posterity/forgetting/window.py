@@ -49,7 +49,7 @@ class Window:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
-        return WindowPosterior.around(posterior, self)
+        return posterior.made(lambda data: WindowPosterior.around(data, self))
 
     def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them.

@@ -73,7 +73,7 @@ cdef double *_address(double[::1] array) noexcept:
     return &array[0] if array.shape[0] else NULL
 
 
-cdef pk_shape _shape(double[:, ::1] triangle, Py_ssize_t n_targets) except *:
+cdef pk_shape _shape(const double[:, ::1] triangle, Py_ssize_t n_targets) except *:
     cdef pk_shape shape
     shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], n_targets
     shape.p = shape.q - shape.k
@@ -295,7 +295,7 @@ def remove_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :
     return status, least
 
 
-def predict_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, bint intercept):
+def predict_rows(const double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, bint intercept):
     """Mean (n, k) and leverage (n,) of rows; a direction without information has infinite leverage."""
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, None, None, intercept)
@@ -352,6 +352,11 @@ cdef class RowPath:
     with the factor that owns them.
     """
 
+    # Another factor that learns the same rows, and what is called when the clock (rows, due) is due.
+    cdef RowPath beside
+    cdef long long[::1] clock
+    cdef object when_due
+
     cdef double[:, ::1] triangle
     cdef double[::1] counts, buffer
     cdef pk_shape shape
@@ -375,9 +380,27 @@ cdef class RowPath:
             raise ValueError(_complaint("y", y))
         self._load(x, root)
         self.buffer[self.shape.p] = root * y
+        if self.beside is not None:
+            self.beside.buffer[:] = self.buffer
+            self.beside._append(weight)
+        self._append(weight)
+        if self.beside is not None:
+            self.clock[0] += weight > 0.0
+            if self.clock[0] >= self.clock[1]:
+                self.when_due()
+
+    cdef void _append(self, double weight) noexcept:
         pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
         self.counts[0] += weight
         self.counts[1] += weight
+
+    def go_together(self, RowPath beside not None, long long[::1] clock not None, when_due):
+        """Let the factor of ``beside``, of the same shape, learn every row as well.
+
+        ``clock`` (2,) counts the rows that weigh something; ``when_due()`` is called when it has reached
+        its second number.
+        """
+        self.beside, self.clock, self.when_due = beside, clock, when_due
 
     def values(self, x):
         """The features of ``x`` as an array (1, m), checked."""

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
+from posterity import evidence
+from posterity.basis import Basis
+from posterity.factor import Factor
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
+from posterity.linear import functions
 from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, KnownNoise, LearnedNoise, Noise
-from posterity.posteriors import LinearPosterior
+from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
+
+# Names of strategies that learn the prior precision.
+LEARNED: dict[str, evidence.Strategy] = {
+    "auto": evidence.Integrated(),
+    "ard": evidence.Relevance(),
+}
 
 # Attributes that share memory with the factor.
 SHARED = ("_row_path", "_learn_lean", "_predict_lean")
@@ -27,14 +37,16 @@ class LinearModel(RegressorMixin, BaseEstimator):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
     prior_mean: ArrayLike
-    prior_precision: ArrayLike
+    prior_precision: ArrayLike | str | evidence.Strategy
     noise_precision: float | None
     noise_prior: tuple[float, float]
     fit_intercept: bool
+    basis: Basis | None
     forgetting: Forgetting | None
 
     # None until something was learned: the class attribute stands in for a fresh model's.
     _knowledge: LinearPosterior | None = None
+    basis_: Basis
     _row_path: RowPath
     _learn_lean: Callable[..., None]
     _predict_lean: Callable[..., float]
@@ -57,7 +69,10 @@ class LinearModel(RegressorMixin, BaseEstimator):
         """Joint posterior of [intercept, coefficients]."""
         known = self._known
         names = getattr(self, "feature_names_in_", None)
-        if names is None:
+        if self.basis is not None:
+            n_functions = known.n_coefficients - self._offset
+            names = functions.names(self.basis_, names, n_functions)
+        elif names is None:
             names = [f"x{column}" for column in range(self.n_features_in_)]
         return known.joint((*(("intercept",) if known.intercept else ()), *names))
 
@@ -69,7 +84,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
     @property
     def prior_precision_(self) -> ArrayLike:
         """The prior precision in use."""
-        return self._known.belief.precision
+        return self._known.prior_precision
 
     @property
     def log_evidence_(self) -> float:
@@ -128,9 +143,9 @@ class LinearModel(RegressorMixin, BaseEstimator):
         fresh = self._fresh()
         X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
         elapsed, now = read_times(times, len(X), weights, None)
-        fresh._begin()
+        fresh._begin(X)
         with explained(fresh, X, y):
-            fresh._known.append(X, y, weights, elapsed)
+            fresh._known.append(fresh._columns(X), y, weights, elapsed)
         fresh._now = now
         return self._take_over(fresh)
 
@@ -140,7 +155,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
 
     def _take_over(self, fresh: Self) -> Self:
         """Replace all that was learned by what ``fresh`` has learned, in one step."""
-        learned = {"_knowledge", "_now", *SHARED, "n_features_in_", "feature_names_in_"}
+        learned = {"_knowledge", "_now", *SHARED, "basis_", "n_features_in_", "feature_names_in_"}
         kept = {name: value for name, value in self.__dict__.items() if name not in learned}
         self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
         return self
@@ -150,12 +165,15 @@ class LinearModel(RegressorMixin, BaseEstimator):
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
-    def _begin(self) -> None:
-        """Start from the prior; the number of features is known by now."""
-        prior = GaussianPrior(self.prior_mean, self.prior_precision)
-        posterior = LinearPosterior.before_data(
-            prior, self._noise(), self.n_features_in_, intercept=self.fit_intercept
-        )
+    def _begin(self, X: Array) -> None:
+        """Start from the prior; ``X`` (n, d) is the first batch, which fixes the basis."""
+        if self.basis is not None:
+            self.basis_ = functions.fixed(self, self.basis, X)
+        self._start()
+
+    def _start(self) -> None:
+        """Start from the prior; features and basis are known by now."""
+        posterior = self._before_data()
         if self.forgetting is not None:
             if isinstance(self.forgetting, type) or not hasattr(self.forgetting, "begin"):
                 raise TypeError(
@@ -172,12 +190,18 @@ class LinearModel(RegressorMixin, BaseEstimator):
             fresh._set_features(len(x), list(x))
         else:
             fresh._set_features(np.size(x), None)
-        fresh._begin()
+        fresh._begin(fresh._reader().values(x))
         return fresh
 
     def _open_row_path(self) -> RowPath:
-        self._row_path = self._known.row_path(getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        self._row_path = self._reader() if self.basis else self._known.row_path(names)
         return self._row_path
+
+    def _reader(self) -> RowPath:
+        """What reads single rows of features."""
+        names = getattr(self, "feature_names_in_", None)
+        return Factor(self.n_features_in_).row_path(False, names)
 
     @property
     def _path(self) -> RowPath:
@@ -187,11 +211,37 @@ class LinearModel(RegressorMixin, BaseEstimator):
         """The general path of learn_one: forgetting, or a time of its own."""
         known = self._known
         X, target = self._path.values(x), np.array([[float(y)]])
+        columns = self._columns(X)
         weights = None if weight == 1.0 else read_weights([weight], 1)
         elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
         with explained(self, X, target):
-            known.append(X, target, weights, elapsed)
+            known.append(columns, target, weights, elapsed)
         self._now = now
+
+    def _before_data(self) -> LinearPosterior:
+        basis: Basis | None = getattr(self, "basis_", None)
+        noise, strategy = self._noise(), _learned_by(self.prior_precision)
+        n_columns, intercept = self._n_columns, self.fit_intercept
+        if strategy is None:
+            precision = functions.in_units_of(basis, self.prior_precision)
+            prior = GaussianPrior(self.prior_mean, cast(ArrayLike, precision))
+            return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
+        mean = GaussianPrior(self.prior_mean, 0.0)
+        shapes = None if basis is None else functions.shapes(basis)
+        return EvidencePosterior.learned(
+            strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
+        )
+
+    @property
+    def _n_columns(self) -> int:
+        """Number of features, or of functions of them."""
+        if self.basis is None:
+            return self.n_features_in_
+        return self._columns(np.zeros((1, self.n_features_in_))).shape[1]
+
+    def _columns(self, X: Array) -> Array:
+        """What is learned of ``X`` (n, d): itself, or the basis functions there."""
+        return X if self.basis is None else functions.columns(self, self.basis_, X)
 
     def _noise(self) -> Noise:
         if self.noise_precision is None:
@@ -201,3 +251,22 @@ class LinearModel(RegressorMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in super().__getstate__().items() if k not in SHARED}
+
+
+def _learned_by(prior_precision: ArrayLike | str | evidence.Strategy) -> evidence.Strategy | None:
+    """The strategy that learns the prior precision, or None where it is given in numbers."""
+    if isinstance(prior_precision, str):
+        if prior_precision not in LEARNED:
+            raise ValueError(
+                f"prior_precision is {prior_precision!r}: it must be "
+                f"{' or '.join(map(repr, LEARNED))}, a strategy from posterity.evidence, or numbers"
+            )
+        return LEARNED[prior_precision]
+    if isinstance(prior_precision, type):
+        raise TypeError(
+            f"prior_precision is the class {prior_precision.__name__}: give an object, as in "
+            f"{prior_precision.__name__}()"
+        )
+    # Arrays have a method of that name, too.
+    learns = hasattr(prior_precision, "choose") and not isinstance(prior_precision, np.ndarray)
+    return cast(evidence.Strategy, prior_precision) if learns else None

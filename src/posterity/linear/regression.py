@@ -8,7 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.basis import Basis
+from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
+from posterity.linear import functions
 from posterity.linear.base import LinearModel
 from posterity.linear.inputs import (
     check_same_features,
@@ -33,9 +36,13 @@ class BayesianLinearRegression(LinearModel):
     ----------
     prior_mean : float or (m,) array, default 0.0
         Prior mean of the coefficients.
-    prior_precision : float, (m,) or (m, m) array, default 1.0
-        Prior precision of the coefficients: a number for all, one each, or a full positive
-        semi-definite matrix. 0.0 is a flat prior (ordinary least squares). With
+    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, default "auto"
+        Prior precision of the coefficients. "auto" learns one scale for all from the evidence, on
+        features of unit variance, so that no unit matters, and integrates over what the data leave
+        open of it (:class:`posterity.evidence.Integrated`); "ard" learns one for each feature and
+        drops those without use (:class:`posterity.evidence.Relevance`); other strategies are in
+        :mod:`posterity.evidence`. Or it is given: a number for all, one each, or a full positive
+        semi-definite matrix; 0.0 is a flat prior (ordinary least squares). Given with
         ``noise_precision`` known it is the precision of the coefficients themselves (Bishop's
         alpha, in 1 / coefficient units squared); with the noise learned it is relative to the
         noise's: ``w | sigma^2 ~ Normal(prior_mean, sigma^2 / prior_precision)``.
@@ -47,6 +54,11 @@ class BayesianLinearRegression(LinearModel):
         p(sigma^2) = 1 / sigma^2.
     fit_intercept : bool, default True
         Whether to learn an intercept; its prior is flat.
+    basis : transformer from posterity.basis, or any stateless one, optional
+        Functions of the features to be linear in: curves. It is fitted once, to the first batch,
+        as ``basis_``; ``coef_`` then has one number for each function. One that brings a prior, as
+        :class:`posterity.basis.HilbertSpaceGP` does, has the evidence choose its length scale too;
+        a single number as ``prior_precision`` multiplies that prior's.
     forgetting : strategy from posterity.forgetting, optional
         How old rows lose their say; None: never.
 
@@ -61,7 +73,7 @@ class BayesianLinearRegression(LinearModel):
     noise_precision_ : float
         The known noise precision, or the posterior mean of the learned one.
     prior_precision_ : float or array
-        The prior precision in use.
+        The prior precision in use; where it is learned, one for each feature.
     log_evidence_ : float
         log p(y | X), the score of the model as a whole. With proper priors (up to the flat
         intercept) it is the sum of the log predictive densities of the rows as they came.
@@ -103,10 +115,11 @@ class BayesianLinearRegression(LinearModel):
         self,
         *,
         prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike = 1.0,
+        prior_precision: ArrayLike | str | Strategy = "auto",
         noise_precision: float | None = None,
         noise_prior: tuple[float, float] = (0.0, 0.0),
         fit_intercept: bool = True,
+        basis: Basis | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
         self.prior_mean = prior_mean
@@ -114,6 +127,7 @@ class BayesianLinearRegression(LinearModel):
         self.noise_precision = noise_precision
         self.noise_prior = noise_prior
         self.fit_intercept = fit_intercept
+        self.basis = basis
         self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------
@@ -174,7 +188,7 @@ class BayesianLinearRegression(LinearModel):
         X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
         elapsed, now = read_times(times, len(X), weights, self._now)
         with explained(self, X, y):
-            self._knowledge.append(X, y, weights, elapsed)
+            self._knowledge.append(self._columns(X), y, weights, elapsed)
         self._now = now
         return self
 
@@ -201,15 +215,17 @@ class BayesianLinearRegression(LinearModel):
             fresh = self._fresh()
             X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
             elapsed, fresh._now = read_times(times, len(X), weights, None)
-            fresh._begin()
+            fresh._begin(X)
+            columns = fresh._columns(X)
             with explained(fresh, X, y):
-                distribution = fresh._known.predict_then_learn(X, y, weights, elapsed)
+                distribution = fresh._known.predict_then_learn(columns, y, weights, elapsed)
             self._take_over(fresh)
             return distribution
         X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
         elapsed, now = read_times(times, len(X), weights, self._now)
+        columns = self._columns(X)
         with explained(self, X, y):
-            distribution = self._knowledge.predict_then_learn(X, y, weights, elapsed)
+            distribution = self._knowledge.predict_then_learn(columns, y, weights, elapsed)
         self._now = now
         return distribution
 
@@ -246,8 +262,8 @@ class BayesianLinearRegression(LinearModel):
         except AttributeError:
             if self._knowledge is None:
                 return self._take_over(self._begun_from(x).learn_one(x, y, weight, time))
-            if self._known.learns_lean:
-                self._learn_lean = learn = self._path.learn
+            if self.basis is None and self._known.learns_lean:
+                self._learn_lean = learn = self._open_row_path().learn
             else:
                 self._learn_row(x, y, weight, time)
                 return self
@@ -279,7 +295,7 @@ class BayesianLinearRegression(LinearModel):
         known = self._known
         X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
         with explained(self, X, y):
-            known.remove(X, y, weights)
+            known.remove(self._columns(X), y, weights)
         return self
 
     def merge(self, other: BayesianLinearRegression) -> Self:
@@ -303,10 +319,17 @@ class BayesianLinearRegression(LinearModel):
         if self._knowledge is None:
             fresh = self._fresh()
             fresh._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
-            fresh._begin()
+            if other.basis is not None:
+                fresh.basis_ = other.basis_
+            fresh._start()
             fresh.merge(other)
             return self._take_over(fresh)
         check_same_features(self, other)
+        if not functions.same(getattr(self, "basis_", None), getattr(other, "basis_", None)):
+            raise ValueError(
+                "the models differ in their basis: give both the same one with its domain, which "
+                "otherwise is that of the first batch"
+            )
         if not self._knowledge.same_prior(theirs):
             raise ValueError(
                 "the models differ in prior, noise or intercept: only models that started from the "
@@ -330,7 +353,7 @@ class BayesianLinearRegression(LinearModel):
             distribution = self.predict_distribution(X)
             return distribution.mean(), distribution.std()
         known = self._known
-        return known.predict_mean(read_points(self, X))
+        return known.predict_mean(self._columns(read_points(self, X)))
 
     def predict_distribution(self, X: Any) -> Predictive:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
@@ -344,7 +367,7 @@ class BayesianLinearRegression(LinearModel):
         array([1.2247])
         """
         known = self._known
-        return known.predictive(read_points(self, X))
+        return known.predictive(self._columns(read_points(self, X)))
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
@@ -372,9 +395,9 @@ class BayesianLinearRegression(LinearModel):
             predict = self._predict_lean
         except AttributeError:
             model = self if self._knowledge else self._begun_from(x)
-            if not model._known.predicts_lean:
-                return float(model._known.predict_mean(model._path.values(x))[0])
-            model._predict_lean = predict = model._path.predict_mean
+            if model.basis is not None or not model._known.predicts_lean:
+                return float(model._known.predict_mean(model._columns(model._path.values(x)))[0])
+            model._predict_lean = predict = model._open_row_path().predict_mean
         return predict(x)
 
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:

@@ -2,6 +2,7 @@
 
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.changepoint import ChangepointPosterior
+from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.window import WindowPosterior
@@ -9,6 +10,7 @@ from posterity.posteriors.window import WindowPosterior
 __all__ = [
     "AveragedPosterior",
     "ChangepointPosterior",
+    "EvidencePosterior",
     "FadingPosterior",
     "LinearPosterior",
     "WindowPosterior",

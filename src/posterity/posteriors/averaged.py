@@ -90,7 +90,7 @@ class AveragedPosterior(LinearPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Mixture:
         """Learn row after row; returns the mixture predicted for each target before its row."""
-        before = [run.factor.copy() for run in self.runs]
+        before = [run.copy() for run in self.runs]
         told: list[Any] = [None] * len(self.runs)
         densities = np.empty((len(self.runs), len(X)))
         ranks = np.empty(densities.shape, dtype=np.uint8)
@@ -108,8 +108,8 @@ class AveragedPosterior(LinearPosterior):
             # The shortest memories are the dearest, and come last in the grid: begin with them.
             take_turns(learn, range(len(self.runs) - 1, -1, -1))
         except BaseException:
-            for run, factor in zip(self.runs, before, strict=True):
-                run.factor.become(factor)
+            for run, saved in zip(self.runs, before, strict=True):
+                run.become(saved)
             raise
         if weights is not None:
             densities *= weights
@@ -225,9 +225,9 @@ def _rank(told: Distribution) -> NDArray[np.uint8] | int:
     """
     scale = told.scale
     least_df = np.min(told.df, initial=math.inf) if isinstance(told, StudentT) else math.inf
-    if np.min(scale, initial=math.inf) > 0.0 and np.max(scale, initial=0.0) < math.inf:
-        if least_df > 2.0:
-            return VARIES
+    ends = np.min(scale, initial=math.inf), np.max(scale, initial=0.0)
+    if ends[0] > 0.0 and ends[1] < math.inf and least_df > 2.0:
+        return VARIES
     knows = (scale > 0.0) & np.isfinite(scale)
     varies = knows & np.isfinite(told.std())
     return (knows * KNOWS + varies * (VARIES - KNOWS)).astype(np.uint8)

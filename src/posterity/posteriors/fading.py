@@ -51,12 +51,27 @@ class FadingPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, factor=self.factor.copy(), tally=self.tally.copy())
 
+    def become(self, other: LinearPosterior) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        assert isinstance(other, FadingPosterior)
+        super().become(other)
+        self.tally[...] = other.tally
+
+    @property
+    def tells_evidence(self) -> bool:
+        """Whether what is left of the data tells their evidence."""
+        return self.strategy.has_evidence
+
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
         if self.strategy.has_evidence:
             self._learn(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
+
+    def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows in order, and keep no account of how they were predicted."""
+        self._learn(X, y, weights, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array

@@ -8,12 +8,12 @@ only those that forget look at. What learns changes state in one step at its end
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from posterity.factor import Before, Factor, NotInFactorError
@@ -52,17 +52,42 @@ class LinearPosterior:
         """The same knowledge, to go its own way."""
         return replace(self, factor=self.factor.copy())
 
+    def become(self, other: LinearPosterior) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        self.factor.become(other.factor)
+
+    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+        """What ``change`` makes of it, as a strategy that forgets does before anything is seen."""
+        return change(self)
+
+    def single(self) -> LinearPosterior:
+        """A copy to be one of many that are averaged."""
+        return self.copy()
+
+    def fixed(self) -> LinearPosterior:
+        """The same under a prior that is not learned."""
+        return self
+
     # ---- learning ------------------------------------------------------------------------------
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
         self.factor.append(X, y, weights, intercept=self.intercept)
 
+    def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows in order, and keep no account of how they were predicted."""
+        self.append(X, y, weights, elapsed)
+
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
         return self._told(self.factor.learn(X, y, weights, intercept=self.intercept), y)
+
+    @property
+    def tells_evidence(self) -> bool:
+        """Whether what is known tells the evidence of all rows."""
+        return True
 
     # Whether its row path may learn and predict single rows, or only read them.
     learns_lean: ClassVar[bool] = True
@@ -146,6 +171,11 @@ class LinearPosterior:
         """Joint distribution of [intercept, coefficients]."""
         mean = self.coefficients()
         return self.noise.posterior(mean, self.factor.root, self.freed, self.residual, names)
+
+    @property
+    def prior_precision(self) -> ArrayLike:
+        """Prior precision of the coefficients, in the user's units."""
+        return self.belief.precision
 
     @property
     def n_coefficients(self) -> int:

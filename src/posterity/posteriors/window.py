@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -56,6 +56,16 @@ class WindowPosterior(LinearPosterior):
             strategy,
             nothing,
         )
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        return replace(self, factor=self.factor.copy(), kept=replace(self.kept))
+
+    def become(self, other: LinearPosterior) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        assert isinstance(other, WindowPosterior)
+        super().become(other)
+        self.kept.__dict__.update(other.kept.__dict__)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""

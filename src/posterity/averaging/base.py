@@ -1,0 +1,263 @@
+"""What an average of models has learned, its parameters, and replacing both in one step."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Bunch
+from sklearn.utils.metaestimators import _BaseComposition
+
+from posterity.averaging import inputs
+from posterity.averaging.members import (
+    EvidenceTerms,
+    Told,
+    by_evidence,
+    check_member,
+    evidence_before,
+    evidence_terms,
+    final_of,
+    fresh,
+    mixture,
+    transformed,
+)
+from posterity.averaging.standing import Standing, allowed, judged, shares
+from posterity.distributions import Mixture
+
+Array = NDArray[np.float64]
+
+# What is learned, and replaced in one step.
+LEARNED = ("models_", "_standing", "n_features_in_", "feature_names_in_")
+
+
+class AverageOfModels(RegressorMixin, _BaseComposition):
+    """A scikit-learn estimator around the models that learn and their standing."""
+
+    models: Sequence[Any]
+    prior_weights: ArrayLike | None
+    persistence: float
+
+    models_: list[Any]
+    n_features_in_: int
+    # None until something was learned: the class attribute stands in for a fresh model's.
+    _standing: Standing | None = None
+
+    # ---- parameters ------------------------------------------------------------------------------
+
+    @property
+    def _named_models(self) -> list[tuple[str, Any]]:
+        return inputs.named(self.models)
+
+    @_named_models.setter
+    def _named_models(self, pairs: list[tuple[str, Any]]) -> None:
+        given = inputs.are_named(self.models)
+        self.models = pairs if given else [model for _, model in pairs]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; with ``deep`` also the models by name, and theirs as ``name__parameter``.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.averaging import Averaged
+        >>> model = Averaged([("a", BayesianLinearRegression(prior_precision=2.0))])
+        >>> model.get_params()["a__prior_precision"]
+        2.0
+        """
+        return self._get_params("_named_models", deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, whole models by name, or their parameters as ``name__parameter``.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.averaging import Averaged
+        >>> model = Averaged([("a", BayesianLinearRegression())])
+        >>> model.set_params(a__prior_precision=3.0).models[0][1].prior_precision
+        3.0
+        """
+        if "models" in params:
+            self.models = params.pop("models")
+        return self._set_params("_named_models", **params)
+
+    # ---- what was learned ------------------------------------------------------------------------
+
+    @property
+    def named_models_(self) -> Bunch:
+        """The models that learn, by name."""
+        names = [name for name, _ in self._named_models]
+        return Bunch(**dict(zip(names, self.models_, strict=True)))
+
+    @property
+    def weights_(self) -> Array:
+        """(k,) probabilities of the models, given all rows so far."""
+        return self._known.weights
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log density of all rows under the mixture; flat directions have density 1."""
+        return self._known.log_evidence
+
+    @property
+    def n_observations_(self) -> float:
+        """Sum of the weights of the rows learned."""
+        self._known  # noqa: B018  (raises where nothing was learned)
+        return float(final_of(self.models_[0]).n_observations_)
+
+    @property
+    def n_effective_(self) -> float:
+        """What is left of them after forgetting, on average over the models."""
+        weights = self.weights_
+        effective = [float(final_of(model).n_effective_) for model in self.models_]
+        return float(weights @ np.array(effective))
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._standing is not None
+
+    @property
+    def _known(self) -> Standing:
+        if self._standing is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
+                "predict_then_learn or learn_one first"
+            )
+        return self._standing
+
+    def _fresh(self) -> Self:
+        """An average with the same parameters that knows nothing."""
+        return type(self)(**self.get_params(deep=False))
+
+    def _take_over(self, fresh_one: Self) -> Self:
+        """Replace all that was learned by what ``fresh_one`` has learned, in one step."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
+        self.__dict__ = kept | {k: v for k, v in fresh_one.__dict__.items() if k in LEARNED}
+        return self
+
+    def _replace(self, models: list[Any], standing: Standing) -> Self:
+        self.__dict__.update(models_=models, _standing=standing)
+        return self
+
+    def _begun(self) -> tuple[list[Any], Standing]:
+        """Clones of the models, and their standing before any row."""
+        pairs = self._named_models
+        self._validate_names([name for name, _ in pairs])
+        for name, model in pairs:
+            check_member(name, model)
+        log_prior = inputs.log_prior(self.prior_weights, len(pairs))
+        persistence = inputs.checked_persistence(self.persistence)
+        models = [fresh(model) for _, model in pairs]
+        return models, Standing(log_prior, persistence, False, np.zeros(len(pairs)))
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        times: ArrayLike | None,
+        telling: bool = False,
+    ) -> Mixture | None:
+        rows = inputs.read(self, X, y, sample_weight, reset=self._standing is None)
+        return self._learn_rows(rows, times, telling)
+
+    def _learn_rows(
+        self, rows: inputs.Rows, times: ArrayLike | None, telling: bool
+    ) -> Mixture | None:
+        """Learn in copies, which then take over; with ``telling`` return what was predicted."""
+        first = self._standing is None
+        models, standing = self._begun() if first else (copy.deepcopy(self.models_), self._known)
+        given = [transformed(m, rows.of(m), rows.y, first=first) for m in models]
+        finals = [final_of(model) for model in models]
+        if first and standing.persistence == 1.0 and by_evidence(finals, given, rows.y):
+            standing = replace(standing, by_evidence=True)
+        how: dict[str, Any] = {"sample_weight": rows.weights}
+        if times is not None and not standing.by_evidence:  # otherwise nothing is forgotten
+            how["times"] = times
+        if standing.by_evidence and not telling:
+            for final, X in zip(finals, given, strict=True):
+                final.partial_fit(X, rows.y, **how)
+            self._replace(models, standing.given(evidences(models)))
+            return None
+        untouched = copy.deepcopy(finals) if first else [final_of(m) for m in self.models_]
+        told = [
+            Told.of(final.predict_then_learn(X, rows.y, **how), rows.y)
+            for final, X in zip(finals, given, strict=True)
+        ]
+        if standing.by_evidence:
+            weights = _weights_by_evidence(standing, untouched, given, rows, told)
+            standing = standing.given(evidences(models))
+        else:
+            densities = np.stack([said.densities for said in told], axis=1)
+            flat = np.stack([said.flat for said in told], axis=1)
+            weights, standing = judged(standing, densities, flat, rows.weights)
+        self._replace(models, standing)
+        return mixture([said.distribution for said in told], weights)
+
+    def _predicted(self, points: inputs.Rows) -> Mixture:
+        standing = self._known
+        told = [
+            final_of(model).predict_distribution(transformed(model, points.of(model)))
+            for model in self.models_
+        ]
+        flat = np.stack([distribution.is_flat() for distribution in told], axis=1)
+        weights = standing.weights
+        if flat.any():
+            scores = standing.persistence * standing.scores
+            weights = shares(standing.log_prior + allowed(flat, standing.log_prior), scores)
+        return mixture(told, weights)
+
+    def _predicted_mean(self, points: inputs.Rows) -> Array:
+        """The mean alone, which asks for no variance, where no prediction is flat."""
+        means = [final_of(m).predict(transformed(m, points.of(m))) for m in self.models_]
+        return np.tensordot(self.weights_, np.stack(means), axes=1)
+
+    def _stand(self, what: str) -> Standing:
+        """The standing, where it does not rest on the order of the rows."""
+        if not self._known.by_evidence:
+            raise ValueError(
+                f"can't {what}: these weights come from how each model predicted the rows in their "
+                "order (a model forgets, persistence is below 1, or priors are flat in different "
+                "directions); fit the rows you want again"
+            )
+        return self._known
+
+    @property
+    def _evidence_terms(self) -> EvidenceTerms | None:
+        return evidence_terms(self.models_[0]) if self._known.by_evidence else None
+
+    @property
+    def _prequential(self) -> bool:
+        """Whether the log evidence is that of predictions only."""
+        return self._standing is not None and not self._standing.by_evidence
+
+
+def evidences(models: Sequence[Any]) -> Array:
+    """Log evidences (k,)."""
+    return np.array([float(final_of(model).log_evidence_) for model in models])
+
+
+def _weights_by_evidence(
+    standing: Standing,
+    untouched: Sequence[Any],
+    given: Sequence[Any],
+    rows: inputs.Rows,
+    told: Sequence[Told],
+) -> Array:
+    """Weights (n, k) before each of the rows, of models that have learned them in the meantime."""
+    evidence = np.stack(
+        [
+            evidence_before(model, float(start), (X, rows.y, rows.weights), said)
+            for model, start, X, said in zip(untouched, standing.scores, given, told, strict=True)
+        ],
+        axis=1,
+    )
+    flat = np.stack([said.flat for said in told], axis=1)
+    return shares(standing.log_prior + allowed(flat, standing.log_prior), evidence)

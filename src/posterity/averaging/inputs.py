@@ -1,0 +1,185 @@
+"""Check what users pass to an average of models, and hand each model its rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+
+from posterity.linear.inputs import read_points as read_array
+from posterity.linear.inputs import read_rows, read_weights, refuse_unusable
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as they were given, for pipelines, and as an array (n, m), for all other models."""
+
+    given: Any
+    array: Array | None
+    y: Array
+    weights: Array | None = None
+
+    def of(self, model: Any) -> Any:
+        """The rows as this model takes them."""
+        framed = self.array is None or hasattr(self.given, "columns")
+        return self.given if framed and isinstance(model, Pipeline) else self.array
+
+    def with_target(self, y: float, weight: float) -> Rows:
+        """The same row, to be learned."""
+        target = np.array([float(y)])
+        if not abs(target[0]) <= 1e150:
+            raise ValueError(f"y is {target[0]}: it must be finite, and at most 1e150")
+        weights = None if weight == 1.0 else read_weights([weight], 1)
+        return replace(self, y=target, weights=weights)
+
+
+# ---- parameters ----------------------------------------------------------------------------------
+
+
+def are_named(models: Any) -> bool:
+    """Whether models are given as (name, estimator)."""
+    return isinstance(models, list | tuple) and all(
+        isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)
+        for item in models
+    )
+
+
+def named(models: Any) -> list[tuple[str, Any]]:
+    """Models by name; by default that of the class, numbered where there are several."""
+    if are_named(models):
+        return [(name, model) for name, model in models]
+    if not isinstance(models, list | tuple):
+        return []
+    names = [type(model).__name__.lower() for model in models]
+    count, used = Counter(names), Counter[str]()
+    for i, name in enumerate(names):
+        if count[name] > 1:
+            used[name] += 1
+            names[i] = f"{name}-{used[name]}"
+    return list(zip(names, models, strict=True))
+
+
+def log_prior(prior_weights: ArrayLike | None, n_models: int) -> Array:
+    """Logs (k,) of prior probabilities."""
+    if n_models == 0:
+        raise ValueError(
+            "models must be a list with at least one estimator, or pairs (name, estimator)"
+        )
+    if prior_weights is None:
+        return np.full(n_models, -math.log(n_models))
+    weights = np.asarray(prior_weights, dtype=np.float64)
+    if weights.shape != (n_models,):
+        raise ValueError(
+            f"prior_weights has shape {weights.shape}: expected ({n_models},), one for each model"
+        )
+    if not (weights >= 0.0).all() or not 0.0 < weights.sum() < math.inf:
+        raise ValueError(
+            f"prior_weights is {weights.tolist()}: weights must be finite and not negative, and "
+            "not all zero"
+        )
+    with np.errstate(divide="ignore"):
+        logs: Array = np.log(weights / weights.sum())
+    return logs
+
+
+def checked_persistence(persistence: float) -> float:
+    """A number above 0 and at most 1."""
+    if not 0.0 < persistence <= 1.0:
+        raise ValueError(f"persistence is {persistence}: it must be above 0 and at most 1")
+    return float(persistence)
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def read(average: Any, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Rows:
+    """Rows to learn, checked; with ``reset`` the average takes the names of the features."""
+    if not _needs_array(average, X):
+        if y is None:
+            raise ValueError("This model requires y to be passed, but the target y is None")
+        validate_data(average, X, reset=reset, skip_check_array=True)
+        target = column_or_1d(y, warn=True).astype(np.float64)
+        check_consistent_length(X, target)
+        refuse_unusable(average, np.empty((0, 0)), target[:, None])
+        return Rows(X, None, target, read_weights(sample_weight, len(target)))
+    array, column, weights = read_rows(average, X, y, sample_weight, reset=reset)
+    refuse_unusable(average, array, column)
+    return Rows(X, array, column[:, 0], weights)
+
+
+def read_points(average: Any, X: Any) -> Rows:
+    """Rows to predict at, checked."""
+    if _needs_array(average, X):
+        return Rows(X, read_array(average, X), np.empty(0))
+    validate_data(average, X, reset=False, skip_check_array=True)
+    return Rows(X, None, np.empty(0))
+
+
+def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = False) -> Rows:
+    """One row, of an array (m,) or a mapping; with ``reset`` the average takes its features."""
+    if isinstance(x, Mapping):
+        names = list(x) if reset else _names(average, x)
+        values = np.array([[float(x[name]) for name in names]])
+    else:
+        names = None
+        values = np.array(x, dtype=np.float64).reshape(1, -1)
+    if reset:
+        average.n_features_in_ = values.shape[1]
+        if names is not None:
+            average.feature_names_in_ = np.array(names, dtype=object)
+    elif values.shape[1] != average.n_features_in_:
+        raise ValueError(
+            f"x has {values.shape[1]} values, but the model has {average.n_features_in_} features"
+        )
+    refuse_unusable(average, values)
+    return Rows(_framed(average, values), values, np.empty(0))
+
+
+def _needs_array(average: Any, X: Any) -> bool:
+    """Whether rows must be numbers: pipelines may turn other things into numbers first."""
+    if not all(isinstance(model, Pipeline) for _, model in named(average.models)):
+        return True
+    return not hasattr(X, "columns") and getattr(X, "dtype", np.dtype(float)).kind != "O"
+
+
+def _names(average: Any, x: Mapping[str, float]) -> list[str]:
+    """Names of the features, in their order, all of them in ``x`` and no others."""
+    names = getattr(average, "feature_names_in_", None)
+    if names is None:
+        raise ValueError(
+            "the features have no names: give x as an array, or fit on a data frame first"
+        )
+    missing = [name for name in names if name not in x]
+    unknown = [name for name in x if name not in set(names)]
+    if missing or unknown:
+        raise ValueError(
+            f"x has no {missing[0]!r}: give every feature a value"
+            if missing
+            else f"x has {unknown[0]!r}, which is not a feature: leave it out"
+        )
+    return list(names)
+
+
+def _framed(average: Any, values: Array) -> Any:
+    """A data frame of the row if a pipeline was fitted on one, and so expects its names."""
+    pipelines = [m for m in getattr(average, "models_", ()) if isinstance(m, Pipeline)]
+    if not any(hasattr(model, "feature_names_in_") for model in pipelines):
+        return values
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        raise ImportError(
+            "these pipelines were fitted on a data frame: for single rows install pandas, or give "
+            "data frames of one row to partial_fit and predict"
+        ) from None
+    return pandas.DataFrame(values, columns=list(average.feature_names_in_))

@@ -1,0 +1,222 @@
+"""Models as members of a whole: learned in copies, through pipelines, and weighed by evidence."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from posterity.distributions import Mixture
+from posterity.distributions.location_scale import LocationScale
+from posterity.noise import LearnedNoise
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+NEEDED = ("partial_fit", "predict_then_learn", "predict_distribution")
+
+
+def final_of(model: Any) -> Any:
+    """The model itself, or the last step of a pipeline."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def fresh(model: Any) -> Any:
+    """The same model, having learned nothing; what scikit-learn can't clone is copied as it is."""
+    return clone(model) if hasattr(model, "get_params") else copy.deepcopy(model)
+
+
+def check_member(name: str, model: Any, needed: Sequence[str] = NEEDED) -> None:
+    """Raise ``TypeError`` unless the model, or a pipeline's last step, has the methods needed."""
+    final = final_of(model)
+    what = f"model {name!r}" + ("" if final is model else ", a pipeline whose last step")
+    if isinstance(final, type):
+        raise TypeError(
+            f"{what} is the class {final.__name__}: give an instance, {final.__name__}()"
+        )
+    missing = [method for method in needed if not hasattr(final, method)]
+    if missing:
+        raise TypeError(
+            f"{what} is a {type(final).__name__}, which has no {' and no '.join(missing)}: give an "
+            "estimator of posterity, or a pipeline that ends in one"
+        )
+
+
+def transformed(model: Any, X: Any, y: Array | None = None, *, first: bool = False) -> Any:
+    """``X`` as the last step of a pipeline gets it; the other steps are fitted on the first batch.
+
+    What is not a pipeline gets ``X`` as it is.
+    """
+    if not isinstance(model, Pipeline) or len(model.steps) == 1:
+        return X
+    steps = model[:-1]
+    if not first:
+        return steps.transform(X)
+    X = steps.fit_transform(X, y)
+    # With a cache, scikit-learn fits copies of the steps.
+    model.steps = [*steps.steps, model.steps[-1]]
+    return X
+
+
+def check_same_steps(name: str, model: Any, other: Any) -> None:
+    """Raise ``ValueError`` unless both are pipelines that transform alike, or neither is one."""
+    if isinstance(model, Pipeline) != isinstance(other, Pipeline):
+        raise ValueError(f"model {name!r} is a pipeline in one average only: merge the same models")
+    if not isinstance(model, Pipeline):
+        return
+    import joblib  # type: ignore[import-untyped]  # comes with scikit-learn
+
+    if joblib.hash(model.steps[:-1]) != joblib.hash(other.steps[:-1]):
+        raise ValueError(
+            f"the steps before the last of model {name!r} differ, or were fitted on other rows: "
+            "merge models whose features are computed alike, with steps that learn nothing"
+        )
+
+
+def take(X: Any, rows: slice) -> Any:
+    """Rows of an array or of a data frame, by position."""
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+
+
+# ---- evidence ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EvidenceTerms:
+    """What is improper in a model's prior: evidences compare only where all of this is the same.
+
+    A flat direction has density 1 in its own units, and an improper noise prior an open constant;
+    both cancel between models that share them, and between no others.
+    """
+
+    n_flat: int
+    intercept: bool
+    improper_noise: tuple[float, float] | None
+
+    def __str__(self) -> str:
+        count = self.n_flat - self.intercept
+        words = [f"{count} flat coefficient{'s' * (count != 1)}"]
+        words.append("a flat intercept" if self.intercept else "no intercept")
+        if self.improper_noise is None:
+            words.append("a proper noise prior or known noise")
+        else:
+            shape, rate = self.improper_noise
+            words.append(f"the improper noise_prior ({shape:g}, {rate:g})")
+        return ", ".join(words)
+
+
+def forgets(model: Any) -> bool:
+    """Whether ``log_evidence_`` is not the probability of all rows, for some have faded."""
+    final = final_of(model)
+    return getattr(final, "forgetting", None) is not None or getattr(final, "_prequential", False)
+
+
+def evidence_terms(model: Any) -> EvidenceTerms | None:
+    """Terms of a model that has begun to learn; None where it does not tell."""
+    final = final_of(model)
+    if hasattr(final, "_evidence_terms"):
+        return final._evidence_terms
+    known = getattr(final, "_knowledge", None)
+    n_flat, noise = getattr(known, "n_flat", None), getattr(known, "noise", None)
+    if known is None or n_flat is None:
+        return None
+    if hasattr(getattr(known, "strategy", None), "choose"):
+        n_flat = known.intercept  # the precision of all others is learned
+    improper = None
+    if isinstance(noise, LearnedNoise) and not (noise.shape > 0.0 and noise.rate > 0.0):
+        improper = (noise.shape, noise.rate)
+    return EvidenceTerms(int(n_flat), bool(known.intercept), improper)
+
+
+def may_be_flat(model: Any) -> bool:
+    """Whether some prediction may still be flat; False only where none is.
+
+    A flat intercept takes one observation, and noise without a proper prior one more.
+    """
+    terms = evidence_terms(model)
+    if terms is None or terms.n_flat > terms.intercept:
+        return True
+    return bool(final_of(model).n_effective_ <= terms.n_flat)
+
+
+def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
+    """Whether the log evidences of models yet to learn ``rows`` will compare; tried on one row."""
+    if any(forgets(final) for final in finals):
+        return False
+    tried = [
+        fresh(final).partial_fit(take(X, slice(1)), y[:1])
+        for final, X in zip(finals, rows, strict=True)
+    ]
+    if any(forgets(final) for final in tried):
+        return False
+    terms = {evidence_terms(final) for final in tried}
+    return len(terms) == 1 and all(hasattr(final, "log_evidence_") for final in tried)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one model predicted of rows, each before it was learned."""
+
+    distribution: Any
+    densities: Array
+    flat: Flags
+
+    @classmethod
+    def of(cls, distribution: Any, y: Array) -> Told:
+        """Densities (n,) at ``y``, and where the prediction was flat."""
+        return cls(distribution, distribution.logpdf(y), distribution.is_flat())
+
+
+def evidence_before(
+    untouched: Any, start: float, rows: tuple[Any, Array, Array | None], told: Told
+) -> Array:
+    """Log evidence (n,) before each row, of a model that has told these rows and learned them.
+
+    ``untouched`` is the same model without the rows, of log evidence ``start``.
+    Between rows the evidence grows by the log predictive density. Where that is not so (flat
+    rows, rows of a weight, point masses) it is read from the model instead.
+    """
+    X, y, weights = rows
+    steps = told.densities.copy()
+    special = told.flat | ~np.isfinite(steps)
+    if weights is not None:
+        special |= (weights != 0.0) & (weights != 1.0)
+        steps[weights == 0.0] = 0.0
+        special &= weights != 0.0
+    steps[special] = 0.0
+    evidence = np.empty(len(y))
+    first = 0
+    learner = copy.deepcopy(untouched) if special.any() else untouched
+    for row in np.flatnonzero(special).tolist():
+        part = slice(first, row + 1)
+        evidence[part] = start + np.cumsum(steps[part]) - steps[part]
+        learner.partial_fit(take(X, part), y[part], None if weights is None else weights[part])
+        start, first = float(learner.log_evidence_), row + 1
+    evidence[first:] = start + np.cumsum(steps[first:]) - steps[first:]
+    return evidence
+
+
+# ---- mixtures ------------------------------------------------------------------------------------
+
+
+def mixture(distributions: Sequence[Any], weights: Array) -> Mixture:
+    """Mixture of distributions by ``weights`` (k,) or (n, k); one that is a mixture is opened."""
+    components: list[LocationScale] = []
+    columns: list[Array] = []
+    for k, distribution in enumerate(distributions):
+        column = weights[..., k : k + 1]
+        if isinstance(distribution, Mixture):
+            components += distribution.components
+            column = column * distribution.weights
+        else:
+            components.append(distribution)
+        columns.append(column)
+    lead = np.broadcast_shapes(*(column.shape[:-1] for column in columns))
+    columns = [np.broadcast_to(c, (*lead, c.shape[-1])) for c in columns]
+    return Mixture(components, np.concatenate(columns, axis=-1))

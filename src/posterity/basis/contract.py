@@ -1,0 +1,48 @@
+"""What a model asks of a basis."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@runtime_checkable
+class Basis(Protocol):
+    """A transformer that makes the columns of a linear model and never learns after ``fit``.
+
+    A model calls ``sklearn.base.clone(basis).fit(X)`` on its first batch, once, and ``transform``
+    on every batch after; a row must have the same columns in whichever batch it comes.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> isinstance(PolynomialFeatures(include_bias=False), Basis)
+    True
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fix everything that is not a parameter, from ``X`` (n, d)."""
+
+    def transform(self, X: Any) -> Any:
+        """Columns (n, m) at the rows ``X`` (n, d)."""
+
+
+@runtime_checkable
+class BasisWithPrior(Basis, Protocol):
+    """A basis that knows how its coefficients are distributed before any data.
+
+    Examples
+    --------
+    >>> from posterity.basis import Fourier, HilbertSpaceGP
+    >>> isinstance(HilbertSpaceGP(), BasisWithPrior), isinstance(Fourier(), BasisWithPrior)
+    (True, False)
+    """
+
+    def prior_precisions(self, length_scales: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Prior precisions (L, m) of the coefficients, one row for each of L hypotheses.
+
+        For a function of unit variance, and finite. How large the function is, a number that
+        multiplies the row, is the model's.
+        """

@@ -1,0 +1,262 @@
+"""Gaussian-process regression with a few dozen columns."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.basis._domain import DomainTransformer, check_choice, check_count, check_positive
+from posterity.basis._kernels import (
+    KERNELS,
+    log_spectral_density,
+    precisions,
+    read_length_scale,
+    read_length_scales,
+)
+
+Array = NDArray[np.float64]
+
+# Largest l * w of the functions that are kept, by kernel. Beyond it lies less than 1 in 10,000 of a
+# function's variance: P(|z| > 5), and P(|t| > 16), P(|t| > 32) with 5 and 3 degrees of freedom.
+REACH = {"squared_exponential": 5.0, "matern52": 16.0, "matern32": 32.0}
+# The same for the shortest length scale that "auto" offers; pi / 2 times the m of Riutort-Mayol,
+# Bürkner, Andersen, Solin and Vehtari (2023), eq. 17-22. What is
+# finer than that is left out, and the function a little smoother than the kernel says.
+LEAST_REACH = {"squared_exponential": 2.75, "matern52": 4.16, "matern32": 5.37}
+# Distance from the domain's end to where functions are zero, in length scales; three to four make
+# the approximation good inside (ibid.).
+MARGIN = {"squared_exponential": 3.2, "matern52": 4.1, "matern32": 4.5}
+MOST_FUNCTIONS = 2000
+CANDIDATES = 12
+
+
+class HilbertSpaceGP(DomainTransformer):
+    """Gaussian-process regression as a linear model (Solin and Särkkä 2020).
+
+    On a box that holds the domain, a stationary Gaussian process is a sum of sines with
+    independent coefficients, and the variance of each is the kernel's spectral density at its
+    frequency. With m sines, n rows cost O(n m^2) instead of O(n^3), and rows may come in a stream.
+
+    Parameters
+    ----------
+    kernel : {"squared_exponential", "matern52", "matern32"}, default "squared_exponential"
+        Covariance of the function: infinitely smooth, twice or once differentiable.
+    length_scale : "auto", float or (d,) array, default "auto"
+        In the unit of the features. ``"auto"``: candidates for the evidence to choose among, 12
+        between the shortest that the functions resolve and half the domain's length.
+    n_functions : int, optional
+        Number of columns m. None: with a length scale that is given, as many as it needs (an
+        error beyond 2,000); else 50 for one feature, 50 for each of several, 500 at most. The
+        functions of lowest frequency are taken, relative to the length scale.
+    boundary_factor : float or (d,) array, optional
+        Half the box by half the domain, above 1. None: room for 3.2 length scales (4.1 and 4.5 for
+        the Matérns) beyond each end where the length scale is given, at least 1.5; else 2.
+    additive : bool, default False
+        False: one function of all features together, for up to three or so. True: a sum of a
+        function of each feature, for many.
+    domain : (low, high) or (d, 2) array, optional
+        Range of every feature, or of each; None: the range in the batch that ``fit`` sees.
+    outside : {"clip", "raise"}, default "clip"
+        The functions know nothing outside of the box, where sines only repeat: with ``"clip"``
+        mean and uncertainty stay as they are at the domain's end. There is no ``"extend"``; give
+        the domain that predictions will be asked for.
+
+    Attributes
+    ----------
+    domain_ : (d, 2) array
+    length_scales_ : (L, d) array
+        Candidates, or the one that was given.
+    boundary_ : (d,) array
+        Half the box's length.
+    indices_ : (m, d) array of int
+        Which sine of each feature a column is a product of; 0: none.
+
+    Notes
+    -----
+    Columns are ``prod_i sin(pi j_i (x_i - middle_i + L_i) / (2 L_i))``, in [-1, 1], and the prior
+    variance of their coefficients for a function of unit variance is ``S(w) / prod_i L_i`` with
+    ``w_i = pi j_i / (2 L_i)`` (Solin and Särkkä 2020, eq. 56-60, with their 1 / sqrt(L) moved from
+    the functions to the coefficients: so nothing depends on the unit of the features).
+
+    Without an intercept, for the process has its own mean of zero. The coefficients are far from
+    being on a par: use the basis as ``basis=`` of a model, which asks for ``prior_precisions()``,
+    or pass them on as below.
+
+    Examples
+    --------
+    A process with known variances, 4 of the function and 0.01 of the noise:
+
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> x = np.linspace(0.0, 10.0, 500)[:, None]
+    >>> y = 2.0 * np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=500)
+    >>> basis = HilbertSpaceGP(length_scale=1.5).fit(x)
+    >>> model = BayesianLinearRegression(
+    ...     prior_precision=basis.prior_precisions()[0] / 4.0,
+    ...     noise_precision=1.0 / 0.01,
+    ...     fit_intercept=False,
+    ... ).fit(basis.transform(x), y)
+    >>> bool(np.abs(model.predict(basis.transform(x)) - 2.0 * np.sin(x[:, 0])).max() < 0.05)
+    True
+    """
+
+    _ways_outside: ClassVar[tuple[str, ...]] = ("clip", "raise")
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "squared_exponential",
+        length_scale: str | ArrayLike = "auto",
+        n_functions: int | None = None,
+        boundary_factor: ArrayLike | None = None,
+        additive: bool = False,
+        domain: ArrayLike | None = None,
+        outside: str = "clip",
+    ) -> None:
+        self.kernel = kernel
+        self.length_scale = length_scale
+        self.n_functions = n_functions
+        self.boundary_factor = boundary_factor
+        self.additive = additive
+        self.domain = domain
+        self.outside = outside
+
+    def prior_precisions(self, length_scales: ArrayLike | None = None) -> Array:
+        """Prior precisions (L, m) of the coefficients of a function of unit variance.
+
+        Parameters
+        ----------
+        length_scales : (L,) or (L, d) array, optional
+            In the unit of the features. None: ``length_scales_``.
+
+        Returns
+        -------
+        (L, m) array
+            Divide by the variance of the function. Within a row no precision is more than 1e12
+            times the smallest: such a coefficient is zero for all that data can say.
+
+        Examples
+        --------
+        >>> basis = HilbertSpaceGP(n_functions=3, domain=(0.0, 1.0)).fit([[0.5]])
+        >>> basis.prior_precisions([0.3]).round(2)
+        array([[1.49, 2.07, 3.61]])
+        """
+        scales = self.length_scales_
+        if length_scales is not None:
+            scales = read_length_scales(length_scales, len(self.domain_))
+        involved = self.indices_ > 0
+        # The variance's prod l_i / L_i, over the features that a column is made of.
+        shares = np.log(scales / self.boundary_) @ involved.T
+        squares = scales**2 @ self._frequencies().T ** 2
+        dimensions = 1 if self.additive else len(self.domain_)
+        return precisions(log_spectral_density(self.kernel, squares, dimensions) + shares)
+
+    def _begin(self, X: Array) -> None:
+        check_choice("kernel", self.kernel, KERNELS)
+        scale = read_length_scale(self.length_scale, X.shape[1])
+        half = self._middle_and_half()[1]
+        self.boundary_ = half * self._boundary_factors(scale, half)
+        # Functions are ranked by l * w; for "auto" all candidates are the same share of the domain.
+        shares = (half if scale is None else scale) / self.boundary_
+        # Rounded, so that what ties in one unit of the features ties in every other.
+        steps = np.array([float(f"{share:.12g}") for share in shares]) * (np.pi / 2.0)
+        self.indices_ = self._lowest(steps, known=scale is not None)
+        if scale is None:
+            reached = math.sqrt(float((self._frequencies() ** 2 @ half**2).max()))
+            shortest = min(LEAST_REACH[self.kernel] / reached, 0.25)
+            self.length_scales_ = np.geomspace(shortest, 1.0, CANDIDATES)[:, None] * half
+        else:
+            self.length_scales_ = scale[None, :]
+
+    def _boundary_factors(self, scale: Array | None, half: Array) -> Array:
+        if self.boundary_factor is not None:
+            factors = check_positive("boundary_factor", self.boundary_factor, len(half))
+            if (factors <= 1.0).any():
+                raise ValueError(
+                    f"boundary_factor is {self.boundary_factor!r}: the box must be larger than the "
+                    "domain, as with 1.5"
+                )
+            return factors
+        if scale is None:
+            return np.full(len(half), 2.0)
+        return np.maximum(1.5, 1.0 + MARGIN[self.kernel] * scale / half)
+
+    def _lowest(self, steps: Array, *, known: bool) -> NDArray[np.int64]:
+        """Indices (m, d) of the functions of lowest frequency, which are multiples of ``steps``."""
+        d = len(steps)
+        reach = math.inf
+        if self.n_functions is not None:
+            most = check_count("n_functions", self.n_functions)
+        elif known:
+            most, reach = MOST_FUNCTIONS, REACH[self.kernel]
+        else:
+            most = min(50 * d, 500)
+        if self.additive:
+            found = _lowest_sum(steps, most + 1, reach)
+        else:
+            found = _lowest_product(steps, most + 1, reach)
+        if known and self.n_functions is None and len(found) > most:
+            raise ValueError(
+                f"length_scale is {self.length_scale!r}, so short that this domain needs more than "
+                f"{MOST_FUNCTIONS} columns for it: give a narrower domain, or n_functions="
+            )
+        return found[:most]
+
+    def _frequencies(self) -> Array:
+        """Frequencies (m, d), in radians by the unit of the features."""
+        return self.indices_ * (np.pi / (2.0 * self.boundary_))
+
+    def _columns(self, X: Array) -> Array:
+        middle = self._middle_and_half()[0]
+        # In [0, pi] on the box; functions of one feature only need one sine each.
+        angles = (X - middle + self.boundary_) * (np.pi / (2.0 * self.boundary_))
+        columns = np.ones((len(X), len(self.indices_)))
+        for feature, indices in enumerate(self.indices_.T):
+            if len(self.domain_) == 1:
+                np.multiply.outer(angles[:, 0], indices, out=columns)
+                return np.sin(columns, out=columns)
+            numbers, place = np.unique(indices[indices > 0], return_inverse=True)
+            sines = np.sin(np.multiply.outer(angles[:, feature], numbers))
+            columns[:, indices > 0] *= sines[:, place]
+        return columns
+
+    def _column_names(self, inputs: list[str]) -> list[str]:
+        if self.additive or len(inputs) == 1:
+            return [f"{inputs[int(np.argmax(js))]}_gp{max(js)}" for js in self.indices_.tolist()]
+        return ["gp_" + "_".join(map(str, js)) for js in self.indices_.tolist()]
+
+
+def _lowest_product(steps: Array, most: int, reach: float) -> NDArray[np.int64]:
+    """Products: indices (m, d) >= 1 of smallest ``sum_i (steps_i j_i)^2``, in that order.
+
+    At most ``most`` of them, within ``reach`` (but always the first). A heap of the next
+    candidates; from each index only later ones are raised, so that none is found twice.
+    """
+    d = len(steps)
+    squares = [float(step) ** 2 for step in steps]
+    found: list[tuple[int, ...]] = []
+    heap: list[tuple[float, tuple[int, ...], int]] = [(sum(squares), (1,) * d, 0)]
+    while heap and len(found) < most:
+        size, indices, last = heapq.heappop(heap)
+        if found and size > reach**2:
+            break
+        found.append(indices)
+        for i in range(last, d):
+            raised = (*indices[:i], indices[i] + 1, *indices[i + 1 :])
+            heapq.heappush(heap, (size + squares[i] * (2 * indices[i] + 1), raised, i))
+    return np.array(found, dtype=np.int64)
+
+
+def _lowest_sum(steps: Array, most: int, reach: float) -> NDArray[np.int64]:
+    """Functions of one feature each: the same with one index above zero, feature by feature."""
+    d = len(steps)
+    sizes = np.multiply.outer(steps, np.arange(1, most + 1))
+    kept = np.zeros(sizes.shape, dtype=bool)
+    kept.flat[np.argsort(sizes, axis=None, kind="stable")[:most]] = True
+    kept &= (sizes <= reach) | (np.arange(1, most + 1) == 1)
+    found: list[Any] = [(j + 1) * np.eye(d, dtype=np.int64)[f] for f, j in np.argwhere(kept)]
+    return np.array(found, dtype=np.int64)

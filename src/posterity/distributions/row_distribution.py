@@ -1,0 +1,294 @@
+"""What all distributions answer that have one row each: scipy's language, said once."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions._limits import checked_level
+from posterity.distributions._rows import FloatArray, as_floats
+
+
+class RowDistribution:
+    """One distribution per row; see :class:`Normal`, :class:`StudentT` and :class:`Mixture`.
+
+    What is public is here; what differs between families is in the methods of the same name with
+    an underscore.
+    """
+
+    __slots__ = ()
+
+    # Why a flat row can't be drawn from.
+    _KNOWS_NOTHING: ClassVar[str] = "nothing is known about it yet"
+
+    # ---- rows ----
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the rows: (n,), or () for a single distribution."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("a single distribution has no length; it has no rows to count")
+        return shape[0]
+
+    def __getitem__(self, index: Any) -> Self:
+        if not self.shape:
+            raise TypeError("a single distribution has no rows to choose from")
+        return self._rows(index)
+
+    def is_flat(self) -> NDArray[np.bool_]:
+        """Whether nothing is known yet, for every row: of a mixture, by one of its components.
+
+        Returns
+        -------
+        ndarray of shape (n,), bool
+        """
+        return np.broadcast_to(self._flat() > 0.0, self.shape)
+
+    # ---- moments ----
+
+    def mean(self) -> FloatArray:
+        """Location of every row, the weighted mean of them in a mixture.
+
+        It is given also where the mean does not exist (df <= 1, or flat).
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._mean()
+
+    def median(self) -> FloatArray:
+        """Median of every row; that of a flat row is its mean.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._median()
+
+    def var(self) -> FloatArray:
+        """Variance of every row, in squared units of the target.
+
+        Infinite for flat rows and where a Student-t of at most two degrees of freedom takes part,
+        never NaN.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._var()
+
+    def std(self) -> FloatArray:
+        """Standard deviation of every row; see :meth:`var`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        root: FloatArray = np.sqrt(self.var())
+        return root
+
+    # ---- densities and probabilities ----
+
+    def logpdf(self, y: ArrayLike) -> FloatArray:
+        """Log density at y.
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+            Natural logarithms; 0 for flat rows, and a flat component counts with density 1.
+        """
+        return self._logpdf(as_floats(y))
+
+    def pdf(self, y: ArrayLike) -> FloatArray:
+        """Density at y, in inverse units of the target; 1 for flat rows.
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+        """
+        with np.errstate(all="ignore"):
+            density: FloatArray = np.exp(self.logpdf(y))
+        return density
+
+    def cdf(self, y: ArrayLike) -> FloatArray:
+        """Probability of a target of at most y; 1/2 for flat rows.
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+        """
+        return self._cdf(as_floats(y))
+
+    def sf(self, y: ArrayLike) -> FloatArray:
+        """Probability of a target above y (1 - cdf, without its loss of digits).
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+        """
+        return self._sf(as_floats(y))
+
+    def ppf(self, q: ArrayLike) -> FloatArray:
+        """Quantile: the y whose cdf is q.
+
+        Parameters
+        ----------
+        q : array_like
+            Probabilities; broadcast against the rows, so a column (m, 1) gives (m, n).
+
+        Returns
+        -------
+        ndarray
+            In units of the target; NaN where q is not in [0, 1]. Flat rows: -inf below q = 1/2,
+            the mean at it, inf above.
+        """
+        return self._ppf(as_floats(q))
+
+    def interval(self, level: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Central interval that holds a new target with probability ``level``.
+
+        The target is below it and above it with equal probability.
+
+        Parameters
+        ----------
+        level : float or array_like
+            Between 0 and 1; broadcast against the rows.
+
+        Returns
+        -------
+        low, high : ndarray
+            In units of the target; (-inf, inf) for flat rows.
+
+        Raises
+        ------
+        ValueError
+            If a level is not between 0 and 1.
+        """
+        return self._interval(checked_level(level))
+
+    def crps(self, y: ArrayLike) -> FloatArray:
+        """Continuous ranked probability score at y: the integral of (cdf(t) - [t >= y])^2 dt.
+
+        Parameters
+        ----------
+        y : array_like
+            Targets; broadcast against the rows.
+
+        Returns
+        -------
+        ndarray
+            In units of the target, smaller is better. Infinite where it does not exist: flat rows,
+            and where a Student-t of at most one degree of freedom takes part.
+
+        References
+        ----------
+        Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation;
+        Jordan, Krueger and Lerch (2019), Evaluating probabilistic forecasts with scoringRules;
+        Grimit, Gneiting, Berrocal and Johnson (2006), The continuous ranked probability score for
+        circular variables and its application to mesoscale forecast ensemble verification, eq. 5.
+        """
+        return self._crps(as_floats(y))
+
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> FloatArray:
+        """Independent draws: of a mixture, first of the component, then from it.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Shape of the result; must end in the shape of the rows: ``(m, n)`` gives m draws of
+            each of n rows. Default: one draw of each row.
+        random_state : int, numpy.random.Generator or None
+            As :func:`numpy.random.default_rng` takes it.
+
+        Returns
+        -------
+        ndarray of shape ``size``
+
+        Raises
+        ------
+        ValueError
+            If a row is flat, or if ``size`` does not fit the rows.
+        """
+        rows, flat = self.shape, self.is_flat()
+        if flat.any():
+            where = f"row {np.flatnonzero(flat)[0]}" if rows else "this distribution"
+            raise ValueError(
+                f"cannot draw: {where} is improper, for {self._KNOWS_NOTHING} (its scale is "
+                "infinite); learn more rows or use a proper prior"
+            )
+        full = rows if size is None else tuple(np.atleast_1d(size).tolist())
+        if full[max(len(full) - len(rows), 0) :] != rows:
+            raise ValueError(
+                f"size {full} does not end in the shape {rows} of the rows; "
+                f"for 1000 draws of each row give size={(1000, *rows)}"
+            )
+        return self._draw(np.random.default_rng(random_state), full)
+
+    # ---- what families say of themselves ----
+
+    def _rows(self, index: Any) -> Self:
+        raise NotImplementedError
+
+    def _flat(self) -> Any:
+        raise NotImplementedError
+
+    def _mean(self) -> FloatArray:
+        raise NotImplementedError
+
+    def _median(self) -> FloatArray:
+        raise NotImplementedError
+
+    def _var(self) -> FloatArray:
+        raise NotImplementedError
+
+    def _logpdf(self, y: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _cdf(self, y: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _sf(self, y: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        raise NotImplementedError
+
+    def _crps(self, y: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        raise NotImplementedError

@@ -1,0 +1,265 @@
+"""Models compared on the same rows: by log evidence, or by how well they predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.averaging.inputs import log_prior
+from posterity.averaging.members import (
+    check_member,
+    evidence_terms,
+    final_of,
+    forgets,
+    fresh,
+    transformed,
+)
+from posterity.averaging.standing import shares
+from posterity.evaluation._batches import Batch, bounded_batches
+from posterity.evaluation._ledger import two_sum
+from posterity.evaluation._names import names_of
+from posterity.evaluation.comparison import Comparison
+
+FloatArray = NDArray[np.float64]
+
+NEEDED = {"evidence": ("partial_fit",), "prequential": ("predict_then_learn",)}
+
+
+def compare(
+    models: Mapping[str, Any] | Sequence[Any],
+    X: Any,
+    y: Any = None,
+    *,
+    score: str = "evidence",
+    prior_weights: ArrayLike | None = None,
+    sample_weight: Any = None,
+    batch_rows: int = 16384,
+    progress: Callable[[int], object] | None = None,
+) -> Comparison:
+    """Compare models by what they make of the same rows.
+
+    The models given are not changed: clones learn, from nothing. (What is no scikit-learn
+    estimator is copied, with all that it knows.)
+
+    Parameters
+    ----------
+    models : mapping of name to model, or list of models
+        Estimators of this package; scikit-learn pipelines that end in one, whose other steps are
+        fitted on the first batch; for the prequential score also anything with
+        ``predict_then_learn(X, y, sample_weight=None)``. A list is named by the classes and the
+        parameters that differ.
+    X : (n, p) array or data frame, tuple, or iterable
+        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)`` or
+        ``(X, y, sample_weight)``, of any length.
+    y : (n,) array, optional
+        Targets, when `X` is an array or a data frame.
+    score : {"evidence", "prequential"}
+        "evidence": ``log_evidence_`` after all rows. "prequential": the sum of the log predictive
+        densities of the rows, each predicted before it was learned (Dawid 1984), over the rows
+        that all models could predict. It is the same thing where priors are proper and fixed and
+        nothing is forgotten, and a fair score where they are not; the order of the rows matters.
+    prior_weights : (k,) array, optional
+        Prior probabilities of the models, up to a factor. Default: all alike.
+    sample_weight : (n,) array, optional
+        With arrays only; weight 2 is the row twice. In the prequential score it multiplies the
+        log density.
+    batch_rows : int
+        Larger batches are cut into pieces of so many rows. Changes memory and speed, not results,
+        but for the steps of pipelines that learn from their first batch.
+    progress : callable, optional
+        Called with the number of rows done, after each batch.
+
+    Returns
+    -------
+    Comparison
+        Names, log scores, probabilities, and how far each is behind the best.
+
+    Raises
+    ------
+    ValueError
+        If there is no model or no row; if a log evidence is not defined (a model forgets); if the
+        models' priors are improper in different ways, so that their evidences do not compare: a
+        flat direction counts with density 1, and an improper noise prior has an open constant.
+        What a model finds wrong in its rows passes through with a note that names it.
+    TypeError
+        If a model lacks a method that the score needs.
+
+    Notes
+    -----
+    Even with equal numbers of flat coefficients, evidences compare only if these are the same
+    coefficients in the same units; use the prequential score when in doubt.
+
+    References
+    ----------
+    Kass and Raftery (1995), Bayes factors, J. Am. Stat. Assoc. 90, 773-795; Dawid (1984),
+    Statistical theory: the prequential approach, J. R. Stat. Soc. A 147, 278-292.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import compare
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, size=(30, 1))
+    >>> y = X[:, 0] ** 2 + 0.1 * rng.normal(size=30)
+    >>> model = BayesianLinearRegression(prior_precision=0.001)
+    >>> degrees = [
+    ...     make_pipeline(PolynomialFeatures(degree, include_bias=False), model)
+    ...     for degree in (1, 2, 6)
+    ... ]
+    >>> result = compare(degrees, X, y)
+    >>> result.names
+    ('Pipeline(degree=1)', 'Pipeline(degree=2)', 'Pipeline(degree=6)')
+    >>> result.best
+    'Pipeline(degree=2)'
+    >>> result.strengths
+    ('very strong', 'best', 'not worth more than a bare mention')
+    """
+    if score not in NEEDED:
+        raise ValueError(f'score is {score!r}: it must be "evidence" or "prequential"')
+    if batch_rows < 1:
+        raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
+    names, given = _named(models)
+    prior = log_prior(prior_weights, len(names))
+    for name, model in zip(names, given, strict=True):
+        check_member(name, model, NEEDED[score])
+        if score == "evidence" and forgets(model):
+            _refuse_forgetting(name)
+    learners = dict(zip(names, [fresh(model) for model in given], strict=True))
+    batches = bounded_batches(X, y, sample_weight, batch_rows)
+    judge = _by_evidence if score == "evidence" else _prequential
+    log_scores, n_rows, n_unscored = judge(learners, batches, progress)
+    weights = shares(prior, log_scores)
+    return Comparison(names, score, log_scores, weights, np.exp(prior), n_rows, n_unscored)
+
+
+Judged = tuple[FloatArray, int, int]
+
+
+def _by_evidence(
+    models: Mapping[str, Any], batches: Iterator[Batch], progress: Callable[[int], object] | None
+) -> Judged:
+    seen = 0
+    for batch in batches:
+        X, y, weight = batch
+        if len(y) == 0:
+            continue
+        for name, model in models.items():
+            with _noted(name, seen, len(y)):
+                rows = transformed(model, X, y, first=seen == 0)
+                final_of(model).partial_fit(rows, y, sample_weight=weight)
+        if seen == 0:
+            _check_comparable(models)
+        seen += len(y)
+        if progress is not None:
+            progress(seen)
+    _refuse_nothing(seen)
+    return np.array([float(final_of(m).log_evidence_) for m in models.values()]), seen, 0
+
+
+def _prequential(
+    models: Mapping[str, Any], batches: Iterator[Batch], progress: Callable[[int], object] | None
+) -> Judged:
+    seen, unscored = 0, 0
+    total, carry = np.zeros(len(models)), np.zeros(len(models))
+    for X, y, weight in batches:
+        if len(y) == 0:
+            continue
+        densities = np.empty((len(models), len(y)))
+        for k, (name, model) in enumerate(models.items()):
+            with _noted(name, seen, len(y)):
+                rows = transformed(model, X, y, first=seen == 0)
+                told = final_of(model).predict_then_learn(rows, y, sample_weight=weight)
+            densities[k] = np.where(_flat(told), np.nan, told.logpdf(y))
+        # Nor is a point mass a density: a perfect fit so far, or none.
+        scored = np.isfinite(densities).all(axis=0)
+        densities = densities[:, scored] if weight is None else (densities * weight)[:, scored]
+        total, error = two_sum(total, densities.sum(axis=1))
+        carry += error
+        seen += len(y)
+        unscored += len(y) - int(scored.sum())
+        if progress is not None:
+            progress(seen)
+    _refuse_nothing(seen)
+    if unscored == seen:
+        raise ValueError(
+            f"none of the {seen} rows was predicted by all models: give proper priors or more rows"
+        )
+    return total + carry, seen, unscored
+
+
+def _named(models: Mapping[str, Any] | Sequence[Any]) -> tuple[tuple[str, ...], list[Any]]:
+    if isinstance(models, Mapping):
+        return tuple(models), list(models.values())
+    if not isinstance(models, list | tuple):
+        raise TypeError(
+            "models must be a mapping of names to models, or a list of models; got "
+            f"{type(models).__name__}"
+        )
+    return names_of(models), list(models)
+
+
+def _check_comparable(models: Mapping[str, Any]) -> None:
+    """Refuse evidences that leave out different things; asked once the models have begun."""
+    told = {}
+    for name, model in models.items():
+        if not hasattr(final_of(model), "log_evidence_"):
+            raise TypeError(
+                f'model {name!r} has no log_evidence_: compare with score="prequential"'
+            )
+        if forgets(model):
+            _refuse_forgetting(name)
+        terms = evidence_terms(model)
+        if terms is not None:
+            told[name] = terms
+    if len(set(told.values())) <= 1:
+        return
+    first, *others = told
+    other = next(name for name in others if told[name] != told[first])
+    raise ValueError(
+        f"these log evidences do not compare, for the priors are improper in different ways: "
+        f"{first!r} has {told[first]}; {other!r} has {told[other]}. Give both proper priors "
+        "(prior_precision and noise_prior above 0) and the same intercept, or compare with "
+        'score="prequential"'
+    )
+
+
+def _refuse_forgetting(name: str) -> None:
+    raise ValueError(
+        f"model {name!r} forgets, or weighs models by their predictions: it has no evidence of "
+        'all rows; compare with score="prequential"'
+    )
+
+
+def _refuse_nothing(seen: int) -> None:
+    if seen == 0:
+        raise ValueError("the stream is empty: there is no row to compare models by")
+
+
+def _flat(told: Any) -> NDArray[np.bool_]:
+    """Where a prediction is flat; of others' distributions, where an interval is infinite."""
+    if hasattr(told, "is_flat"):
+        return told.is_flat()
+    low, high = told.interval(0.5)
+    return ~np.isfinite(high - low)
+
+
+@contextmanager
+def _noted(name: str, seen: int, n: int) -> Iterator[None]:
+    """Say which model refuses which rows of the stream."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        error.add_note(
+            f"model {name!r}, in rows {seen} to {seen + n - 1} of the stream (the first is 0)"
+        )
+        raise
+
+
+__all__ = ["compare"]

@@ -1,0 +1,39 @@
+"""Prior precisions from the evidence, read from the data's factor: the rows are not needed again.
+
+Three strategies, each a frozen dataclass without data and with one method, ``choose(data, noise,
+intercept=, mean=, shapes=)``, which answers with a :class:`Choice`:
+
+- :class:`Integrated` ("auto") integrates over the scale of the prior;
+- :class:`Maximized` plugs in the (alpha, beta) of largest evidence, as BayesianRidge does;
+- :class:`Relevance` ("ard") maximises over a precision for each feature.
+
+Examples
+--------
+>>> import numpy as np
+>>> from posterity.factor import Factor
+>>> from posterity.noise import LearnedNoise
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(100, 3))
+>>> data = Factor(4)
+>>> data.append(X, X[:, :1] + rng.normal(size=(100, 1)), intercept=True)
+>>> Integrated().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(3)).weights
+array([1.])
+"""
+
+from posterity.evidence.choice import Choice, Strategy, matched
+from posterity.evidence.integration import Integrated
+from posterity.evidence.maximization import Maximized, Maximum, maximize
+from posterity.evidence.relevance import Relevance
+from posterity.evidence.spectrum import Spectrum
+
+__all__ = [
+    "Choice",
+    "Integrated",
+    "Maximized",
+    "Maximum",
+    "Relevance",
+    "Spectrum",
+    "Strategy",
+    "matched",
+    "maximize",
+]

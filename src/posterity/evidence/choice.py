@@ -1,0 +1,127 @@
+"""What a strategy answers: precisions, each with a weight; and how their predictions are joined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.noise import Noise
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Prior precisions chosen by the evidence: K of them, each with a weight.
+
+    Parameters
+    ----------
+    precisions
+        (K, m) in units of the noise: each prior is w ~ N(mean, sigma^2 / precision).
+    weights
+        (K,) posterior probabilities of the K, of sum 1.
+    noise
+        The noise to go on with: the one given, or known at the value that was plugged in.
+    pinned
+        (m,) True where a coefficient is held at its prior mean: its feature has not varied, or
+        was pruned.
+    log_evidence
+        Log of what was maximised or integrated over.
+    ratios
+        (K,) alpha / beta: precision relative to the noise's, per unit of ``shape``; for separate
+        precisions of the features, 1.
+    shapes
+        (K,) which of the shapes on offer each node uses; 0 where there was one only.
+    disagreement
+        Mean over the rows of the variance of the predicted mean over what was integrated out,
+        relative to the noise variance: by how much a single precision would be too sure.
+    slope
+        Largest derivative of the log evidence at what was chosen, in the log of the precisions; 0
+        where it was integrated.
+    n_parameters
+        gamma, the effective number of coefficients, averaged over the K.
+    found
+        What kind of answer this is, in words.
+    others
+        Log evidence of other maxima that were found, if any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity.evidence import Integrated
+    >>> from posterity.noise import LearnedNoise
+    >>> data = Factor(2)
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([[0.1], [0.9], [2.1]])
+    >>> data.append(X, y, intercept=True)
+    >>> choice = Integrated().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(1))
+    >>> choice.precisions.shape[1], bool(np.isclose(choice.weights.sum(), 1.0)), choice.found
+    (1, True, 'integrated')
+    """
+
+    precisions: Array
+    weights: Array
+    noise: Noise
+    pinned: NDArray[np.bool_]
+    log_evidence: float
+    ratios: Array
+    shapes: NDArray[np.intp]
+    disagreement: float = 0.0
+    slope: float = 0.0
+    n_parameters: float = 0.0
+    found: str = ""
+    others: tuple[float, ...] = field(default=())
+
+
+class Strategy(Protocol):
+    """How prior precisions are found from data: a frozen dataclass without data."""
+
+    def choose(
+        self,
+        data: Factor,
+        noise: Noise,
+        *,
+        intercept: bool,
+        mean: Array,
+        shapes: Array | None = None,
+    ) -> Choice:
+        """Read the prior precisions from a factor to which rows, but no prior, were appended.
+
+        ``mean`` (m,) is the prior mean of the coefficients, ``shapes`` (L, m) are alternative
+        relative precisions, instead of the features' mean squares; 0 pins a feature.
+        """
+
+
+def matched(location: Array, scale: Array, weights: Array) -> tuple[Array, Array]:
+    """Location and scale of the one distribution that stands for a mixture.
+
+    Parameters
+    ----------
+    location, scale
+        (K, n) of K distributions for each of n targets, alike but for these two (Student-t of the
+        same degrees of freedom, or Normal).
+    weights
+        (K,), or (K, n) one for each target, of sum 1.
+
+    Returns
+    -------
+    location, scale : (n,) arrays
+        The mixture's mean, and the root of its mean squared scale plus the variance of its
+        locations. For the Normal that is the mixture's variance; for Student-t the mixture's is a
+        little less, by 2 / df of the variance of the locations, which keeps the tails that a
+        single Student-t would lose, and exists for every df.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matched(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]), np.array([0.5, 0.5]))
+    (array([1.]), array([1.41421356]))
+    """
+    if weights.ndim == 1:
+        weights = weights[:, None]
+    mean = np.sum(weights * location, axis=0)
+    square = np.sum(weights * (np.square(scale) + np.square(location - mean)), axis=0)
+    return mean, np.sqrt(square)

@@ -1,0 +1,245 @@
+"""The evidence integrated over the ratio alpha / beta, the one dimension that has no formula.
+
+With the noise learned, coefficients and noise are integrated by formula (normal-inverse-gamma), so
+that the full integral over prior precision and noise that Bishop (2006, section 3.5) calls
+intractable is a sum over a one-dimensional grid, O(p) a point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.evidence.choice import Choice
+from posterity.evidence.columns import LARGEST, pinning_precisions, prior_shapes
+from posterity.evidence.hyperprior import log_ratio_grid
+from posterity.evidence.nodes import gauss_nodes
+from posterity.evidence.spectrum import Spectrum
+from posterity.factor import Factor
+from posterity.noise import Noise
+
+Array = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-12  # weights, against the largest
+NOTHING = 1e-3  # what the data know of a direction
+
+
+@dataclass(frozen=True)
+class Integrated:
+    """Integrate the evidence over the scale of the prior: what "auto" does.
+
+    The coefficients have the prior w_j ~ N(m_j, sigma^2 / (ratio s_j^2)), s_j^2 the mean square of
+    feature j (about its mean, if there is an intercept), so that neither the units of the features
+    nor that of the target matter. The posterior of the ratio, under a proper and nearly flat
+    hyperprior on its logarithm, is compressed to a few nodes by Gaussian quadrature.
+
+    Parameters
+    ----------
+    most_nodes
+        Largest number of nodes, at least 1.
+    tolerance
+        Below this disagreement (variance of the predicted mean over the posterior of the ratio,
+        relative to the noise variance, averaged over the rows) one node is enough.
+
+    Notes
+    -----
+    Maximising instead is too sure of itself on few rows: with five rows and one feature, 95%
+    intervals of the maximum cover about 93%, of BayesianRidge about 78%, of the nodes here 95.5%.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity.noise import LearnedNoise
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(8, 2))
+    >>> data = Factor(3)
+    >>> data.append(X, X @ [[1.0], [0.0]] + rng.normal(size=(8, 1)), intercept=True)
+    >>> choice = Integrated().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(2))
+    >>> choice.precisions.shape, choice.weights.sum().round(9)
+    ((5, 2), np.float64(1.0))
+    """
+
+    most_nodes: int = 5
+    tolerance: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.most_nodes < 1:
+            raise ValueError(f"most_nodes is {self.most_nodes}: at least one node is needed")
+        if not self.tolerance >= 0.0:
+            raise ValueError(f"tolerance is {self.tolerance}: it must not be negative")
+
+    def choose(
+        self,
+        data: Factor,
+        noise: Noise,
+        *,
+        intercept: bool,
+        mean: Array,
+        shapes: Array | None = None,
+    ) -> Choice:
+        """Nodes of the posterior of the ratio; parameters as in :class:`Strategy`.
+
+        With ``shapes`` (L, m) it is integrated over shape and ratio together, shapes being equally
+        probable before the data, and a node has a shape of its own.
+        """
+        shapes, pinned = prior_shapes(data, shapes, intercept=intercept)
+        parts = [
+            _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
+            for shape in shapes
+        ]
+        chosen = _joined(parts, data.count, self.most_nodes, self.tolerance)
+        precisions = np.minimum(chosen.ratios[:, None] * shapes[chosen.which], LARGEST)
+        if pinned.any():
+            precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+        return Choice(
+            precisions,
+            chosen.weights,
+            noise,
+            pinned,
+            chosen.log_evidence,
+            chosen.ratios,
+            chosen.which,
+            disagreement=chosen.disagreement,
+            n_parameters=chosen.n_parameters,
+            found="integrated",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """Nodes (K,): ratios, weights and shapes; and what was lost by there being so few."""
+
+    ratios: Array
+    weights: Array
+    which: NDArray[np.intp]
+    log_evidence: float
+    disagreement: float
+    n_parameters: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Integral:
+    """The integral for one shape, on the points of the grid that carry weight.
+
+    ``known`` (g, r) is the share of each direction that the data determine.
+    """
+
+    spectrum: Spectrum
+    ratios: Array
+    weights: Array
+    known: Array
+    log_evidence: float
+    noise_variance: float
+
+    @classmethod
+    def of(cls, spectrum: Spectrum, noise: Noise) -> _Integral:
+        nodes, log_hyperprior = log_ratio_grid(int(np.count_nonzero(spectrum.squares)))
+        ratios = np.exp(nodes) * spectrum.signal
+        shares = spectrum.shares(ratios)
+        values = spectrum.log_evidence_of(shares, noise)
+        log_weights = log_hyperprior + _finite(values, spectrum, shares)
+        top = float(log_weights.max())
+        weights = np.exp(log_weights - top)
+        total = float(weights.sum())
+        some = slice(*(np.flatnonzero(weights > NEGLIGIBLE)[[0, -1]] + [0, 1]))
+        weights, shares = weights[some] / total, shares[some]
+        with np.errstate(divide="ignore"):
+            variance = float(weights @ (1.0 / spectrum.noise_precision(shares, noise)))
+        log_evidence = top + np.log(total) if np.isfinite(values).all() else float(values.max())
+        known = 1.0 - shares
+        return cls(spectrum, ratios[some], weights, known, float(log_evidence), variance)
+
+    @cached_property
+    def average(self) -> Array:
+        """(r,) posterior mean of the share that the data determine."""
+        return self.weights @ self.known
+
+    def nodes(self, most: int) -> tuple[Array, Array]:
+        """Ratios and weights (k,) by Gaussian quadrature, k <= ``most``.
+
+        What is predicted is made of terms d^2 / (d^2 + ratio), and so is its variance. With one
+        singular value all of them are linear in middle / (middle + ratio), middle = d^2: two nodes
+        are then exact, and with several a polynomial of low degree is near.
+        """
+        middle = self._middle()
+        of_data = middle / (middle + self.ratios)
+        # The smaller of the share and what is left of it to 1: it has all its digits.
+        if float(self.weights @ of_data) < 0.5:
+            places, weights = gauss_nodes(of_data, self.weights, most)
+            return middle * (1.0 / places - 1.0), weights
+        places, weights = gauss_nodes(self.ratios / (middle + self.ratios), self.weights, most)
+        return middle * places / (1.0 - places), weights
+
+    def _middle(self) -> float:
+        """Geometric mean of the d^2 of which the posterior says anything."""
+        squares = self.spectrum.squares[self.average > NOTHING]
+        if not len(squares):
+            return float(np.exp(self.weights @ np.log(self.ratios)))
+        return float(np.exp(np.log(squares).sum() / len(squares)))
+
+
+def _joined(parts: list[_Integral], count: float, most: int, tolerance: float) -> _Joined:
+    """Nodes for all shapes together, at most ``most`` where their number allows."""
+    if len(parts) == 1:
+        disagreement = _disagreement(parts, np.ones(1), count)
+        ratios, weights = parts[0].nodes(1 if disagreement < tolerance else most)
+        which = np.zeros(len(weights), dtype=np.intp)
+        gamma = float(parts[0].average.sum())
+        return _Joined(ratios, weights, which, parts[0].log_evidence, disagreement, gamma)
+    evidences = np.array([part.log_evidence for part in parts])
+    log_evidence = float(np.logaddexp.reduce(evidences)) - float(np.log(len(parts)))
+    infinite = ~np.isfinite(evidences)
+    probabilities = infinite * 1.0 if infinite.any() else np.exp(evidences - evidences.max())
+    probabilities /= probabilities.sum()
+    disagreement = _disagreement(parts, probabilities, count)
+    gamma = float(sum(w * p.average.sum() for w, p in zip(probabilities, parts, strict=True)))
+    if disagreement < tolerance:
+        most = 1
+    # The most probable shapes, at most one for each node; what nodes are left go by probability.
+    kept = np.argsort(-probabilities, kind="stable")[:most]
+    kept = kept[probabilities[kept] > 1e-3 * probabilities[kept[0]]]
+    shares = probabilities[kept] / probabilities[kept].sum()
+    each = np.maximum(np.round(shares * most), 1.0).astype(int)
+    pieces = [parts[index].nodes(int(k)) for index, k in zip(kept, each, strict=True)]
+    return _Joined(
+        np.concatenate([ratios for ratios, _ in pieces]),
+        np.concatenate([w * share for (_, w), share in zip(pieces, shares, strict=True)]),
+        np.concatenate([np.full(len(w), k) for (_, w), k in zip(pieces, kept, strict=True)]),
+        log_evidence,
+        disagreement,
+        gamma,
+    )
+
+
+def _disagreement(parts: list[_Integral], probabilities: Array, count: float) -> float:
+    """Variance of the fitted values over shapes and ratios, a row, relative to the noise's.
+
+    Fitted values are U (1 - f) q in the coordinates of the factor's rows, whatever the shape.
+    """
+    variance, noise_variance, fits = 0.0, 0.0, []
+    for probability, part in zip(probabilities, parts, strict=True):
+        average = part.average
+        spread = np.maximum(part.weights @ np.square(part.known - average), 0.0)
+        energy = np.square(part.spectrum.projections)
+        variance += probability * float(spread @ energy)
+        noise_variance += probability * part.noise_variance
+        if len(parts) > 1:
+            fits.append(part.spectrum.rotation @ (average * part.spectrum.projections))
+    if fits:
+        centre = probabilities @ np.array(fits)
+        variance += float(probabilities @ np.square(np.array(fits) - centre).sum(axis=1))
+    if np.isnan(noise_variance):  # not known yet: every prediction is flat
+        return np.inf
+    if variance == 0.0:
+        return 0.0
+    return variance / (count * noise_variance) if noise_variance > 0.0 else np.inf
+
+
+def _finite(values: Array, spectrum: Spectrum, shares: Array) -> Array:
+    """Log evidence up to a constant that may be infinite: a target without any residual."""
+    if np.isfinite(values).all():
+        return values
+    return 0.5 * spectrum.log_determinants(shares)

@@ -1,0 +1,93 @@
+"""Basis functions between the features that come and the columns that a linear model learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+
+from posterity import evidence
+from posterity.basis import Basis
+from posterity.linear.inputs import refuse_unusable
+
+Array = NDArray[np.float64]
+
+
+def fixed(model: BaseEstimator, basis: Basis, X: Array) -> Basis:
+    """A copy of ``basis``, fixed by the first batch ``X`` (n, d)."""
+    if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
+        raise TypeError(
+            f"basis is {basis!r}: it must be None or a transformer with fit and transform, as in "
+            "posterity.basis.Spline()"
+        )
+    _check_finite(model, X)
+    return clone(basis).fit(X)  # type: ignore[no-any-return]
+
+
+def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:
+    """The functions (n, m) at the rows ``X`` (n, d)."""
+    _check_finite(model, X)
+    values = basis.transform(X)
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def names(basis: Basis, features: ArrayLike | None, count: int) -> list[str]:
+    """A name for each function."""
+    if hasattr(basis, "get_feature_names_out"):
+        return [str(name) for name in basis.get_feature_names_out(features)]
+    return [f"function {number}" for number in range(count)]
+
+
+def shapes(basis: Basis) -> Array | None:
+    """(L, m) prior precisions that the basis brings, if it does."""
+    if not hasattr(basis, "prior_precisions"):
+        return None
+    return np.asarray(basis.prior_precisions(), dtype=np.float64)
+
+
+def in_units_of(
+    basis: Basis | None, precision: ArrayLike | str | evidence.Strategy
+) -> ArrayLike | str | evidence.Strategy:
+    """The prior precision: one number multiplies those that the basis brings."""
+    offered = None if basis is None else shapes(basis)
+    if offered is None or not np.isscalar(precision) or isinstance(precision, str):
+        return precision
+    if len(offered) > 1:
+        raise ValueError(
+            f"prior_precision is {precision}, but the basis leaves its length scale open: give the "
+            'basis a length_scale, or prior_precision="auto"'
+        )
+    return offered[0] * float(precision)  # type: ignore[arg-type]
+
+
+def same(one: Basis | None, other: Basis | None) -> bool:
+    """Whether two bases make the same columns, fixed by whichever batches."""
+    if one is None or other is None:
+        return one is other
+    return type(one) is type(other) and _same(vars(one), vars(other))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(_same(one[key], other[key]) for key in one)
+        )
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if hasattr(one, "__dict__"):
+        return type(one) is type(other) and _same(vars(one), vars(other))
+    return bool(one == other)
+
+
+def _check_finite(model: BaseEstimator, X: Array) -> None:
+    # A sum is not finite when a term isn't; only then is it worth looking where.
+    if not np.isfinite(np.sum(X)):
+        refuse_unusable(model, X)

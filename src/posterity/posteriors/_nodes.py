@@ -1,0 +1,147 @@
+"""A few posteriors that differ in their prior, weighed, and read as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from posterity.distributions import MultivariateT, Normal, StudentT
+from posterity.evidence import Choice, matched
+from posterity.noise import Distribution, JointOfOne
+from posterity.posteriors.gaussian import LinearPosterior
+from posterity.priors import GaussianPrior
+
+Array = NDArray[np.float64]
+# A density further out says no more than this; keeps a point mass from deciding for ever.
+MOST_TELLING = 1e4
+
+
+@dataclass
+class Nodes:
+    """Posteriors (K) that share their data, with the logs of their weights (K,)."""
+
+    choice: Choice
+    posteriors: tuple[LinearPosterior, ...]
+    log_weights: Array
+
+    @classmethod
+    def of(cls, choice: Choice, mean: Array, data: LinearPosterior) -> Self:
+        """The chosen priors, each with all of the data, whose own prior is flat."""
+        posteriors = tuple(
+            _with_prior(data, GaussianPrior(mean, precision), choice)
+            for precision in choice.precisions
+        )
+        with np.errstate(divide="ignore"):
+            return cls(choice, posteriors, np.log(choice.weights))
+
+    def copy(self) -> Self:
+        """The same, to go its own way."""
+        posteriors = tuple(posterior.copy() for posterior in self.posteriors)
+        return replace(self, posteriors=posteriors, log_weights=self.log_weights.copy())
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is only one."""
+        return len(self.posteriors) == 1
+
+    @property
+    def weights(self) -> Array:
+        """Weights (K,), of sum 1."""
+        return _softmax(self.log_weights[:, None])[:, 0]
+
+    def predict_then_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> Distribution:
+        """Learn row after row; each prediction is weighed by the rows before it."""
+        told = [
+            cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed.copy()))
+            for posterior in self.posteriors
+        ]
+        if self.alone:
+            return told[0]
+        densities = np.nan_to_num(np.array([one.logpdf(y[:, 0]) for one in told]))
+        densities = np.clip(densities, -MOST_TELLING, MOST_TELLING)
+        if weights is not None:
+            densities *= weights
+        standing = self.log_weights[:, None] + np.cumsum(densities, axis=1)
+        before = np.concatenate([self.log_weights[:, None], standing[:, :-1]], axis=1)
+        self.log_weights[...] = standing[:, -1] - standing[:, -1].max()
+        return joined(told, _softmax(before))
+
+    def predictive(self, X: Array) -> Distribution:
+        """Distribution of new observations at the rows of ``X``."""
+        told = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
+        return told[0] if self.alone else joined(told, self.weights[:, None])
+
+    def average(self, values: Sequence[Array | float]) -> Array:
+        """Weighted average of what each says (K, ...)."""
+        return np.tensordot(self.weights, np.asarray(values), axes=1)
+
+    def joint(self, names: tuple[str, ...]) -> JointOfOne:
+        """Joint distribution of [intercept, coefficients], matched as predictions are.
+
+        Of K joints N(m_k, s_k^2 (R_k'R_k)^-1) the one with mean m = sum w_k m_k and covariance
+        C = sum w_k (s_k^2 (R_k'R_k)^-1 + (m_k - m)(m_k - m)'); with C = U U', U upper triangular,
+        its R is U^-1. While a direction is open there is no C: then the heaviest speaks.
+        """
+        joints = [cast(JointOfOne, posterior.joint(names)) for posterior in self.posteriors]
+        heaviest = joints[int(np.argmax(self.weights))]
+        scales = np.array([one.scale for one in joints])
+        open_ = any(not posterior.factor.determined.all() for posterior in self.posteriors)
+        if self.alone or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
+            return heaviest
+        mean = self.average([one.mean for one in joints])
+        covariance = np.zeros((len(mean), len(mean)))
+        for weight, one in zip(self.weights, joints, strict=True):
+            inverse = solve_triangular(one.precision_root, np.eye(len(mean))) * one.scale
+            off = one.mean - mean
+            covariance += weight * (inverse @ inverse.T + np.outer(off, off))
+        # Scaled to a unit diagonal, so that coefficients of any size keep their digits.
+        size = np.sqrt(np.diag(covariance))
+        turned = (covariance / np.outer(size, size))[::-1, ::-1]
+        upper = size[:, None] * cholesky(turned, lower=True)[::-1, ::-1]
+        root = solve_triangular(upper, np.eye(len(mean)))
+        if isinstance(heaviest, MultivariateT):
+            return MultivariateT(heaviest.df, mean, root, 1.0, names=names)
+        return type(heaviest)(mean, root, 1.0, names=names)
+
+
+def joined(told: Sequence[Distribution], weights: Array) -> Distribution:
+    """One distribution for each row, matched to the mixture of ``told`` by weights (K, n or 1)."""
+    with np.errstate(invalid="ignore"):
+        loc, scale = matched(
+            np.array([one.loc for one in told]), np.array([one.scale for one in told]), weights
+        )
+    scale[np.isnan(scale)] = np.inf  # a weight of 0 times an infinite scale
+    first = told[0]
+    return StudentT(first.df, loc, scale) if isinstance(first, StudentT) else Normal(loc, scale)
+
+
+def one_after_another(parts: Sequence[Distribution]) -> Distribution:
+    """The rows of all parts; a Normal among Student-t distributions has infinitely many df."""
+    if len(parts) == 1:
+        return parts[0]
+    loc = np.concatenate([part.loc for part in parts])
+    scale = np.concatenate([np.broadcast_to(part.scale, part.loc.shape) for part in parts])
+    if not any(isinstance(part, StudentT) for part in parts):
+        return Normal(loc, scale)
+    df = [np.broadcast_to(getattr(part, "df", np.inf), part.loc.shape) for part in parts]
+    return StudentT(np.concatenate(df), loc, scale)
+
+
+def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) -> LinearPosterior:
+    n_features = data.n_coefficients - int(data.intercept)
+    prior = belief.factor(n_features, intercept=data.intercept)
+    factor = prior.copy()
+    factor.merge(data.factor)
+    return replace(data.copy(), belief=belief, noise=choice.noise, prior=prior, factor=factor)
+
+
+def _softmax(log_weights: Array) -> Array:
+    weights = np.exp(log_weights - log_weights.max(axis=0))
+    return weights / weights.sum(axis=0)
