@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from posterity.evidence import Choice, Integrated, Maximized, Spectrum, matched
+from posterity.evidence import Choice, FeatureScales, Integrated, Maximized, Spectrum, matched
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
@@ -206,12 +206,12 @@ def test_intervals_of_few_rows_cover(n: int, report) -> None:
     assert width < flat_width
 
 
-def test_a_shape_of_zero_pins(make_rows, make_factor) -> None:
+def test_a_scale_that_is_pinned_pins(make_rows, make_factor) -> None:
     data = make_factor(*make_rows(30, 3), intercept=True)
-    shapes = np.array([[2.0, 0.0, 1.0]])
+    scales = FeatureScales(np.array([2.0, 0.0, 1.0]), np.array([False, True, False]))
     for strategy in (Integrated(), Maximized()):
         choice = strategy.choose(
-            data, LearnedNoise(), intercept=True, mean=np.zeros(3), shapes=shapes
+            data, LearnedNoise(), intercept=True, mean=np.zeros(3), scales=scales
         )
         assert choice.pinned.tolist() == [False, True, False]
         assert np.allclose(choice.precisions[:, 0], 2.0 * choice.precisions[:, 2])

@@ -278,6 +278,7 @@ def test_merging_stabilized_models_pools_their_data(noise_precision: float | Non
     """Prior once, and the rows of both as they have faded."""
     X, y = stream(120)
     settings: dict[str, Any] = {"prior_mean": 0.3, "noise_precision": noise_precision}
+    settings["prior_precision"] = 1.0
     halves = [
         BayesianLinearRegression(forgetting=Stabilized(0.95), **settings).fit(X[part], y[part])
         for part in (slice(0, 50), slice(50, 120))

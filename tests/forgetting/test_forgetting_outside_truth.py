@@ -193,11 +193,11 @@ def test_window_predictions_are_those_of_the_rows_before() -> None:
 def test_a_window_of_time_keeps_what_is_young_enough() -> None:
     X, y = stream(300, 2, seed=9)
     times = np.cumsum(np.random.default_rng(9).exponential(size=300))
-    model = BayesianLinearRegression(forgetting=Window(duration=25.0))
+    model = BayesianLinearRegression(prior_precision=1.0, forgetting=Window(duration=25.0))
     for part in (slice(0, 120), slice(120, 300)):
         model.partial_fit(X[part], y[part], times=times[part])
     inside = times >= times[-1] - 25.0
-    fresh = BayesianLinearRegression().fit(X[inside], y[inside])
+    fresh = BayesianLinearRegression(prior_precision=1.0).fit(X[inside], y[inside])
     assert model.coef_ == pytest.approx(fresh.coef_, rel=1e-9)
     assert model.n_effective_ == inside.sum()
     assert model.n_observations_ == 300.0

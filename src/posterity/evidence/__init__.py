@@ -21,6 +21,7 @@ array([1.])
 """
 
 from posterity.evidence.choice import Choice, Strategy, matched
+from posterity.evidence.columns import FeatureScales, RunningScales
 from posterity.evidence.integration import Integrated
 from posterity.evidence.maximization import Maximized, Maximum, maximize
 from posterity.evidence.relevance import Relevance
@@ -28,10 +29,12 @@ from posterity.evidence.spectrum import Spectrum
 
 __all__ = [
     "Choice",
+    "FeatureScales",
     "Integrated",
     "Maximized",
     "Maximum",
     "Relevance",
+    "RunningScales",
     "Spectrum",
     "Strategy",
     "matched",

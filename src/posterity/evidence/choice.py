@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence.columns import FeatureScales
 from posterity.factor import Factor
 from posterity.noise import Noise
 
@@ -87,11 +88,13 @@ class Strategy(Protocol):
         intercept: bool,
         mean: Array,
         shapes: Array | None = None,
+        scales: FeatureScales | None = None,
     ) -> Choice:
         """Read the prior precisions from a factor to which rows, but no prior, were appended.
 
         ``mean`` (m,) is the prior mean of the coefficients, ``shapes`` (L, m) are alternative
-        relative precisions, instead of the features' mean squares; 0 pins a feature.
+        relative precisions, instead of the features' mean squares; ``scales`` are those mean
+        squares where they are not the factor's own.
         """
 
 

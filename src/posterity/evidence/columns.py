@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,11 +23,18 @@ PINNED_AT_ZERO = 1e60
 SMALLEST, LARGEST = 1e-300, 1e300
 
 
-def mean_squares(data: Factor, *, intercept: bool) -> tuple[Array, NDArray[np.bool_]]:
-    """Mean square of each feature, about its mean if there is an intercept, and which are pinned.
+class FeatureScales(NamedTuple):
+    """Mean square (m,) of each feature, about its mean if there is an intercept; which are pinned.
 
-    Returns (m,) mean squares and (m,) booleans: True for a feature that has not varied, of which
-    the data can say nothing.
+    ``pinned`` (m,) is True for a feature that has not varied, of which the data can say nothing.
+    """
+
+    squares: Array
+    pinned: NDArray[np.bool_]
+
+
+def mean_squares(data: Factor, *, intercept: bool) -> FeatureScales:
+    """The scales of the features of the rows in a factor.
 
     Examples
     --------
@@ -40,28 +50,26 @@ def mean_squares(data: Factor, *, intercept: bool) -> tuple[Array, NDArray[np.bo
     squared = np.square(data.root[:, offset:])
     sums = squared[offset:].sum(axis=0)
     pinned = (sums <= CONSTANT**2 * squared.sum(axis=0)) | (sums < SMALLEST)
-    return sums / data.count if data.count > 0.0 else sums, pinned
+    return FeatureScales(sums / data.count if data.count > 0.0 else sums, pinned)
 
 
 def prior_shapes(
-    data: Factor, shapes: Array | None, *, intercept: bool
+    data: Factor, shapes: Array | None, scales: FeatureScales | None, *, intercept: bool
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Shapes (L, m) to choose from, infinite where a feature is pinned, and which are (m,).
 
-    They are those given, where a 0 says that a feature has no size yet, or else the mean squares.
+    They are those given, or else the mean squares: of ``scales``, or else of the factor.
 
     Examples
     --------
-    >>> prior_shapes(Factor(2), np.array([[4.0, 0.0]]), intercept=False)
+    >>> scales = FeatureScales(np.array([4.0, 0.0]), np.array([False, True]))
+    >>> prior_shapes(Factor(2), None, scales, intercept=False)
     (array([[ 4., inf]]), array([False,  True]))
     """
-    if shapes is None:
-        sizes, pinned = mean_squares(data, intercept=intercept)
-        sizes = sizes[None]
-    else:
-        sizes = np.asarray(shapes, dtype=np.float64)
-        pinned = np.logical_and.reduce(sizes <= 0.0, axis=0)
-    return (np.where(pinned, np.inf, sizes) if pinned.any() else sizes), pinned
+    if shapes is not None:
+        return np.asarray(shapes, dtype=np.float64), np.zeros(np.shape(shapes)[1], dtype=bool)
+    sizes, pinned = scales or mean_squares(data, intercept=intercept)
+    return (np.where(pinned, np.inf, sizes) if pinned.any() else sizes)[None], pinned
 
 
 def pinning_precisions(data: Factor, *, intercept: bool) -> Array:
@@ -77,3 +85,58 @@ def pinning_precisions(data: Factor, *, intercept: bool) -> Array:
     """
     sums = np.square(data.root[:, 1 if intercept else 0 :]).sum(axis=0)
     return np.where(sums < SMALLEST, PINNED_AT_ZERO, np.minimum(PINNED * sums, LARGEST))
+
+
+@dataclass
+class RunningScales:
+    """Scales of the features of all rows that ever came, where the factor forgets them.
+
+    A prior that followed the rows of late would lose hold of a feature that has gone quiet: its
+    scale would shrink to nothing, and what is believed of its coefficient grow without bound.
+
+    Examples
+    --------
+    >>> scales = RunningScales.before_data(1)
+    >>> scales.learn(np.array([[1.0], [3.0]]), None)
+    >>> scales.read(intercept=True).squares, scales.read(intercept=False).squares
+    (array([1.]), array([5.]))
+    """
+
+    count: float
+    mean: Array
+    squares: Array
+
+    @classmethod
+    def before_data(cls, n_features: int) -> RunningScales:
+        """No rows yet."""
+        return cls(0.0, np.zeros(n_features), np.zeros(n_features))
+
+    def copy(self) -> RunningScales:
+        """The same, to go its own way."""
+        return RunningScales(self.count, self.mean.copy(), self.squares.copy())
+
+    def learn(self, X: Array, weights: Array | None) -> None:
+        """Take in rows ``X`` (n, m), by the update of Chan, Golub and LeVeque (1983, eq. 2.1)."""
+        count = float(len(X)) if weights is None else float(np.sum(weights))
+        if count == 0.0:
+            return
+        mean = np.average(X, axis=0, weights=weights)
+        centred = np.square(X - mean)
+        squares = np.sum(centred if weights is None else weights[:, None] * centred, axis=0)
+        self.merge(RunningScales(count, mean, squares))
+
+    def merge(self, other: RunningScales) -> None:
+        """Take in all that another one has."""
+        total, step = self.count + other.count, other.mean - self.mean
+        if total > 0.0:
+            share = other.count / total
+            self.squares = self.squares + other.squares + np.square(step) * (self.count * share)
+            self.mean = self.mean + step * share
+            self.count = total
+
+    def read(self, *, intercept: bool) -> FeatureScales:
+        """As :func:`mean_squares`."""
+        whole = self.squares + self.count * np.square(self.mean)
+        sums = self.squares if intercept else whole
+        pinned = (sums <= CONSTANT**2 * whole) | (sums < SMALLEST)
+        return FeatureScales(sums / self.count if self.count > 0.0 else sums, pinned)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import LARGEST, pinning_precisions, prior_shapes
+from posterity.evidence.columns import LARGEST, FeatureScales, pinning_precisions, prior_shapes
 from posterity.evidence.hyperprior import log_ratio_grid
 from posterity.evidence.nodes import gauss_nodes
 from posterity.evidence.spectrum import Spectrum
@@ -79,13 +79,14 @@ class Integrated:
         intercept: bool,
         mean: Array,
         shapes: Array | None = None,
+        scales: FeatureScales | None = None,
     ) -> Choice:
         """Nodes of the posterior of the ratio; parameters as in :class:`Strategy`.
 
         With ``shapes`` (L, m) it is integrated over shape and ratio together, shapes being equally
         probable before the data, and a node has a shape of its own.
         """
-        shapes, pinned = prior_shapes(data, shapes, intercept=intercept)
+        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
         parts = [
             _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
             for shape in shapes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import LARGEST, pinning_precisions, prior_shapes
+from posterity.evidence.columns import LARGEST, FeatureScales, pinning_precisions, prior_shapes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -193,10 +193,11 @@ class Maximized:
         intercept: bool,
         mean: Array,
         shapes: Array | None = None,
+        scales: FeatureScales | None = None,
     ) -> Choice:
         """The maximum, over shapes too where there are some; parameters as in :class:`Strategy`."""
         given = shapes
-        shapes, pinned = prior_shapes(data, shapes, intercept=intercept)
+        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
         if given is None and not self.standardize:
             shapes = np.where(pinned, np.inf, 1.0)[None]
         spectra = [

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import mean_squares, pinning_precisions
+from posterity.evidence.columns import FeatureScales, mean_squares, pinning_precisions
 from posterity.evidence.integration import Integrated
 from posterity.evidence.relevance_state import Columns, State
 from posterity.evidence.spectrum import Spectrum
@@ -64,12 +64,13 @@ class Relevance:
         intercept: bool,
         mean: Array,
         shapes: Array | None = None,
+        scales: FeatureScales | None = None,
     ) -> Choice:
         """The best maximum found; parameters as in :class:`Strategy`.
 
         ``shapes`` make no difference: with a precision of its own, each feature has its own unit.
         """
-        squares, pinned = mean_squares(data, intercept=intercept)
+        squares, pinned = scales or mean_squares(data, intercept=intercept)
         unit = np.where(pinned, np.inf, squares)
         columns = _columns(data, noise, intercept, mean, unit)
         ends = []

@@ -140,10 +140,10 @@ class State:
         q = columns.matrix.T @ self.misfit
         # Without itself: of the two ways, the one that does not cancel.
         weak = s[kept] < 0.5 * precisions
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             taken_out = s[kept] / (1.0 - s[kept] / precisions)
-        s[kept] = np.where(weak, taken_out, 1.0 / spread - precisions)
-        q[kept] = self.mu / spread
+            s[kept] = np.where(weak, taken_out, 1.0 / spread - precisions)
+            q[kept] = self.mu / spread
         s = np.maximum(s, np.finfo(float).tiny)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             now = np.exp(self.logs)

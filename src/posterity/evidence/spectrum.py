@@ -190,7 +190,7 @@ def _learned(noise: Noise, freed: float, residual: Array) -> tuple[float, Array]
 
 
 def _decomposed(matrix: Array) -> tuple[Array, Array]:
-    """Squared singular values and left singular vectors of a matrix that is not tall, so that U is square."""
+    """Squared singular values and left singular vectors of a matrix that is not tall (U square)."""
     if not matrix.size:
         return np.zeros(len(matrix)), np.eye(len(matrix))
     # NumPy's, as all products are: NumPy and SciPy bring a pool of threads each, and small matrices

@@ -23,7 +23,7 @@ def fixed(model: BaseEstimator, basis: Basis, X: Array) -> Basis:
             "posterity.basis.Spline()"
         )
     _check_finite(model, X)
-    return clone(basis).fit(X)  # type: ignore[no-any-return]
+    return clone(basis).fit(X)
 
 
 def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:
@@ -58,8 +58,8 @@ def in_units_of(
         return precision
     if len(offered) > 1:
         raise ValueError(
-            f"prior_precision is {precision}, but the basis leaves its length scale open: give the "
-            'basis a length_scale, or prior_precision="auto"'
+            f"prior_precision is {precision!r}, but the basis leaves its length scale open: "
+            'give the basis a length_scale, or prior_precision="auto"'
         )
     return offered[0] * float(precision)  # type: ignore[arg-type]
 

@@ -207,7 +207,8 @@ class BayesianLinearRegression(LinearModel):
 
         Examples
         --------
-        >>> model = BayesianLinearRegression(noise_precision=1.0, fit_intercept=False)
+        >>> settings = {"prior_precision": 1.0, "noise_precision": 1.0, "fit_intercept": False}
+        >>> model = BayesianLinearRegression(**settings)
         >>> model.predict_then_learn([[1.0], [1.0]], [2.0, 2.0]).mean()
         array([0., 1.])
         """

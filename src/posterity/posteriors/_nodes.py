@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from posterity.distributions import MultivariateT, Normal, StudentT
@@ -78,7 +78,7 @@ class Nodes:
         told = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
         return told[0] if self.alone else joined(told, self.weights[:, None])
 
-    def average(self, values: Sequence[Array | float]) -> Array:
+    def average(self, values: ArrayLike) -> Array:
         """Weighted average of what each says (K, ...)."""
         return np.tensordot(self.weights, np.asarray(values), axes=1)
 

@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Integrated, Strategy
+from posterity.evidence import Integrated, RunningScales, Strategy
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors._nodes import Nodes, one_after_another
@@ -40,13 +40,14 @@ class Known:
 
     ``clock`` counts the rows learned; when they are as many as its second number, the stream's
     nodes are chosen anew. ``fresh`` knows rows of the total weight ``fresh_at``. ``tally`` sums
-    the log densities of the rows as they came.
+    the log densities of the rows as they came. ``scales`` are the features' where data fade.
     """
 
     data: LinearPosterior
     stream: Nodes | None = None
     fresh: Nodes | None = None
     fresh_at: float = -1.0
+    scales: RunningScales | None = None
     clock: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     tally: float = 0.0
 
@@ -58,18 +59,21 @@ class Known:
     def copy(self) -> Known:
         """The same, to go its own way."""
         stream = None if self.stream is None else self.stream.copy()
-        return replace(self, data=self.data.copy(), stream=stream, clock=self.clock.copy())
+        scales = None if self.scales is None else self.scales.copy()
+        return replace(
+            self, data=self.data.copy(), stream=stream, scales=scales, clock=self.clock.copy()
+        )
 
     def become(self, other: Known) -> None:
         """Take over what another one knows, in the memory that is there."""
         self.data.become(other.data)
         self.follow(other.stream)
-        self.fresh = None
+        self.fresh, self.scales = None, other.scales
         self.clock[:] = other.clock
         self.tally = other.tally
 
     def follow(self, stream: Nodes | None) -> None:
-        """Go on with these nodes; a single one's factor stays where it is, as row paths share it."""
+        """Go on with these nodes; a single one keeps the factor that row paths share."""
         if stream is not None and stream.alone and self.stream is not None and self.stream.alone:
             factor = self.stream.posteriors[0].factor
             factor.become(stream.posteriors[0].factor)
@@ -97,7 +101,7 @@ class EvidencePosterior(LinearPosterior):
         intercept: bool,
         shapes: Array | None = None,
     ) -> Self:
-        """Nothing seen yet. Of ``belief`` only the mean counts; ``shapes`` (L, m) as in Strategy."""
+        """Nothing seen yet. ``belief`` gives the mean; ``shapes`` (L, m) are as in Strategy."""
         flat = GaussianPrior(0.0, 0.0)
         data = LinearPosterior.before_data(flat, noise, n_features, intercept=intercept)
         mean = belief.means(n_features)
@@ -118,7 +122,8 @@ class EvidencePosterior(LinearPosterior):
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the data, which has seen nothing."""
         data = change(self.known.data)
-        return replace(self, factor=data.factor, known=Known(data))
+        scales = RunningScales.before_data(len(self.mean))
+        return replace(self, factor=data.factor, known=Known(data, scales=scales))
 
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
@@ -169,8 +174,7 @@ class EvidencePosterior(LinearPosterior):
             return
         known = self.known
         known.data.append(X, y, weights, elapsed.copy())
-        known.clock[0] += _count(weights, len(X))
-        known.fresh = None
+        self._account_for(X, weights)
         if known.stream is not None:
             self._catch_up()
 
@@ -210,6 +214,8 @@ class EvidencePosterior(LinearPosterior):
         """Learn all that ``other`` learned; the prior is then learned from both."""
         assert isinstance(other, EvidencePosterior)
         self.known.data.merge(other.known.data)
+        if self.known.scales is not None and other.known.scales is not None:
+            self.known.scales.merge(other.known.scales)
         self.known.clock[0] += other.known.clock[0]
         self._catch_up()
 
@@ -284,8 +290,14 @@ class EvidencePosterior(LinearPosterior):
         data, strategy = self.known.data, self.strategy
         if before is not None and before.alone and isinstance(strategy, Integrated):
             strategy = replace(strategy, most_nodes=1)
+        scales = self.known.scales
         choice = strategy.choose(
-            data.factor, self.noise, intercept=self.intercept, mean=self.mean, shapes=self.shapes
+            data.factor,
+            self.noise,
+            intercept=self.intercept,
+            mean=self.mean,
+            shapes=self.shapes,
+            scales=None if scales is None else scales.read(intercept=self.intercept),
         )
         return Nodes.of(choice, self.mean, data)
 
@@ -333,6 +345,8 @@ class EvidencePosterior(LinearPosterior):
     def _constants(self) -> Array:
         """(m,) value of each feature that has not varied: its mean, or 0 without an intercept."""
         root = self.known.data.factor.root
+        if self.known.scales is not None:
+            return self.known.scales.mean
         if not self.intercept or root[0, 0] == 0.0:
             return np.zeros(len(self.mean))
         return root[0, 1:] / root[0, 0]
@@ -341,8 +355,15 @@ class EvidencePosterior(LinearPosterior):
         known = self.known
         if len(X):
             known.data.absorb(X, y, weights, elapsed)
+        self._account_for(X, weights)
+
+    def _account_for(self, X: Array, weights: Array | None) -> None:
+        """Count rows that the data have learned."""
+        known = self.known
         known.clock[0] += _count(weights, len(X))
         known.fresh = None
+        if known.scales is not None:
+            known.scales.learn(X, weights)
 
 
 def _count(weights: Array | None, n: int) -> int:
