@@ -40,7 +40,9 @@ STRATEGIES: dict[str, tuple[ways.Forgetting, float | None]] = {
 
 
 def ours(X: NDArray, y: NDArray, forgetting: ways.Forgetting | None) -> object:
-    model = BayesianLinearRegression(fit_intercept=False, forgetting=forgetting)
+    model = BayesianLinearRegression(
+        prior_precision=1.0, fit_intercept=False, forgetting=forgetting
+    )
     distribution = model.predict_then_learn(X, y)
     return distribution.mean(), distribution.std()
 

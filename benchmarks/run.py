@@ -10,7 +10,7 @@ from pathlib import Path
 import report
 from timing import FULL, QUICK, Bystanders, Figure, Run
 
-NAMES = ("streams", "forgetting", "calls", "batch", "command", "imports")
+NAMES = ("streams", "forgetting", "calls", "batch", "evidence", "command", "imports")
 
 
 def main() -> None:

@@ -29,13 +29,15 @@ NOISES = {"noise known": 1.0, "noise learned": None}
 
 
 def ours(X: NDArray, y: NDArray, noise_precision: float | None) -> object:
-    model = BayesianLinearRegression(noise_precision=noise_precision, fit_intercept=False)
+    model = BayesianLinearRegression(
+        prior_precision=1.0, noise_precision=noise_precision, fit_intercept=False
+    )
     distribution = model.predict_then_learn(X, y)
     return distribution.mean(), distribution.std()
 
 
 def coefficients(X: NDArray, y: NDArray) -> NDArray:
-    model = BayesianLinearRegression(noise_precision=1.0, fit_intercept=False)
+    model = BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0, fit_intercept=False)
     model.predict_then_learn(X, y)
     return model.coef_
 

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 ENOUGH = 1e-9  # gains of log evidence, and slopes, that are left
 FARTHEST = 3.0  # the longest Newton step, in log precision
 MOST_ROUNDS = 500
-PERFECT = 1e-24  # a residual that is rounding, against the target's sum of squares
+PERFECT = 1e-16  # a residual so small, against the target's sum of squares, is on its way to 0
 LEAST_FOR_NOISE = 0.5  # of the rows, that the coefficients leave to the noise
 
 
@@ -78,7 +78,8 @@ class Relevance:
             everything = np.where(pinned, np.inf, np.log(max(float(np.sum(~pinned)), 1.0)))
             starts = [everything] if pinned.all() else [everything, np.full(len(mean), np.inf)]
             ends = [end for end in (_climbed(State.at(columns, s)) for s in starts) if end]
-        ends = sorted((end for end in ends if _noise_is_left(end)), key=lambda end: -end.value)
+        ends = [end for end in ends if _noise_is_left(end, data)]
+        ends.sort(key=lambda end: -end.value)
         if not ends:
             return _shared(data, noise, intercept, mean)
         best, others = ends[0], [end for end in ends[1:] if ends[0].value - end.value > 1e-6]
@@ -96,7 +97,7 @@ class Relevance:
             np.zeros(1, dtype=np.intp),
             slope=_slope(best),
             n_parameters=float(best.known.sum()),
-            found=_found(best, data),
+            found="interior" if len(best.kept) else "no signal",
             others=tuple(end.value + constant for end in others),
         )
 
@@ -118,18 +119,14 @@ def _evidence_constant(
     return float(spectrum.log_evidence(1.0, noise)[0]) - State.at(columns, empty).value
 
 
-def _noise_is_left(state: State) -> bool:
+def _noise_is_left(state: State, data: Factor) -> bool:
+    """Whether the fit is not perfect: there the evidence has no maximum, it grows without end."""
+    if not isinstance(state.columns.noise, LearnedNoise):
+        return True
     count = state.columns.twice_shape
-    return not isinstance(state.columns.noise, LearnedNoise) or (
-        count - float(state.known.sum()) > LEAST_FOR_NOISE and state.energy > 0.0
-    )
-
-
-def _found(state: State, data: Factor) -> str:
-    if not len(state.kept):
-        return "no signal"
     total = float(np.square(data.moments).sum() + np.square(data.residual_root).sum())
-    return "no noise" if state.energy <= PERFECT * total else "interior"
+    known = float(state.known.sum())
+    return count - known > LEAST_FOR_NOISE and state.energy > PERFECT * total
 
 
 def _shared(data: Factor, noise: Noise, intercept: bool, mean: Array) -> Choice:

@@ -143,7 +143,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
         fresh = self._fresh()
         X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
         elapsed, now = read_times(times, len(X), weights, None)
-        fresh._begin(X)
+        fresh._begin(X, weights)
         with explained(fresh, X, y):
             fresh._known.append(fresh._columns(X), y, weights, elapsed)
         fresh._now = now
@@ -165,10 +165,11 @@ class LinearModel(RegressorMixin, BaseEstimator):
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
-    def _begin(self, X: Array) -> None:
+    def _begin(self, X: Array, weights: Array | None = None) -> None:
         """Start from the prior; ``X`` (n, d) is the first batch, which fixes the basis."""
         if self.basis is not None:
-            self.basis_ = functions.fixed(self, self.basis, X)
+            counted = X if weights is None else X[weights > 0.0]
+            self.basis_ = functions.fixed(self, self.basis, counted if len(counted) else X)
         self._start()
 
     def _start(self) -> None:

@@ -216,7 +216,7 @@ class BayesianLinearRegression(LinearModel):
             fresh = self._fresh()
             X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
             elapsed, fresh._now = read_times(times, len(X), weights, None)
-            fresh._begin(X)
+            fresh._begin(X, weights)
             columns = fresh._columns(X)
             with explained(fresh, X, y):
                 distribution = fresh._known.predict_then_learn(columns, y, weights, elapsed)

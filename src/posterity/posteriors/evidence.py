@@ -316,7 +316,7 @@ class EvidencePosterior(LinearPosterior):
         if known.stream is None or known.left <= 0:
             known.follow(self._chosen(known.stream))
             rows, p = int(known.clock[0]), self.n_coefficients
-            some = 1 if rows < 8 else rows // (8 if rows < 16 * p else 4)
+            some = 1 if rows < 8 else rows // (8 if rows < 8 * p else 4)
             if not known.data.learns_lean:  # what forgets stays as young as this
                 some = min(some, max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p))
             known.clock[1] = rows + max(some, p // 16, 1)
