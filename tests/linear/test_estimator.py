@@ -83,7 +83,8 @@ def test_parameters_set_later_count_from_the_next_fit() -> None:
 
 def test_rows_as_arrays_mappings_and_lists() -> None:
     names = ["a", "b", "c"]
-    expected = BayesianLinearRegression().fit(pd.DataFrame(X, columns=names), Y)
+    settings = {"prior_precision": 1.0}
+    expected = BayesianLinearRegression(**settings).fit(pd.DataFrame(X, columns=names), Y)
     kinds = {
         "array": lambda x: x,
         "strided": lambda x: np.repeat(x, 2)[::2],
@@ -94,7 +95,8 @@ def test_rows_as_arrays_mappings_and_lists() -> None:
         "mapping": lambda x: MappingProxyType(dict(zip(names, map(float, x), strict=True))),
     }
     for kind, made in kinds.items():
-        model = BayesianLinearRegression().fit(pd.DataFrame(X[:1], columns=names), Y[:1])
+        model = BayesianLinearRegression(**settings)
+        model.fit(pd.DataFrame(X[:1], columns=names), Y[:1])
         for x, y in zip(X[1:], Y[1:], strict=True):
             model.learn_one(made(x), y)
         assert np.allclose(model.coef_, expected.coef_, rtol=1e-12), kind

@@ -122,14 +122,17 @@ class EvidencePosterior(LinearPosterior):
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the data, which has seen nothing."""
         data = change(self.known.data)
-        scales = RunningScales.before_data(len(self.mean))
-        return replace(self, factor=data.factor, known=Known(data, scales=scales))
+        known = Known(data, scales=RunningScales.before_data(len(self.mean)))
+        return replace(self, factor=data.factor, known=known)
 
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
-        if not isinstance(self.strategy, Integrated):
-            return self.copy()
-        return replace(self.copy(), strategy=replace(self.strategy, most_nodes=1))
+        return replace(self.copy(), strategy=self._single_node)
+
+    @property
+    def _single_node(self) -> Strategy:
+        integrates = isinstance(self.strategy, Integrated)
+        return replace(self.strategy, most_nodes=1) if integrates else self.strategy
 
     def fixed(self) -> LinearPosterior:
         """The same under a flat prior that is not learned."""
@@ -287,9 +290,8 @@ class EvidencePosterior(LinearPosterior):
 
     def _chosen(self, before: Nodes | None = None) -> Nodes:
         """Nodes by the evidence of the data; one where there was one before."""
-        data, strategy = self.known.data, self.strategy
-        if before is not None and before.alone and isinstance(strategy, Integrated):
-            strategy = replace(strategy, most_nodes=1)
+        data, single = self.known.data, before is not None and before.alone
+        strategy = self._single_node if single else self.strategy
         scales = self.known.scales
         choice = strategy.choose(
             data.factor,
