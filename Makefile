@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all bench lint docs clean
+.PHONY: help demo test test-all bench lint docs figures clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ lint: $(STAMPS)/lint $(STAMPS)/runtime  ## check style, format and types
 docs: $(STAMPS)/docs $(STAMPS)/runtime $(STAMPS)/installed  ## build the documentation into docs/_build
 	$(PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html $(ARGS)
 	@echo "open docs/_build/html/index.html"
+
+figures: $(STAMPS)/runtime $(STAMPS)/installed  ## draw the figures of the documentation again
+	$(PYTHON) docs/figures.py $(ARGS)
 
 clean:  ## remove everything that make made
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -47,7 +47,8 @@ class Integrated:
     Notes
     -----
     Maximising instead is too sure of itself on few rows: with five rows and one feature, 95%
-    intervals of the maximum cover about 93%, of BayesianRidge about 78%, of the nodes here 95.5%.
+    intervals of :class:`Maximized` cover about 84%, of BayesianRidge about 78%, of the nodes here
+    about 95.7%, and they are narrower than under a flat prior.
 
     Examples
     --------

@@ -107,7 +107,7 @@ class Spectrum:
         return shares @ (self.projections * self.projections) + self.residual
 
     def log_determinants(self, shares: Array) -> Array:
-        """(g,) log |Lambda_0| - log |Lambda_n|."""
+        """(g,) ``log |Lambda_0| - log |Lambda_n|``."""
         return np.log(shares).sum(axis=1) - self.log_information
 
     def n_parameters(self, ratio: Array | float) -> Array:

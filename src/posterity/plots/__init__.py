@@ -7,5 +7,17 @@ from posterity.plots.along_time import (
     plot_error_along_time,
     plot_validation,
 )
+from posterity.plots.models import plot_evidence
+from posterity.plots.posterior import plot_coefficients, plot_posterior_density
+from posterity.plots.predictions import plot_predictions, plot_sampled_lines
 
-__all__ = ["plot_coverage_along_time", "plot_error_along_time", "plot_validation"]
+__all__ = [
+    "plot_coefficients",
+    "plot_coverage_along_time",
+    "plot_error_along_time",
+    "plot_evidence",
+    "plot_posterior_density",
+    "plot_predictions",
+    "plot_sampled_lines",
+    "plot_validation",
+]

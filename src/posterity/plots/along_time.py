@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.plots._frame import COLOURS, MARKERS, STYLES, axes_of, figure_of, finish
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
 
-# Okabe and Ito (2008): told apart by every eye; line styles tell them apart in black and white.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_STYLES = ("-", "--", "-.", ":")
-_MARKERS = ("o", "s", "^", "D")
 _POINTS = 24
 
 
@@ -82,14 +80,14 @@ def plot_error_along_time(
     >>> ax.get_xlabel()
     'rows seen'
     """
-    ax = _axes(ax)
+    ax = axes_of(ax)
     along = result.along
     span, middle, error = _joined(along, along.n_rows, along.mae)
     ax.plot(
         middle,
         error,
         "o",
-        color=_COLOURS[0],
+        color=COLOURS[0],
         markersize=4.5,
         alpha=0.55,
         label=f"each {span:,} rows",
@@ -104,8 +102,8 @@ def plot_error_along_time(
         zorder=3,
     )
     ax.set_ylim(bottom=0.0)
-    ax.set_ylabel(f"mean absolute error ({unit})")
-    return _finish(ax, result, "Error of predictions made before their row was learned")
+    title = "Error of predictions made before their row was learned"
+    return _finish(ax, result, title, f"mean absolute error ({unit})")
 
 
 def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
@@ -144,12 +142,12 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'share of targets inside the interval'
     """
-    ax = _axes(ax)
+    ax = axes_of(ax)
     along = result.along
     scored = along.n_rows - along.n_unscored
     seen = np.maximum(np.cumsum(scored), 1)
     for i, (level, share) in enumerate(along.coverage.items()):
-        colour, style = _COLOURS[i % len(_COLOURS)], _STYLES[i % len(_STYLES)]
+        colour, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]
         spread = 1.96 * np.sqrt(level * (1.0 - level) / seen)
         ax.fill_between(
             along.row_end,
@@ -165,7 +163,7 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
         ax.plot(
             middle,
             dots,
-            _MARKERS[i % len(_MARKERS)],
+            MARKERS[i % len(MARKERS)],
             color=colour,
             markersize=4.5,
             alpha=0.55,
@@ -185,8 +183,8 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
         ax.fill_between([], [], color="0.5", alpha=0.25, linewidth=0.0, label="chance, if exact")
     ax.set_ylim(0.0, 1.03)
     ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
-    ax.set_ylabel("share of targets inside the interval")
-    return _finish(ax, result, "Coverage: do the intervals hold what they promise?")
+    title = "Coverage: do the intervals hold what they promise?"
+    return _finish(ax, result, title, "share of targets inside the interval")
 
 
 def plot_validation(result: Result, title: str, *, unit: str = "units of y") -> Figure:
@@ -213,46 +211,17 @@ def plot_validation(result: Result, title: str, *, unit: str = "units of y") -> 
     >>> len(plot_validation(result, "A wave").axes)
     2
     """
-    _require_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.5, 8.0), layout="constrained")
+    figure = figure_of(8.5, 8.0, title)
     upper, lower = figure.subplots(2, 1, sharex=True)
     plot_coverage_along_time(result, upper).set_xlabel("")
     plot_error_along_time(result, lower, unit=unit)
-    figure.suptitle(title, fontsize=14, fontweight="bold")
     return figure
 
 
-def _axes(ax: Axes | None) -> Any:
-    _require_matplotlib()
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(8.5, 4.2), layout="constrained")[1]
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "figures need Matplotlib: pip install 'posterity[plots]'", name="matplotlib"
-        ) from error
-
-
-def _finish(ax: Any, result: Result, title: str) -> Any:
-    ax.set_title(title, loc="left", fontsize=11)
-    ax.set_xlabel("rows seen")
+def _finish(ax: Any, result: Result, title: str, y: str) -> Any:
     ax.set_xlim(0, result.n_rows)
     ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
-    ax.grid(axis="y", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(frameon=False, loc="best", fontsize=9, ncols=2)
-    return ax
+    return finish(ax, title, x="rows seen", y=y, columns=2)
 
 
 def _joined(

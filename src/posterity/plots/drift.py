@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.plots.along_time import _COLOURS, _STYLES, _require_matplotlib
+from posterity.plots._frame import COLOURS, STYLES, bare, figure_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,22 +42,19 @@ def plot_errors(
     >>> len(plot_errors({"one": np.ones(20), "other": np.zeros(20)}, (5, 10), "Two").axes)
     3
     """
-    _require_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.5, 1.35 * len(errors) + 3.4), layout="constrained")
+    figure = figure_of(8.5, 1.35 * len(errors) + 3.4, title)
     heights = [1.0] * len(errors) + [2.2]
     *panels, below = figure.subplots(len(errors) + 1, 1, sharex=True, height_ratios=heights)
     top = 1.05 * max(float(np.max(each)) for each in errors.values())
     for i, (panel, (name, each)) in enumerate(zip(panels, errors.items(), strict=True)):
         rows = np.arange(len(each))
-        colour = _COLOURS[i % len(_COLOURS)]
+        colour = COLOURS[i % len(COLOURS)]
         so_far = np.cumsum(each) / (rows + 1.0)
         panel.vlines(rows, 0.0, each, color=colour, linewidth=1.0, alpha=0.75)
         panel.plot(rows, so_far, color="black", linewidth=1.2)
         panel.set_ylim(0.0, top)
         panel.set_title(f"{name}: {so_far[-1]:.3f}", loc="left", fontsize=10)
-        style = _STYLES[i % len(_STYLES)]
+        style = STYLES[i % len(STYLES)]
         below.plot(rows, so_far, color=colour, linestyle=style, linewidth=1.8, label=name)
     below.set_title("Mean absolute error so far, all together", loc="left", fontsize=10)
     below.set_ylim(bottom=0.0)
@@ -66,8 +63,7 @@ def plot_errors(
     below.set_xlim(0, len(rows))
     for axes in (*panels, below):
         axes.axvspan(*change, color="0.9", zorder=0, linewidth=0.0)
-        axes.spines[["top", "right"]].set_visible(False)
+        bare(axes)
     panels[0].text(sum(change) / 2.0, 0.97 * top, "the change", ha="center", va="top", fontsize=9)
     figure.supylabel("absolute error", fontsize=10)
-    figure.suptitle(title, fontsize=14, fontweight="bold")
     return figure

@@ -1,0 +1,255 @@
+"""What a model believes of its coefficients: their joint density, and their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions import MultivariateMixture, MultivariateNormal, MultivariateT
+from posterity.plots._frame import COLOURS, STYLES, axes_of, finish
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+Joint = MultivariateNormal | MultivariateT | MultivariateMixture
+
+GRID = 161
+DRAWS = 20_000  # contours hold their probability within about 0.3%
+WIDEST, FARTHEST = 0.995, 0.9995  # marginal intervals that are drawn, and that hold contours
+
+
+def plot_posterior_density(
+    model: Any,
+    ax: Axes | None = None,
+    *,
+    coefficients: tuple[int | str, int | str] = (0, 1),
+    truth: tuple[float, float] | None = None,
+    levels: Sequence[float] = (0.5, 0.95),
+) -> Axes:
+    """Draw the posterior density of two coefficients, with contours of highest density.
+
+    Axes whose limits were set before keep them, so that several can be compared.
+
+    Parameters
+    ----------
+    model : estimator
+        With a joint posterior of its coefficients, which must be proper.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+    coefficients : (int or str, int or str), default (0, 1)
+        Which two, by their number or name in ``model.posterior_``: the intercept, if there is one,
+        is number 0.
+    truth : (float, float), optional
+        Their true values, marked by a cross.
+    levels : sequence of float, default (0.5, 0.95)
+        Probability inside each contour.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there is no such coefficient, or the posterior is still improper.
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Notes
+    -----
+    A contour is the density that so many of 20,000 draws exceed (Hyndman 1996, Computing and
+    graphing highest density regions, section 3.2), for normal, Student-t and mixtures alike.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.2, 2.8])
+    >>> ax = plot_posterior_density(model, Figure().subplots(), truth=(0.0, 1.0))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('intercept', 'x0')
+    """
+    ax = axes_of(ax, width=5.2, height=4.8)
+    joint = model.posterior_
+    first, second = (_number(joint, one) for one in coefficients)
+    if first == second:
+        raise ValueError(f"coefficients are {coefficients!r}: give two different ones")
+    pair = _pair(joint, [first, second])
+    if ax.get_autoscale_on():
+        (left, right), (low, high) = pair.interval(WIDEST)
+    else:
+        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    across, up = np.linspace(left, right, GRID), np.linspace(low, high, GRID)
+    # Relative to the mode: densities of a sharp posterior are beyond any number.
+    top, density = _relative_density(pair, across, up)
+    ax.imshow(
+        density,
+        extent=(left, right, low, high),
+        origin="lower",
+        aspect="auto",
+        cmap="Blues",
+        vmin=0.0,
+        vmax=1.0,
+        interpolation="bilinear",
+    )
+    _draw_contours(ax, pair, top, levels)
+    for level, style in zip(np.sort(levels), STYLES * len(levels), strict=False):
+        ax.plot([], [], color="black", linestyle=style, linewidth=1.0, label=f"{100 * level:g}%")
+    if truth is not None:
+        ax.plot(*truth, "+", color=COLOURS[1], markersize=13, markeredgewidth=2.2, label="truth")
+    ax.set_xlim(left, right)
+    ax.set_ylim(low, high)
+    names = [_name(joint, one) for one in (first, second)]
+    finish(ax, "Posterior density", x=names[0], y=names[1], grid="both")
+    ax.grid(False)
+    return ax
+
+
+def plot_coefficients(
+    model: Any,
+    ax: Axes | None = None,
+    *,
+    levels: tuple[float, float] = (0.5, 0.95),
+    intercept: bool = False,
+    truth: ArrayLike | None = None,
+) -> Axes:
+    """Draw every coefficient with its central intervals.
+
+    Parameters
+    ----------
+    model : estimator
+        With a joint posterior of its coefficients.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+    levels : (float, float), default (0.5, 0.95)
+        Probability that the thick and the thin line hold the coefficient.
+    intercept : bool, default False
+        Whether the intercept is drawn too, if there is one.
+    truth : (m,) array, optional
+        True values of what is drawn.
+
+    Returns
+    -------
+    matplotlib Axes
+        A row for each coefficient, the first on top; one of which nothing is known yet is marked
+        as open.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> model = BayesianLinearRegression().fit([[0, 1], [1, 0], [2, 2], [3, 1]], [0, 1, 2, 3])
+    >>> ax = plot_coefficients(model, Figure().subplots())
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['x0', 'x1']
+    """
+    joint = model.posterior_
+    shown = slice(0 if intercept or not model.fit_intercept else 1, None)
+    mean = joint.mean[shown]
+    ax = axes_of(ax, height=max(2.2, 1.2 + 0.27 * len(mean)))
+    row = np.arange(len(mean))
+    inner, outer = (joint.interval(level)[shown] for level in sorted(levels))
+    known = np.isfinite(outer).all(axis=1)
+    ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
+    for ends, width, level in ((outer, 1.4, max(levels)), (inner, 4.5, min(levels))):
+        ax.hlines(
+            row[known],
+            *ends[known].T,
+            color=COLOURS[0],
+            linewidth=width,
+            label=f"{100 * level:g}% interval",
+            zorder=2,
+        )
+    ax.plot(mean[known], row[known], "o", color="white", markeredgecolor="black", markersize=5)
+    if truth is not None:
+        ax.plot(truth, row, "x", color=COLOURS[1], markersize=7, markeredgewidth=2, label="truth")
+    names = np.array(joint.names if joint.names else range(len(joint.mean)), dtype=object)[shown]
+    labels = [str(n) if k else f"{n} (open)" for n, k in zip(names, known, strict=True)]
+    ax.set_yticks(row, labels)
+    ax.set_ylim(len(mean) - 0.5, -0.5)
+    return finish(
+        ax, "Coefficients", x="coefficient (units of y per unit of the feature)", y="", grid="x"
+    )
+
+
+def _relative_density(pair: Joint, across: Array, up: Array) -> tuple[float, Array]:
+    """Log density at the highest of its means and of the grid's points; density relative to it."""
+    places = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+    parts = pair.components if isinstance(pair, MultivariateMixture) else (pair,)
+    log_density = pair.logpdf(places)
+    middles = pair.logpdf(np.array([part.mean for part in parts]))
+    top = float(max(log_density.max(), middles.max()))
+    return top, np.exp(log_density - top).reshape(len(up), len(across))
+
+
+def _draw_contours(ax: Any, pair: Joint, top: float, levels: Sequence[float]) -> None:
+    """Contours on a grid of their own: one over the axes may be too coarse for them."""
+    (left, right), (low, high) = pair.interval(FARTHEST)
+    across, up = np.linspace(left, right, GRID), np.linspace(low, high, GRID)
+    density = _relative_density(pair, across, up)[1]
+    draws = pair.rvs(DRAWS, random_state=0)
+    highest_first = np.sort(levels)[::-1]
+    thresholds = np.quantile(pair.logpdf(draws), 1.0 - highest_first) - top
+    styles = [STYLES[k % len(STYLES)] for k in range(len(thresholds))][::-1]
+    ax.contour(
+        across,
+        up,
+        density,
+        levels=np.exp(thresholds),
+        colors="black",
+        linewidths=1.0,
+        linestyles=styles,
+    )
+
+
+def _number(joint: Joint, coefficient: int | str) -> int:
+    """Number of a coefficient that is given by number or name."""
+    count = len(joint.mean)
+    names = joint.names or ()
+    if isinstance(coefficient, str):
+        if coefficient not in names:
+            raise ValueError(
+                f"there is no coefficient {coefficient!r}: the model has {', '.join(names)}"
+            )
+        return names.index(coefficient)
+    if not 0 <= coefficient < count:
+        raise ValueError(
+            f"there is no coefficient {coefficient}: the model has {count}, the first is 0"
+        )
+    return int(coefficient)
+
+
+def _name(joint: Joint, number: int) -> str:
+    return joint.names[number] if joint.names else f"coefficient {number}"
+
+
+def _pair(joint: Joint, which: list[int]) -> Joint:
+    """Joint distribution of two of the coefficients.
+
+    Their covariance is C = A A', A two rows of R^-1; with C = U U', U upper triangular, their R is
+    U^-1. Both are scaled to a unit diagonal, so that coefficients of any size keep their digits.
+    """
+    if isinstance(joint, MultivariateMixture):
+        parts = [_pair(component, which) for component in joint.components]
+        return MultivariateMixture(parts, joint.weights)  # type: ignore[arg-type]
+    names = None if joint.names is None else [joint.names[one] for one in which]
+    root = joint.precision_root
+    if not np.diag(root).all():
+        joint.rvs(random_state=0)  # names the first coefficient that is open
+    across = np.linalg.inv(root)[which]
+    size = np.linalg.norm(across, axis=1)
+    turned = ((across @ across.T) / np.outer(size, size))[::-1, ::-1]
+    pair_root = np.linalg.inv(np.linalg.cholesky(turned)[::-1, ::-1]) / size
+    mean = joint.mean[which]
+    if isinstance(joint, MultivariateT):
+        return MultivariateT(joint.df, mean, pair_root, joint.scale, names=names)
+    return MultivariateNormal(mean, pair_root, joint.scale, names=names)

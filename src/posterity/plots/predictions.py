@@ -1,0 +1,210 @@
+"""What a model predicts along one feature: sampled curves, and the mean with its bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.plots._along import Feature, scatter, unnamed
+from posterity.plots._frame import COLOURS, STYLES, axes_of, finish
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+PLACES = 301
+
+
+def plot_predictions(
+    model: Any,
+    x: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    feature: int | str = 0,
+    at: ArrayLike | None = None,
+    levels: Sequence[float] = (0.5, 0.95),
+    data: tuple[Any, ArrayLike] | None = None,
+    truth: ArrayLike | None = None,
+    unit: str = "units of y",
+) -> Axes:
+    """Draw the predicted mean over one feature, with bands that hold new observations.
+
+    Parameters
+    ----------
+    model : estimator
+        Anything with ``predict_distribution``, or a scikit-learn pipeline that ends in it.
+    x : (n,) array
+        Values of the feature, in order.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+    feature : int or str, default 0
+        Which feature runs over `x`.
+    at : (d,) array, optional
+        Where the other features are held; needed if there are any.
+    levels : sequence of float, default (0.5, 0.95)
+        Probability that a band holds a new observation.
+    data : (X, y), optional
+        Rows to draw: (n, d) or (n,), and (n,).
+    truth : (n,) array, optional
+        The function that the rows came from, at `x`.
+    unit : str
+        Unit of the target, for the axis label.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there is no such feature, or `at` is missing or of the wrong shape.
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.2, 2.8]
+    >>> model = BayesianLinearRegression().fit(X, y)
+    >>> ax = plot_predictions(model, np.linspace(-1, 4, 50), Figure().subplots(), data=(X, y))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('x0', 'y (units of y)')
+    """
+    ax = axes_of(ax)
+    x, along = np.asarray(x, dtype=np.float64), Feature.of(model, feature, at)
+    final, rows = _final(model, along.rows(x))
+    told = unnamed(final.predict_distribution, rows)
+    _draw_bands(ax, x, told, levels)
+    ax.plot(x, told.mean(), color=COLOURS[0], linewidth=1.8, label="mean", zorder=4)
+    if truth is not None:
+        _draw_truth(ax, x, np.asarray(truth, dtype=np.float64))
+    if data is not None:
+        scatter(ax, along.points(data))
+    return finish(ax, "Predictions of new observations", x=along.name, y=f"y ({unit})")
+
+
+def plot_sampled_lines(
+    model: Any,
+    x_range: tuple[float, float],
+    size: int = 6,
+    ax: Axes | None = None,
+    *,
+    feature: int | str = 0,
+    at: ArrayLike | None = None,
+    rng: int | np.random.Generator | None = None,
+    data: tuple[Any, ArrayLike] | None = None,
+    truth: ArrayLike | None = None,
+    unit: str = "units of y",
+) -> Axes:
+    """Draw lines, or curves, whose coefficients are drawn from the posterior.
+
+    Parameters
+    ----------
+    model : estimator
+        With a joint posterior of its coefficients and, it may be, a ``basis``; or a scikit-learn
+        pipeline that ends in it.
+    x_range : (float, float)
+        From where to where, in units of the feature.
+    size : int, default 6
+        Number of lines.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+    feature, at
+        As in :func:`plot_predictions`.
+    rng : int or Generator, optional
+        As ``numpy.random.default_rng`` takes it.
+    data : (X, y), optional
+        Rows to draw: (n, d) or (n,), and (n,).
+    truth : (301,) array, optional
+        The function that the rows came from, at 301 places evenly over `x_range`.
+    unit : str
+        Unit of the target, for the axis label.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the posterior is still improper, or as in :func:`plot_predictions`.
+    TypeError
+        If the model has no joint posterior, as an average of several models.
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [0.1, 0.9, 2.2])
+    >>> ax = plot_sampled_lines(model, (0.0, 2.0), 4, Figure().subplots(), rng=0)
+    >>> len(ax.lines)
+    4
+    """
+    ax = axes_of(ax)
+    x, along = np.linspace(*x_range, PLACES), Feature.of(model, feature, at)
+    final, rows = _final(model, along.rows(x))
+    if not hasattr(type(final), "posterior_"):
+        raise TypeError(
+            f"{type(final).__name__} has no posterior_ of its own to draw from: give one of its "
+            "models_, or use plot_predictions"
+        )
+    draws = final.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+    columns = rows if final.basis is None else unnamed(final.basis_.transform, rows)
+    if draws.shape[1] > columns.shape[1]:
+        columns = np.column_stack([np.ones(len(x)), columns])
+    for number, curve in enumerate(draws @ columns.T):
+        ax.plot(
+            x,
+            curve,
+            color=COLOURS[number % len(COLOURS)],
+            linestyle=STYLES[number % len(STYLES)],
+            linewidth=1.2,
+        )
+    if truth is not None:
+        _draw_truth(ax, x, np.asarray(truth, dtype=np.float64))
+    if data is not None:
+        scatter(ax, along.points(data))
+    return finish(ax, f"{size} draws from the posterior", x=along.name, y=f"y ({unit})")
+
+
+def _final(model: Any, rows: Array) -> tuple[Any, Any]:
+    """The last step of a pipeline and the rows as it gets them; or the model and the rows."""
+    if not hasattr(model, "steps"):
+        return model, rows
+    before = model[:-1]
+    return model[-1], unnamed(before.transform, rows) if len(before) else rows
+
+
+def _draw_bands(ax: Any, x: Array, told: Any, levels: Sequence[float]) -> None:
+    """Bands, the widest first; where nothing is known yet they have no ends, and it is said."""
+    for level in sorted(levels, reverse=True):
+        low, high = (np.where(np.isfinite(end), end, np.nan) for end in told.interval(level))
+        narrow = level <= 0.5
+        ax.fill_between(
+            x,
+            low,
+            high,
+            color=COLOURS[0],
+            alpha=0.35 if narrow else 0.17,
+            linewidth=0.0,
+            label=f"{100 * level:g}% of new observations",
+            zorder=1,
+        )
+        for end in (low, high):
+            ax.plot(x, end, color=COLOURS[0], linewidth=0.6, alpha=0.6, zorder=2)
+    if levels and np.isnan(low).any():
+        where = "" if np.isnan(low).all() else " in places"
+        ax.text(
+            0.5, 0.03, f"bands infinitely wide{where}", transform=ax.transAxes, ha="center", size=9
+        )
+
+
+def _draw_truth(ax: Any, x: Array, truth: Array) -> None:
+    ax.plot(x, truth, color="black", linestyle=(0, (4, 3)), linewidth=1.2, label="truth", zorder=3)
