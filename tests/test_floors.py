@@ -21,14 +21,19 @@ FLOORS = {
     "distributions": 2,
     "evidence": 2,
     "basis": 2,
+    "likelihoods": 2,
     "posteriors": 2,
     "forgetting": 2,
     "linear": 3,
+    "generalized": 3,
     "averaging": 3,
     "evaluation": 4,
+    "calibration": 4,
     "plots": 4,
+    "report": 4,
     "cli": 5,
     "io": 5,
+    "adapters": 5,
 }
 PACKAGE = Path(posterity.__file__).parent
 FILES = sorted(

@@ -2,10 +2,10 @@
 
 Floors: imports point down, or sideways without a circle (a test holds this)::
 
-    5  doors       cli  io
-    4  uses        evaluation  plots
-    3  models      linear  averaging
-    2  statistics  priors  noise  distributions  evidence  basis  posteriors  forgetting
+    5  doors       cli  io  adapters
+    4  uses        evaluation  calibration  plots  report
+    3  models      linear  generalized  averaging
+    2  statistics  priors noise distributions evidence basis likelihoods posteriors forgetting
     1  algebra     factor
     0  kernel      kernel
 """
@@ -17,16 +17,34 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from posterity.averaging import Averaged
+    from posterity.generalized import (
+        BayesianLogisticRegression,
+        BayesianPoissonRegression,
+        BayesianQuantileRegression,
+        RobustBayesianRegression,
+    )
     from posterity.linear import BayesianLinearRegression
 
 __version__ = "0.1.0"
 
-__all__ = ["Averaged", "BayesianLinearRegression", "__version__"]
+__all__ = [
+    "Averaged",
+    "BayesianLinearRegression",
+    "BayesianLogisticRegression",
+    "BayesianPoissonRegression",
+    "BayesianQuantileRegression",
+    "RobustBayesianRegression",
+    "__version__",
+]
 
 # Public name -> module that defines it: imported on first use, so that `import posterity` is free.
 _HOMES = {
     "Averaged": "posterity.averaging",
     "BayesianLinearRegression": "posterity.linear",
+    "BayesianLogisticRegression": "posterity.generalized",
+    "BayesianPoissonRegression": "posterity.generalized",
+    "BayesianQuantileRegression": "posterity.generalized",
+    "RobustBayesianRegression": "posterity.generalized",
 }
 
 

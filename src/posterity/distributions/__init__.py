@@ -1,4 +1,4 @@
-"""Normal and Student-t distributions, one per row, the joint ones of coefficients, and mixtures.
+"""Normal and Student-t distributions, one per row, counts, labels, joint ones, and mixtures.
 
 They speak scipy's language (``mean var std interval pdf logpdf cdf sf ppf rvs``) and add ``crps``.
 Making one only stores arrays; every formula runs over all rows at once.
@@ -6,17 +6,21 @@ Making one only stores arrays; every formula runs over all rows at once.
 
 from __future__ import annotations
 
+from posterity.distributions.categorical import Categorical
 from posterity.distributions.mixture import Mixture
 from posterity.distributions.multivariate import MultivariateNormal, MultivariateT
 from posterity.distributions.multivariate_mixture import MultivariateMixture
 from posterity.distributions.normal import Normal
+from posterity.distributions.poisson_log_normal import PoissonLogNormal
 from posterity.distributions.student_t import StudentT
 
 __all__ = [
+    "Categorical",
     "Mixture",
     "MultivariateMixture",
     "MultivariateNormal",
     "MultivariateT",
     "Normal",
+    "PoissonLogNormal",
     "StudentT",
 ]

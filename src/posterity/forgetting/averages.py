@@ -79,9 +79,8 @@ class Adaptive:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
         runs = [Stabilized(discount).begin(posterior.single()) for discount in discounts]
-        return AveragedPosterior.around(
-            posterior, runs, tuple(self.persistence), self.outer_persistence
-        )
+        kind: type[AveragedPosterior] = getattr(posterior, "average", AveragedPosterior)
+        return kind.around(posterior, runs, tuple(self.persistence), self.outer_persistence)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.generalized import GeneralizedPosterior
 from posterity.posteriors.window import WindowPosterior
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "ChangepointPosterior",
     "EvidencePosterior",
     "FadingPosterior",
+    "GeneralizedPosterior",
     "LinearPosterior",
     "WindowPosterior",
 ]

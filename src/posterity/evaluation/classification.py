@@ -1,0 +1,334 @@
+"""Progressive validation of classifiers: predict each label, then learn it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.evaluation._batches import take
+from posterity.evaluation._ledger import StretchLedger
+
+FloatArray = NDArray[np.float64]
+Batch = tuple[Any, NDArray[Any], FloatArray | None]
+
+# Columns of the ledger: rows, right answers, log scores that are finite, their sum, Brier scores.
+ROWS, RIGHT, WITH_SCORE, LOG_SCORE, BRIER = range(5)
+N_COLUMNS = 5
+N_BINS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How often a label comes that was given a probability: ten bins of equal width.
+
+    Attributes
+    ----------
+    n : (10,) int array
+        Probabilities in the bin, one for each row and class.
+    predicted, observed : (10,) arrays
+        Mean probability in the bin, and the share of them whose class came; NaN where there are
+        none.
+    """
+
+    n: NDArray[np.int64]
+    predicted: FloatArray
+    observed: FloatArray
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: mean distance of the two, weighted by the bins' numbers."""
+        known = self.n > 0
+        if not known.any():
+            return math.nan
+        distance = np.abs(self.predicted[known] - self.observed[known])
+        return float(np.sum(distance * self.n[known]) / np.sum(self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStretches:
+    """Scores over consecutive stretches of the stream, all of one length but the last.
+
+    Attributes
+    ----------
+    row_end : (s,) int array
+        Rows seen when the stretch ended.
+    accuracy, log_loss, brier : (s,) arrays
+    """
+
+    row_end: NDArray[np.int64]
+    accuracy: FloatArray
+    log_loss: FloatArray
+    brier: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.row_end)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationResult:
+    """Scores of labels predicted before they were learned.
+
+    Attributes
+    ----------
+    accuracy : float
+        Share of rows whose most probable label came.
+    log_loss : float
+        Minus the mean log probability of the label that came, in nats a row; smaller is better.
+    brier : float
+        Mean sum over the classes of (probability - [it came])^2, from 0 to 2 (Brier 1950).
+    no_change : float
+        Accuracy of saying the label of the row before: what a stream must beat.
+    calibration : Calibration
+    n_rows : int
+    n_impossible : int
+        Rows whose label had been given probability 0: they are left out of `log_loss`.
+    along : ClassStretches
+        The same scores along time.
+    """
+
+    accuracy: float
+    log_loss: float
+    brier: float
+    no_change: float
+    calibration: Calibration = field(repr=False)
+    n_rows: int
+    n_impossible: int
+    along: ClassStretches = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and None (for what is not finite): ready for JSON."""
+        along, calibration = self.along, self.calibration
+        return {
+            "accuracy": _plain(self.accuracy),
+            "log_loss": _plain(self.log_loss),
+            "brier": _plain(self.brier),
+            "no_change": _plain(self.no_change),
+            "calibration_error": _plain(calibration.error),
+            "calibration": {
+                "n": calibration.n.tolist(),
+                "predicted": [_plain(value) for value in calibration.predicted.tolist()],
+                "observed": [_plain(value) for value in calibration.observed.tolist()],
+            },
+            "n_rows": self.n_rows,
+            "n_impossible": self.n_impossible,
+            "along": {
+                "row_end": along.row_end.tolist(),
+                "accuracy": [_plain(value) for value in along.accuracy.tolist()],
+                "log_loss": [_plain(value) for value in along.log_loss.tolist()],
+                "brier": [_plain(value) for value in along.brier.tolist()],
+            },
+        }
+
+    def __repr__(self) -> str:
+        table = [
+            ("accuracy", self.accuracy),
+            ("log loss (nats)", self.log_loss),
+            ("Brier score", self.brier),
+            ("calibration error", self.calibration.error),
+            ("accuracy of no change", self.no_change),
+        ]
+        lines = [f"Progressive validation of {self.n_rows:,} rows"]
+        lines += [f"  {label:<34}{value:>14.6g}" for label, value in table]
+        if self.n_impossible:
+            rows = "1 row" if self.n_impossible == 1 else f"{self.n_impossible:,} rows"
+            lines.append(f"  {rows} without log loss: the label had probability 0")
+        return "\n".join(lines)
+
+
+def progressive_classification(
+    model: Any,
+    stream: Any,
+    y: Any = None,
+    *,
+    batch_rows: int = 16384,
+    sample_weight: Any = None,
+    progress: Callable[[int], object] | None = None,
+) -> ClassificationResult:
+    """Score labels of a stream, each predicted before its row was learned.
+
+    The counterpart of :func:`progressive_validation` for classifiers. The model learns in place;
+    memory does not grow with the stream.
+
+    Parameters
+    ----------
+    model : object
+        Anything with ``predict_then_learn(X, y, sample_weight=None)`` that returns the
+        distribution of each label before it was learned: with ``classes``, ``probabilities``
+        (n, K) and ``logpmf(y)``.
+    stream : (n, p) array or data frame, tuple, or iterable
+        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)`` or
+        ``(X, y, sample_weight)``.
+    y : (n,) array, optional
+        Labels, when `stream` is X.
+    batch_rows : int
+        Larger batches are cut into pieces of so many rows. That a class exists is known from the
+        batch on in which it is first met.
+    sample_weight : (n,) array, optional
+        With arrays only: how much the model learns from a row; each counts once in the scores.
+    progress : callable, optional
+        Called with the number of rows done, after each batch.
+
+    Returns
+    -------
+    ClassificationResult
+        Accuracy, log loss, Brier score and calibration, overall and along time.
+
+    Raises
+    ------
+    ValueError
+        An empty stream, or X, y and the weights not of one length; the batch is named.
+    TypeError
+        The stream is not iterable, or the model has no ``predict_then_learn``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 2))
+    >>> y = (X @ [2.0, -1.0] + rng.logistic(size=500) > 0.0).astype(int)
+    >>> result = progressive_classification(BayesianLogisticRegression(), X, y)
+    >>> result.n_rows, result.accuracy > 0.7, result.log_loss < 0.6
+    (500, True, True)
+    """
+    if not hasattr(model, "predict_then_learn"):
+        raise TypeError(
+            f"{type(model).__name__} cannot be validated progressively: it has no "
+            "predict_then_learn"
+        )
+    if batch_rows < 1:
+        raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
+    ledger, bins = StretchLedger(N_COLUMNS), np.zeros((3, N_BINS))
+    repeats, last = 0, None
+    for X, labels, weight in _batches(stream, y, sample_weight, batch_rows):
+        try:
+            told = model.predict_then_learn(X, labels, sample_weight=weight)
+        except (ValueError, TypeError) as error:
+            end = ledger.n_rows + len(labels) - 1
+            error.add_note(f"in rows {ledger.n_rows} to {end} of the stream (the first is 0)")
+            raise
+        came = np.asarray(told.classes)[None] == labels[:, None]
+        ledger.add(_scores(told, labels, came))
+        bins += _binned(np.asarray(told.probabilities), came)
+        repeats += int(np.sum(labels[1:] == labels[:-1])) + int(
+            last is not None and labels[0] == last
+        )
+        last = labels[-1]
+        if progress is not None:
+            progress(ledger.n_rows)
+    if ledger.n_rows == 0:
+        raise ValueError("the stream is empty: there is no row to predict")
+    return _result(ledger, bins, repeats)
+
+
+def _scores(told: Any, labels: NDArray[Any], came: NDArray[np.bool_]) -> list[FloatArray]:
+    probabilities = np.asarray(told.probabilities)
+    log_score = np.asarray(told.logpmf(labels))
+    finite = np.isfinite(log_score)
+    right = came[np.arange(len(labels)), np.argmax(probabilities, axis=1)]
+    return [
+        np.ones(len(labels)),
+        right.astype(np.float64),
+        finite.astype(np.float64),
+        np.where(finite, log_score, 0.0),
+        np.sum(np.square(probabilities - came), axis=1),
+    ]
+
+
+def _binned(probabilities: FloatArray, came: NDArray[np.bool_]) -> FloatArray:
+    """Numbers, summed probabilities and summed outcomes (3, bins)."""
+    place = np.minimum((probabilities * N_BINS).astype(np.intp), N_BINS - 1).ravel()
+    return np.stack(
+        [
+            np.bincount(place, minlength=N_BINS),
+            np.bincount(place, weights=probabilities.ravel(), minlength=N_BINS),
+            np.bincount(place, weights=came.ravel(), minlength=N_BINS),
+        ]
+    )
+
+
+def _result(ledger: StretchLedger, bins: FloatArray, repeats: int) -> ClassificationResult:
+    row_end, sums = ledger.stretches()
+    overall = ledger.overall()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        calibration = Calibration(bins[0].astype(np.int64), bins[1] / bins[0], bins[2] / bins[0])
+    n_rows = int(overall[ROWS])
+    return ClassificationResult(
+        **{name: float(value) for name, value in _means(overall).items()},
+        no_change=repeats / (n_rows - 1) if n_rows > 1 else math.nan,
+        calibration=calibration,
+        n_rows=n_rows,
+        n_impossible=int(overall[ROWS] - overall[WITH_SCORE]),
+        along=ClassStretches(row_end=row_end, **_means(sums)),
+    )
+
+
+def _means(sums: FloatArray) -> dict[str, FloatArray]:
+    """Means along the last axis of the sums; NaN where nothing was counted."""
+    rows = sums[..., ROWS]
+    scored = sums[..., WITH_SCORE]
+    return {
+        "accuracy": sums[..., RIGHT] / rows,
+        "log_loss": np.where(scored > 0, -sums[..., LOG_SCORE] / np.maximum(scored, 1.0), math.nan),
+        "brier": sums[..., BRIER] / rows,
+    }
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
+    for number, batch in enumerate(_whole(stream, y, sample_weight)):
+        if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+            raise ValueError(f"batch {number} must be (X, y) or (X, y, sample_weight)")
+        X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
+        labels = np.asarray(batch[1])
+        weight = None if len(batch) == 2 or batch[2] is None else np.asarray(batch[2], dtype=float)
+        if labels.ndim != 1 or X.shape[0] != len(labels):
+            raise ValueError(
+                f"X in batch {number} has {X.shape[0]} rows, but y has the shape {labels.shape}"
+            )
+        if weight is not None and weight.shape != labels.shape:
+            raise ValueError(
+                f"sample_weight in batch {number} has shape {weight.shape}, but y has "
+                f"{labels.shape}"
+            )
+        for start in range(0, len(labels), batch_rows):
+            rows = slice(start, start + batch_rows)
+            yield take(X, rows), labels[rows], None if weight is None else weight[rows]
+
+
+def _whole(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
+    if y is not None:
+        return [(stream, y, sample_weight)]
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight goes with arrays X and y; a stream gives its weights batch by batch, "
+            "as (X, y, sample_weight)"
+        )
+    if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):
+        return [stream]
+    if isinstance(stream, np.ndarray) or hasattr(stream, "columns"):
+        raise ValueError(
+            "y is missing: give progressive_classification(model, X, y), or an iterable of (X, y)"
+        )
+    if not isinstance(stream, Iterable):
+        raise TypeError(
+            "stream must be an array X (with y), a tuple (X, y), or an iterable of batches (X, y) "
+            f"or (X, y, sample_weight); got {type(stream).__name__}"
+        )
+    return stream
+
+
+__all__ = [
+    "Calibration",
+    "ClassStretches",
+    "ClassificationResult",
+    "progressive_classification",
+]

@@ -1,0 +1,102 @@
+"""Learning observations through their sites: Gaussian rows that a likelihood makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity import kernel
+from posterity.factor.factor import LARGEST, Factor
+from posterity.factor.forgetting import SMALLEST_DISCOUNT
+
+Array = NDArray[np.float64]
+
+
+class SiteCode(NamedTuple):
+    """A likelihood that the kernel knows, and the approximation of its sites."""
+
+    code: int
+    parameters: tuple[float, float, float]
+    moments: bool
+
+
+class Observations(NamedTuple):
+    """``X`` (n, m), targets, weights and offsets of eta (n,), and whether a 1 precedes each x."""
+
+    X: Array
+    y: Array
+    weights: Array
+    offsets: Array
+    intercept: bool
+
+
+@dataclass(frozen=True)
+class SiteBefore:
+    """Mean and variance (n,) of eta before each row, offset included, and the row's site (n,)."""
+
+    mean: Array
+    variance: Array
+    log_normalizer: Array
+    precision: Array
+    target: Array
+
+
+def learn_sites(
+    factor: Factor,
+    site: SiteCode,
+    rows: Observations,
+    discounts: Array | None = None,
+    prior: Factor | None = None,
+) -> SiteBefore:
+    """Learn rows in order in ``factor``, whose noise has precision 1.
+
+    All before row i is first discounted by discounts[i]; with ``prior``, which is in the factor,
+    everything but that. Raises ``FloatingPointError``, changing nothing, when rows are not usable.
+
+    Examples
+    --------
+    >>> factor = Factor(1)
+    >>> factor.append(np.ones((1, 1)), np.zeros((1, 1)))
+    >>> rows = Observations(np.ones((1, 1)), np.ones(1), np.ones(1), np.zeros(1), False)
+    >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
+    >>> learn_sites(factor, logit, rows).variance, factor.coefficients().round(4)
+    (array([1.]), array([[0.4011]]))
+    """
+    _check_rows(rows)
+    if discounts is not None and prior is not None:
+        discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
+    triangle = factor.triangle.copy()
+    told = kernel.learn_sites(
+        triangle,
+        site.code,
+        site.parameters,
+        site.moments,
+        rows.X,
+        rows.y,
+        rows.weights,
+        rows.intercept,
+        rows.offsets,
+        discounts,
+        None if prior is None else prior.triangle,
+    )
+    before = SiteBefore(*told)
+    precision = before.precision
+    total = float(np.sum(precision))
+    if discounts is None:
+        count = factor.count + total
+    else:
+        count = kernel.fading_counts(factor.count, len(rows.X), precision, discounts)[-1]
+    factor.commit(triangle, count, factor.seen + total)
+    return before
+
+
+def _check_rows(rows: Observations) -> None:
+    """Look before learning: what fades within the call would leave no trace."""
+    flat = rows.X.ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = float(flat @ flat)
+    if not square <= LARGEST**2:  # NaN is not, either
+        raise FloatingPointError("the rows are not finite, or too large to square")

@@ -1,0 +1,157 @@
+"""Asymmetric Laplace noise, the working likelihood of a quantile, as rows of a Gaussian factor.
+
+log p(e) = log(q (1 - q) / b) - rho(e) / b, rho(e) = e (q - [e < 0]) (Yu and Moyeed 2001); for
+q = 1/2 this is Laplace noise of scale 2 b. The likelihood has no curvature but at its kink, so a
+row is matched by moments: given eta ~ N(m, v), the normalising constant Z(m) has a closed form, and
+the row has the gradient and curvature of log Z (assumed-density filtering).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtri
+
+from posterity.factor import Factor
+from posterity.generalized._interior_point import check_loss, least_check_loss
+from posterity.generalized._working_noise import Mode, Rows, Start
+from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
+
+Array = NDArray[np.float64]
+# A row far from the kink has a pull but no weight: it gets this share of the mean curvature.
+LEAST_SHARE = 0.02
+# Relative variance of eta beyond which it is as good as infinite.
+OPEN = 1e6
+# Of the errors, in units of the scale, where most rows are met.
+LEAST_SPREAD = 0.1
+Z_95 = 1.959963984540054
+LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+@dataclass(frozen=True)
+class AsymmetricLaplaceNoise:
+    """Noise of which quantile ``quantile`` is 0; its scale b is the mean check loss."""
+
+    quantile: float = 0.5
+    prior_unit = 1.0
+    # The scale is read from the spread.
+    core_ratio = None
+
+    @property
+    def least_weight(self) -> float:
+        """The least relative weight of a row."""
+        return LEAST_SHARE * self.quantile * (1.0 - self.quantile)
+
+    def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
+        """Weight of each row, relative to the noise, and how far its target moves."""
+        q = self.quantile
+        e, v = error / scale, np.clip(leverage, 1e-12, OPEN)
+        log_z, above = self._normaliser(e, v)
+        kink = np.exp(-0.5 * e * e / v - 0.5 * np.log(v) - LOG_ROOT_2PI - log_z)
+        gradient = q * above - (1.0 - q) * (1.0 - above)
+        curvature = np.clip(kink - above * (1.0 - above), 0.0, 1.0 / v)
+        # The least denominator: that of moments of the noise itself, which v can't exceed.
+        precision = curvature / np.maximum(1.0 - v * curvature, 1e-9)
+        variance = (1.0 - 2.0 * q + 2.0 * q * q) / (q * (1.0 - q)) ** 2
+        mean = (1.0 - 2.0 * q) / (q * (1.0 - q))
+        open_ = leverage >= OPEN
+        weight = np.maximum(np.where(open_, 1.0 / variance, precision), self.least_weight)
+        # Row (weight, m + delta) moves eta by v weight delta / (1 + v weight) = v gradient.
+        delta = np.where(open_, e - mean, gradient * (1.0 + v * weight) / weight)
+        return weight, delta * scale - error
+
+    def spread(self, error: Array, leverage: Array) -> Array:
+        """What each row adds to the sum of check losses: b = sum rho(e) / (n - d)."""
+        lost = check_loss(error, self.quantile) / self._widened(leverage)
+        return np.where(np.isinf(leverage), 0.0, lost)
+
+    def log_density(self, error: Array, leverage: Array, scale: Array) -> Array:
+        """Log predictive density of each row, integrated over eta; 0 where nothing is known."""
+        q = self.quantile
+        open_ = ~np.isfinite(leverage) | ~np.isfinite(scale)
+        b = np.where(open_, 1.0, scale)
+        v = np.where(open_, 1.0, np.maximum(leverage, 1e-12))
+        log_z = self._normaliser(error / b, v)[0]
+        return np.where(open_, 0.0, log_z + np.log(q * (1.0 - q)) - np.log(b))
+
+    def log_likelihood(self, error: Array, scale: float) -> Array:
+        """Log density of each row around its mean."""
+        q = self.quantile
+        return np.log(q * (1.0 - q) / scale) - check_loss(error, q) / scale
+
+    def predictive(self, mean: Array, leverage: Array, scale: float | Array) -> AsymmetricLaplace:
+        """Distribution of a new observation, widened by what is not known of the quantile."""
+        return AsymmetricLaplace(self.quantile, mean, scale * self._widened(leverage))
+
+    def _widened(self, leverage: Array) -> Array:
+        """How much larger the loss of a row becomes where eta is open by its leverage.
+
+        E rho(e - x) = rho(e) + f(0) v / 2 for small v, and f(0) = q (1 - q) / b.
+        """
+        return np.sqrt(1.0 + self.quantile * (1.0 - self.quantile) * leverage)
+
+    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
+        """Least check loss under the prior at the scale ``last``; with a flat one, quantreg's."""
+        penalty = prior.copy()
+        penalty.scale(1.0 / last.scale)
+        w = least_check_loss(rows, penalty, self.quantile)
+        fit = rows.at(w)
+        loss = float(rows.weights @ check_loss(rows.y - fit, self.quantile))
+        scale = known_scale or max(_most_probable_scale(rows, prior, w, loss), rows.floor)
+        weight = self._curvature(rows, (rows.y - fit) / scale)
+        target = fit + rows.at(_offset(rows, prior, weight, w))
+        return Mode(scale, fit, weight, target, scale * rows.freed)
+
+    def _curvature(self, rows: Rows, e: Array) -> Array:
+        """Each row's share in the curvature of the expected loss, e in units of the scale.
+
+        That is the density of the errors at 0 (Powell 1991), seen through a normal kernel as wide
+        as Hall and Sheather's (1988) window of quantiles.
+        """
+        q, n = self.quantile, rows.total
+        z = float(ndtri(q))
+        height = math.exp(-z * z) / (2.0 * math.pi)
+        reach = (
+            n ** (-1.0 / 3.0)
+            * Z_95 ** (2.0 / 3.0)
+            * (1.5 * height / (2.0 * z * z + 1.0)) ** (1.0 / 3.0)
+        )
+        window = float(ndtri(min(q + reach, 0.999)) - ndtri(max(q - reach, 0.001)))
+        # The median error is as good a scale as any: 0.6745 of a normal's.
+        spread = max(rows.median(np.abs(e - rows.median(e))) / 0.6745, LEAST_SPREAD)
+        # The standard deviation of a uniform window that reaches so far on each side.
+        width = max(window * spread / math.sqrt(3.0), 1e-6)
+        kernel = np.exp(-0.5 * np.square(e / width) - LOG_ROOT_2PI) / width
+        return np.maximum(kernel, self.least_weight)
+
+    def _normaliser(self, e: Array, v: Array) -> tuple[Array, Array]:
+        """log E exp(-rho(e - x)), x ~ N(0, v), and the share of it that comes from e > x."""
+        q, root = self.quantile, np.sqrt(v)
+        above = -q * e + 0.5 * q * q * v + log_ndtr((e - q * v) / root)
+        p = 1.0 - q
+        below = p * e + 0.5 * p * p * v + log_ndtr(-(e + p * v) / root)
+        log_z = np.logaddexp(above, below)
+        return log_z, np.exp(above - log_z)
+
+
+def _most_probable_scale(rows: Rows, prior: Factor, w: Array, loss: float) -> float:
+    """The mode of b^-(n - d) exp(-loss / b - P / 2 b^2), P = |R0 w - z0|^2: a quadratic's root."""
+    penalty = float(np.sum(np.square(prior.root @ w - prior.moments[:, 0])))
+    return (loss + math.sqrt(loss**2 + 4.0 * rows.freed * penalty)) / (2.0 * rows.freed)
+
+
+def _offset(rows: Rows, prior: Factor, weight: Array, w: Array) -> Array:
+    """What to add to the mode so that rows fitted there hold it against the prior's pull.
+
+    The rows' information K and the prior's, Lambda: K delta = Lambda w - Lambda m0.
+    """
+    pull = prior.root.T @ (prior.root @ w - prior.moments[:, 0])
+    if not pull.any():
+        return np.zeros_like(w)
+    alone = Factor(len(w))
+    rows.append_to(alone, rows.y, weight)
+    half = np.linalg.lstsq(alone.root.T, pull)[0]
+    return np.asarray(np.linalg.lstsq(alone.root, half)[0])

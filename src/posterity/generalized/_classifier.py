@@ -1,0 +1,314 @@
+"""How a classifier learns rows of two classes or many, and what it reads off."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
+
+from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
+from posterity.generalized import _many
+from posterity.generalized._labels import joined_classes, positions, read_labels
+from posterity.generalized.base import GeneralizedModel, Way, check_usable, learn
+from posterity.likelihoods import Bernoulli, Likelihood
+from posterity.linear import functions
+from posterity.linear.inputs import explained, read_rows, read_times, read_weights
+from posterity.noise import Joint, JointOfOne
+from posterity.posteriors._softmax_likelihood import Rows, integrated
+from posterity.posteriors.softmax import SoftmaxPosterior
+
+Array = NDArray[np.float64]
+Labels = NDArray[Any]
+
+
+class Classifier(GeneralizedModel):
+    """What :class:`BayesianLogisticRegression` does inside.
+
+    With one class or two ``_knowledge`` is a posterior of the log odds of the second, with more a
+    :class:`SoftmaxPosterior` whose classes are in the order of ``classes_``.
+    """
+
+    classes_: Labels
+    # Of two classes: whether the posterior is of the log odds of the first, because it came late.
+    _flipped: bool = False
+    _places: tuple[Labels, dict[Any, int]]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags = None
+        return tags
+
+    # ---- what was learned ------------------------------------------------------------------------
+
+    @property
+    def _many(self) -> SoftmaxPosterior | None:
+        known: Any = self._known
+        return known if isinstance(known, SoftmaxPosterior) else None
+
+    @property
+    def _all_coefficients(self) -> Array:
+        """(1, p) of the log odds of the second class, or (K, p) one row a class."""
+        many = self._many
+        if many is not None:
+            return many.coefficients()
+        coefficients = self._known.coefficients()[None]
+        return -coefficients if self._flipped else coefficients
+
+    @property
+    def coef_(self) -> Array:
+        """(1, m), or (K, m) with more than two classes: mean, under "laplace" the mode."""
+        return self._all_coefficients[:, int(self._intercept) :]
+
+    @property
+    def intercept_(self) -> Array:  # type: ignore[override]
+        """(1,), or (K,) with more than two classes; 0.0 without."""
+        coefficients = self._all_coefficients
+        return coefficients[:, 0] if self._intercept else np.zeros(len(coefficients))
+
+    @property
+    def posterior_(self) -> Joint:
+        """Joint posterior of [intercept, coefficients]; with K classes, of K - 1 against the first.
+
+        Numbered class by class.
+        """
+        many = self._many
+        if many is None:
+            told = super().posterior_
+            return negated(told) if self._flipped else told
+        names = getattr(self, "feature_names_in_", None)
+        if self.basis is not None:
+            names = functions.names(self.basis_, names, self._n_columns)
+        elif names is None:
+            names = [f"x{column}" for column in range(self.n_features_in_)]
+        head = ["intercept"] if self._intercept else []
+        return _many.joint(many, [*head, *names], [str(label) for label in self.classes_])
+
+    @property
+    def prior_precision_(self) -> ArrayLike:
+        """The prior precision in use; where it is learned, one for each feature."""
+        many = self._many
+        return self._known.prior_precision if many is None else many.prior.precision()
+
+    def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
+        """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
+        if self._many is None:
+            return super().sample_coefficients(size, rng)
+        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        ahead = draws.reshape(size, len(self.classes_) - 1, -1)
+        whole = np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
+        whole -= whole.mean(axis=1, keepdims=True)
+        return whole[:, :, int(self._intercept) :]
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def _classified(
+        self,
+        way: Way,
+        rows: tuple[Any, Any, ArrayLike | None],
+        times: ArrayLike | None,
+        classes: ArrayLike | None = None,
+    ) -> Categorical | None:
+        """Learn rows (X, labels, sample_weight); returns the labels predicted before, if asked."""
+        first = way == "fit" or self._knowledge is None
+        model = self._fresh() if first else copy.copy(self)
+        labels = read_labels(rows[1])
+        met = joined_classes(None if first else self.classes_, classes, labels)
+        y = positions(met, labels)[0].astype(np.float64) if len(labels) else np.zeros(0)
+        X, y, weights = read_rows(model, rows[0], y, rows[2], reset=first)
+        elapsed, now = read_times(times, len(X), weights, None if first else self._now)
+        return self._commit(model, way, met, (X, y, weights, elapsed), now)
+
+    def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
+        """Learn one row, an array or a mapping, and its label."""
+        first = self._knowledge is None
+        place = None if first or self._many is not None else self._place_of(y)
+        if place is not None:
+            self._learn_row(x, 1.0 - place if self._flipped else place, weight, time)
+            return
+        model = self._fresh() if first else copy.copy(self)
+        if first and isinstance(x, Mapping):
+            model._set_features(len(x), list(x))
+        elif first:
+            model._set_features(np.size(x), None)
+        X, labels = model._reader().values(x), read_labels([y])
+        met = joined_classes(None if first else self.classes_, None, labels)
+        target = positions(met, labels)[0].astype(np.float64)[:, None]
+        weights = None if weight == 1.0 else read_weights([weight], 1)
+        times = None if time is None else [time]
+        elapsed, now = read_times(times, 1, weights, None if first else self._now)
+        self._commit(model, "append", met, (X, target, weights, elapsed), now)
+
+    def _place_of(self, label: Any) -> int | None:
+        """Place of a label among the classes, None of one that is new."""
+        kept = self.__dict__.get("_places")
+        if kept is None or kept[0] is not self.classes_:
+            places = {known: place for place, known in enumerate(self.classes_.tolist())}
+            kept = self._places = self.classes_, places
+        place: int | None = kept[1].get(label)
+        return place
+
+    def _commit(
+        self,
+        model: Self,
+        way: Way,
+        met: Labels,
+        rows: tuple[Array, Array, Array | None, Array],
+        now: float | None,
+    ) -> Categorical | None:
+        """Have ``model``, fresh or a copy, learn rows that were read, and take it over."""
+        X, y, weights, elapsed = rows
+        if model._knowledge is None:
+            if model.basis is not None:
+                model.basis_ = functions.fixed(model, model.basis, X)
+            model.classes_ = met
+            model._start()
+        columns = model._columns(X)
+        if len(met) > len(model.classes_):
+            model._grow(met)
+        with explained(model, X, y):
+            check_usable(columns)
+            told = model._take(way, columns, y, weights, elapsed)
+        model._now = now
+        self._take_over(model)
+        return told
+
+    def _take(
+        self, way: Way, columns: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> Categorical | None:
+        many, n_classes = self._many, len(self.classes_)
+        if way == "fit":
+            shares = np.bincount(y[:, 0].astype(np.intp), weights=weights, minlength=n_classes)
+            if n_classes == 1 or (shares == 0.0).any():
+                way = "append"  # a class without rows has no most probable flat intercept
+        if many is None:
+            y = 1.0 - y if self._flipped else y
+            rows_read = columns, y, weights, elapsed
+            told = learn(self._known, way, rows_read, None, self.approximation)
+            if way != "predict_then_learn":
+                return None
+            return Categorical(self.classes_, self._log_odds_columns(told))
+        rows = Rows(
+            self._design(columns),
+            y[:, 0].astype(np.intp),
+            np.ones(len(y)) if weights is None else weights,
+        )
+        after = many.copy()
+        if way == "predict_then_learn":
+            means, covariances = after.predict_then_learn(rows, elapsed)
+        elif way == "fit" and after.rate == 1.0:
+            after.fit(rows)
+        else:
+            after.append(rows, elapsed)
+        self._knowledge = cast(Any, after)
+        if way != "predict_then_learn":
+            return None
+        return Categorical(self.classes_, integrated(means, covariances))
+
+    def _start(self) -> None:
+        if len(self.classes_) <= 2:
+            super()._start()
+        else:
+            self._knowledge = cast(Any, self._begun(len(self.classes_)))
+
+    def _begun(self, n_classes: int) -> SoftmaxPosterior:
+        return _many.begun(
+            n_classes,
+            self._n_columns,
+            intercept=self.fit_intercept,
+            precision=cast(
+                Any, functions.in_units_of(getattr(self, "basis_", None), self.prior_precision)
+            ),
+            forgetting=self.forgetting,
+        )
+
+    def _grow(self, met: Labels) -> None:
+        """Make room for classes that are met for the first time; ``met`` are all, sorted."""
+        before, many = self.classes_, self._many
+        self.classes_ = met
+        self._knowledge = copy.deepcopy(self._knowledge)
+        if len(met) == 2:
+            self._flipped = bool(met[1] == before[0])
+            return
+        if many is None:
+            old = self._known
+            started = before if len(before) == 2 else None
+            fresh = self._begun(3)
+            many = _many.from_two(old, fresh, flipped=self._flipped)
+            self._flipped = False
+            if started is None:  # of one class so far: it took the place of the first
+                before = np.concatenate([before, met[met != before[0]][:1]])
+        else:
+            many = many.copy()
+        order = np.concatenate([before, met[~np.isin(met, before)]])
+        many.add_classes(len(met))
+        many.reorder(np.argsort(order))
+        self._knowledge = cast(Any, many)
+
+    def _take_over(self, fresh: Self) -> Self:
+        super()._take_over(fresh)
+        self.classes_, self._flipped = fresh.classes_, fresh._flipped
+        return self
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood:
+        return Bernoulli()
+
+    @property
+    def _intercept(self) -> bool:
+        many = self._many
+        return self._known.intercept if many is None else many.prior.intercept
+
+    def _design(self, columns: Array) -> Array:
+        """The columns (n, p) with the intercept's 1 in front."""
+        if not self.fit_intercept:
+            return columns
+        return np.column_stack([np.ones(len(columns)), columns])
+
+    def _log_odds_columns(self, told: Any) -> Array:
+        """(n, K) log probabilities, K up to 2, from a prediction of 0 or 1."""
+        if hasattr(told, "log_yes"):
+            both = np.stack([told.log_no, told.log_yes], axis=1)
+        else:
+            both = np.stack([told.logpdf(0.0), told.logpdf(1.0)], axis=1)
+        if len(self.classes_) == 1:
+            return np.zeros((len(both), 1))
+        return both[:, ::-1] if self._flipped else both
+
+    def _log_probabilities(self, columns: Array) -> Array:
+        many = self._many
+        if many is not None:
+            return many.log_probabilities(self._design(columns))
+        return self._log_odds_columns(self._known.predictive(columns))
+
+    def _check_mergeable(self, other: Self) -> None:
+        if not np.array_equal(self.classes_, other.classes_):
+            raise ValueError(
+                f"the models differ in their classes, {self.classes_.tolist()} and "
+                f"{other.classes_.tolist()}: name all classes when learning begins, as in "
+                "partial_fit(X, y, classes=...)"
+            )
+
+        if self._flipped != other._flipped:
+            raise ValueError(
+                "the models met their classes in different orders: name all classes when learning "
+                "begins, as in partial_fit(X, y, classes=...)"
+            )
+
+    def _begin_as(self, other: Self) -> None:
+        self.classes_, self._flipped = other.classes_, other._flipped
+        super()._begin_as(other)
+
+
+def negated(told: Joint) -> Joint:
+    """The joint distribution of minus the coefficients."""
+    if isinstance(told, MultivariateNormal):
+        return MultivariateNormal(-told.mean, told.precision_root, told.scale, names=told.names)
+    assert isinstance(told, MultivariateMixture)
+    twin = copy.copy(told)
+    twin.components = tuple(cast(JointOfOne, negated(one)) for one in told.components)
+    return twin

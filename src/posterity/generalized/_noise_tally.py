@@ -1,0 +1,148 @@
+"""How large the noise is, summed over rows as they fade: for the likelihood, and for its core."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forgetting import Forgetting, Smoothing, Window
+from posterity.generalized._core import GAMMA, core_variance, core_weights
+from posterity.generalized._working_noise import Mode, Rows, WorkingNoise
+
+Array = NDArray[np.float64]
+
+
+SMALLEST = 1e-150
+
+
+@dataclass(frozen=True)
+class NoiseFading:
+    """What is left of sums over rows after some time, under a strategy that forgets, or None."""
+
+    forgetting: Forgetting | None
+
+    def __call__(self, elapsed: Array) -> Array:
+        """(n,) share that is left after each stretch of time."""
+        forgetting = self.forgetting
+        if forgetting is not None and hasattr(forgetting, "discounts"):
+            return np.asarray(forgetting.discounts(elapsed))
+        if isinstance(forgetting, Smoothing):
+            return np.power(forgetting.gamma, elapsed)
+        if isinstance(forgetting, Window):
+            # The window's length, in the mean.
+            memory = float(forgetting.size or forgetting.duration or math.inf)
+            return np.exp(-elapsed / memory)
+        return np.ones(len(elapsed))
+
+
+@dataclass(frozen=True)
+class Before:
+    """(n + 1,) scales before each row, and after the last."""
+
+    scale: Array
+    core: Array
+
+
+@dataclass
+class NoiseTally:
+    """Sums over the rows, weighted: their spread, their count, and those of the core's variance."""
+
+    noise: WorkingNoise
+    known_scale: float | None
+    n_flat: int
+    spread: float = 0.0
+    count: float = 0.0
+    core_square: float = 0.0
+    core_weight: float = 0.0
+
+    def copy(self) -> NoiseTally:
+        """The same, to go its own way."""
+        return replace(self)
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise; infinite before anything is known of it."""
+        return float(self._scales(self._now)[0])
+
+    @property
+    def core(self) -> float:
+        """Standard deviation of the noise without its outliers."""
+        return float(self._cores(self._now)[0])
+
+    @property
+    def freed(self) -> float:
+        """Rows left for the noise."""
+        return self.count - self.n_flat
+
+    def before(self, added: Array, discounts: Array) -> Before:
+        """Scales before each row, of which each adds ``added`` (4, n)."""
+        sums = self._sums(added, discounts)
+        return Before(self._scales(sums), self._cores(sums))
+
+    def adds(self, error: Array, leverage: Array, weights: Array, before: Before) -> Array:
+        """(4, n) what the rows add, given the scales before them."""
+        wide = np.isinf(leverage)
+        e, h = np.where(wide, 0.0, error), np.where(wide, 0.0, leverage)
+        spread = self.noise.spread(e, h)
+        square = np.square(e) / (1.0 + h)
+        core = np.where(wide, 0.0, core_weights(square, np.square(before.core[:-1])))
+        return weights * np.array([spread, np.ones_like(e), core * square, core])
+
+    def learn(self, added: Array, discounts: Array) -> None:
+        """Add rows to the sums."""
+        last = self._sums(added, discounts)[:, -1]
+        self.spread, self.count, self.core_square, self.core_weight = map(float, last)
+
+    def settle(self, rows: Rows, mode: Mode) -> None:
+        """Take all from the mode of these rows instead."""
+        self.count = rows.total
+        self.spread = mode.spread
+        square = np.square(rows.y - mode.fit)
+        if self.noise.core_ratio is not None and self.known_scale is None:
+            variance = (self.noise.core_ratio * mode.scale) ** 2
+        else:
+            variance = core_variance(square, rows.weights, 2.2 * rows.median(square), rows.floor**2)
+            # The fit has taken its share of the squares.
+            variance *= rows.total / rows.freed
+        self.core_weight = float(rows.weights @ core_weights(square, variance))
+        self.core_square = variance * self.core_weight / (1.0 + GAMMA)
+
+    def merge(self, other: NoiseTally) -> None:
+        """Add another's sums."""
+        for name in ("spread", "count", "core_square", "core_weight"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def _sums(self, added: Array, discounts: Array) -> Array:
+        """(4, n + 1): what has faded before each row is added, and the last as it stands."""
+        start = self._now
+        if (discounts == 1.0).all():
+            return np.concatenate([start, start + np.cumsum(added, axis=1)], axis=1)
+        fade = np.cumprod(discounts)
+        past = np.cumsum(added / fade, axis=1)
+        before = fade * (start + np.concatenate([np.zeros((4, 1)), past[:, :-1]], axis=1))
+        return np.concatenate([before, before[:, -1:] + added[:, -1:]], axis=1)
+
+    def _scales(self, sums: Array) -> Array:
+        """(n,) scales that four sums (4, n) say."""
+        spread, count = sums[:2]
+        if self.known_scale is not None:
+            return np.full(spread.shape, self.known_scale)
+        if self.noise.core_ratio is not None:
+            scale = self._cores(sums) / self.noise.core_ratio
+        else:
+            freed = count - self.n_flat
+            scale = spread / np.where(freed > 0.0, freed, 1.0)
+        return np.where(count > self.n_flat, np.maximum(scale, SMALLEST), math.inf)
+
+    def _cores(self, sums: Array) -> Array:
+        square, weight = sums[2:]
+        with np.errstate(all="ignore"):
+            sigma = np.sqrt((1.0 + GAMMA) * square / weight)
+        return np.where(weight > 0.0, np.maximum(sigma, SMALLEST), math.inf)
+
+    @property
+    def _now(self) -> Array:
+        return np.array([[self.spread], [self.count], [self.core_square], [self.core_weight]])

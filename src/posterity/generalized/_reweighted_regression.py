@@ -1,0 +1,121 @@
+"""What robust and quantile regression share: an estimator around a reweighted posterior."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.forgetting import Adaptive, Changepoint
+from posterity.generalized._noise_tally import NoiseFading
+from posterity.generalized._reweighted import ReweightedPosterior
+from posterity.generalized._working_noise import WorkingNoise
+from posterity.linear.inputs import explained, read_rows, read_times
+from posterity.linear.regression import BayesianLinearRegression
+from posterity.noise import KnownNoise
+from posterity.posteriors import LinearPosterior
+
+Array = NDArray[np.float64]
+
+
+class ReweightedRegression(BayesianLinearRegression):
+    """A linear model whose rows are reweighted; see the two that there are."""
+
+    noise_scale: float | None
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        times: ArrayLike | None = None,
+    ) -> Self:
+        """Forget everything and learn these rows at once: their mode, iterated to convergence.
+
+        With ``forgetting`` too: rows count by their age.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            Weights >= 0; weight 2 is the row twice.
+        times : (n,) array, optional
+            When each row came, not decreasing; what ``forgetting`` counts its time in.
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite or not a number, a weight is negative, shapes disagree, or a
+            parameter is out of its range; the message names the row and column.
+        """
+        if sample_weight is not None and not np.asarray(sample_weight).any():
+            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        fresh = self._fresh()
+        X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
+        elapsed, fresh._now = read_times(times, len(X), weights, None)
+        fresh._begin(X)
+        with explained(fresh, X, y):
+            fresh._reweighted.settle(fresh._columns(X), y, weights, elapsed)
+        return self._take_over(fresh)
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    @property
+    def noise_scale_(self) -> float:
+        """Scale of the noise, given or learned, in units of the target."""
+        return self._reweighted.tally.scale * self._scale_unit
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    # The noise's own scale in units of the one inside.
+    _scale_unit = 1.0
+
+    @property
+    def _reweighted(self) -> ReweightedPosterior:
+        return cast(ReweightedPosterior, self._known)
+
+    def _working_noise(self) -> WorkingNoise:
+        raise NotImplementedError  # each model says
+
+    def _start(self) -> None:
+        self._knowledge = cast(LinearPosterior, self._reweighted_from_the_prior())
+
+    def _reweighted_from_the_prior(self) -> ReweightedPosterior:
+        _check_one_memory(self.forgetting)
+        scale = _checked_scale(self.noise_scale)
+        if scale is not None:
+            scale /= self._scale_unit
+        # Rows and prior are relative to the noise; one node of the prior's precision is enough.
+        super()._start()
+        fresh = self._known.single()
+        return ReweightedPosterior(
+            fresh, self._working_noise(), scale, NoiseFading(self.forgetting)
+        )
+
+    def _noise(self) -> KnownNoise:
+        """The noise in whose units the prior is stated."""
+        if self.noise_scale is None:
+            return KnownNoise(1.0)
+        return KnownNoise(_checked_scale(self.noise_scale) ** -2.0)  # type: ignore[operator]
+
+
+def _check_one_memory(forgetting: object) -> None:
+    if isinstance(forgetting, Adaptive | Changepoint):
+        raise ValueError(
+            f"forgetting is {type(forgetting).__name__}, which averages over several memories: "
+            "a row then has no single weight; use one memory, as in Stabilized(discount=0.99)"
+        )
+
+
+def _checked_scale(noise_scale: float | None) -> float | None:
+    if noise_scale is not None and not 0.0 < noise_scale < math.inf:
+        raise ValueError(
+            f"noise_scale is {noise_scale}: it must be positive and finite, or None to learn it"
+        )
+    return noise_scale

@@ -1,0 +1,159 @@
+"""The most probable fit of rows that are there at once, as a posterior that has learned them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.generalized._working_noise import Mode, Rows, Start, WorkingNoise
+from posterity.noise import KnownNoise
+from posterity.posteriors import EvidencePosterior, LinearPosterior
+from posterity.priors import GaussianPrior
+
+Array = NDArray[np.float64]
+
+MOST_ROUNDS = 100
+AGREED = 1e-7
+LEAST_LEAN = 1e-3
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows as they came: (n, m), (n,), weights >= 0 (n,) and the time before each (n,)."""
+
+    X: Array
+    y: Array
+    weights: Array
+    elapsed: Array
+
+    def joined(self, X: Array, y: Array, weights: Array, elapsed: Array) -> Kept:
+        """These and more."""
+        return Kept(
+            np.concatenate([self.X, X]),
+            np.concatenate([self.y, y]),
+            np.concatenate([self.weights, weights]),
+            np.concatenate([self.elapsed, elapsed]),
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """A posterior that has learned rows at their mode; no mode where they leave the noise open."""
+
+    inner: LinearPosterior
+    rows: Rows
+    mode: Mode | None
+    log_evidence: float
+
+
+def most_probable(
+    fresh: LinearPosterior,
+    noise: WorkingNoise,
+    known_scale: float | None,
+    kept: Kept,
+    discounts: Array,
+) -> Found:
+    """Search for the mode of the rows; where the prior is learned, for both in turns.
+
+    ``fresh`` has seen nothing; ``discounts`` (n,) is what is left of the past before each row.
+    """
+    some = kept.weights > 0.0
+    fade = np.append(np.cumprod(discounts[::-1])[::-1][1:], 1.0)
+    weights = (fade * kept.weights)[some]
+    rows = Rows(kept.X[some], kept.y[some], weights, fresh.intercept, fresh.n_flat)
+    if rows.total <= rows.n_flat and known_scale is None:
+        inner = fresh.copy()
+        inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed.copy())
+        return Found(inner, rows, None, 0.0)
+    prior, last = _begin(fresh, rows, known_scale)
+    precision: Array | None = None
+    lean, last_move = 1.0, math.inf
+    for _ in range(MOST_ROUNDS):
+        mode = noise.mode(rows, prior, known_scale, last)
+        inner = _learned(fresh, kept, some, mode)
+        move = _move(mode, last)
+        # Where mode and prior answer each other too strongly, the prior only leans.
+        lean = max(0.5 * lean, LEAST_LEAN) if move > last_move else min(1.1 * lean, 1.0)
+        last, last_move = mode, move
+        if move < AGREED or not (isinstance(inner, EvidencePosterior) or prior.rank):
+            break
+        if isinstance(inner, EvidencePosterior):
+            chosen = np.asarray(inner.nodes.choice.precisions[0])
+            precision = chosen if precision is None else _between(precision, chosen, lean)
+            prior = _prior(inner, precision)
+    return Found(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
+
+
+def _learned(
+    fresh: LinearPosterior, kept: Kept, some: NDArray[np.bool_], mode: Mode
+) -> LinearPosterior:
+    """A posterior that has learned the rows that stand for the likelihood at its mode."""
+    inner = with_noise(fresh.copy(), noise_of(mode.scale))
+    target, weight = np.zeros((len(kept.y), 1)), np.zeros(len(kept.y))
+    target[some, 0], weight[some] = mode.target, mode.weight * kept.weights[some]
+    inner.append(kept.X, target, weight, kept.elapsed.copy())
+    return inner
+
+
+def _begin(fresh: LinearPosterior, rows: Rows, known_scale: float | None) -> tuple[Factor, Start]:
+    """A prior to begin the search with, and a scale."""
+    size = max(float(np.mean(np.abs(rows.y - rows.median(rows.y)))), rows.floor)
+    prior = fresh.prior
+    if isinstance(fresh, EvidencePosterior):
+        # As much as one row says.
+        squares = rows.weights @ np.square(rows.X) / rows.total
+        prior = _prior(fresh, np.where(squares > 0.0, squares, 1.0))
+    return prior, Start(known_scale or size, None)
+
+
+def _prior(posterior: EvidencePosterior, precision: Array) -> Factor:
+    belief = GaussianPrior(posterior.mean, precision)
+    return belief.factor(len(precision), intercept=posterior.intercept)
+
+
+def _between(one: Array, other: Array, lean: float) -> Array:
+    """From one precision to another, by ``lean`` of the way between their logarithms."""
+    usable = (one > 0.0) & (other > 0.0)
+    ratio = np.where(usable, other, 1.0) / np.where(usable, one, 1.0)
+    return np.where(usable, one * ratio**lean, other)
+
+
+def _log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mode: Mode) -> float:
+    """Laplace's approximation of log p(y), the scale plugged in (MacKay 1992).
+
+    log p(y | mode) - |R0 w - z0|^2 / 2 s^2 + (log |Lambda_0| - log |Lambda_n|) / 2
+    + d / 2 log(2 pi s^2), flat directions having density 1.
+    """
+    posterior = prior.copy()
+    rows.append_to(posterior, mode.target, mode.weight)
+    off = prior.root @ posterior.coefficients()[:, 0] - prior.moments[:, 0]
+    d = prior.n_coefficients - prior.rank
+    value = float(rows.weights @ noise.log_likelihood(rows.y - mode.fit, mode.scale))
+    value -= 0.5 * float(off @ off) / mode.scale**2
+    value += 0.5 * (prior.log_determinant() - posterior.log_determinant())
+    return value + 0.5 * d * math.log(2.0 * math.pi * mode.scale**2)
+
+
+def _move(one: Start, other: Start) -> float:
+    """How far two rounds are apart, relative to the scale."""
+    if one.fit is None or other.fit is None:
+        return math.inf
+    moved = float(np.abs(one.fit - other.fit).max(initial=0.0)) / one.scale
+    return max(moved, abs(other.scale / one.scale - 1.0))
+
+
+def noise_of(scale: float) -> KnownNoise:
+    return KnownNoise(min(max(scale**-2.0, 1e-290), 1e290) if math.isfinite(scale) else 1.0)
+
+
+def with_noise(inner: LinearPosterior, noise: KnownNoise) -> LinearPosterior:
+    """The same posterior with another scale of its noise; a prior that is learned, anew."""
+    if isinstance(inner, EvidencePosterior):
+        known = replace(inner.known.copy(), stream=None, fresh=None)
+        known.data = replace(known.data, noise=noise)
+        return replace(inner, noise=noise, known=known, factor=known.data.factor)
+    return replace(inner, noise=noise)

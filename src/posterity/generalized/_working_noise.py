@@ -1,0 +1,127 @@
+"""What a noise that outliers can't fool is asked, and the rows it is asked about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions.row_distribution import RowDistribution
+from posterity.factor import Factor
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """``X`` (n, m), ``y`` (n,), weights (n,) > 0, and whether a 1 comes before each x.
+
+    ``n_flat`` is the number of directions whose prior is flat: each costs the noise a row.
+    """
+
+    X: Array
+    y: Array
+    weights: Array
+    intercept: bool
+    n_flat: int
+
+    @property
+    def freed(self) -> float:
+        """Rows left for the noise; that of a fit without any is not asked for."""
+        return max(self.total - self.n_flat, 1e-9)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(np.sum(self.weights))
+
+    @property
+    def floor(self) -> float:
+        """A scale that is rounding, in units of the target."""
+        return 1e-12 * float(np.abs(self.y).max(initial=0.0)) + 1e-150
+
+    def append_to(self, factor: Factor, target: Array, relative: Array) -> None:
+        """Learn the rows with these targets and relative weights."""
+        factor.append(
+            self.X, target[:, None], relative * self.weights, intercept=self.intercept, threads=1
+        )
+
+    def at(self, coefficients: Array) -> Array:
+        """(n,) fitted values."""
+        if self.intercept:
+            return self.X @ coefficients[1:] + coefficients[0]
+        return self.X @ coefficients
+
+    def fitted(self, factor: Factor) -> Array:
+        """(n,) fitted values of a factor's coefficients."""
+        return self.at(factor.coefficients()[:, 0])
+
+    def some(self, most: int) -> Rows:
+        """These rows, or about so many of them, evenly spaced."""
+        step = -(-len(self.y) // most)
+        X, y, weights = (
+            np.ascontiguousarray(array[::step]) for array in (self.X, self.y, self.weights)
+        )
+        return replace(self, X=X, y=y, weights=weights)
+
+    def median(self, values: Array) -> float:
+        """Weighted median of (n,) values."""
+        order = np.argsort(values)
+        below = np.cumsum(self.weights[order])
+        return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to search from: a scale, and a fit (n,) if there is one."""
+
+    scale: float
+    fit: Array | None
+
+
+@dataclass(frozen=True)
+class Mode(Start):
+    """The most probable fit (n,) and noise scale, and the rows that stand for the likelihood there.
+
+    ``weight`` (n,) is relative to the noise, 1 / scale^2; ``spread`` is what the scale came from.
+    """
+
+    fit: Array
+    weight: Array
+    target: Array
+    spread: float
+
+
+class WorkingNoise(Protocol):
+    """Noise whose rows get a weight and a moved target from their own error.
+
+    Leverages are relative: scale^2 times them is the variance of the mean.
+    """
+
+    @property
+    def prior_unit(self) -> float:
+        """What a prior precision is multiplied by to be relative to 1 / scale^2."""
+
+    @property
+    def core_ratio(self) -> float | None:
+        """Standard deviation of its core over its scale, if the scale is read from the core."""
+
+    def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
+        """Weight of each row, relative to the noise, and how far its target moves."""
+
+    def spread(self, error: Array, leverage: Array) -> Array:
+        """What each row adds to the sum that the scale is read from."""
+
+    def log_density(self, error: Array, leverage: Array, scale: Array) -> Array:
+        """Log predictive density of each row; 0 where nothing is known."""
+
+    def log_likelihood(self, error: Array, scale: float) -> Array:
+        """Log density of each row around its mean."""
+
+    def predictive(self, mean: Array, leverage: Array, scale: float | Array) -> RowDistribution:
+        """Distribution of a new observation."""
+
+    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
+        """Most probable fit under this prior, from what the round before found."""

@@ -1,0 +1,229 @@
+"""What estimators of classes and counts share beyond :class:`LinearModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.factor.factor import LARGEST
+from posterity.likelihoods import Likelihood
+from posterity.linear import functions
+from posterity.linear.base import LinearModel
+from posterity.linear.inputs import (
+    check_same_features,
+    explained,
+    read_rows,
+    read_times,
+    read_weights,
+)
+from posterity.noise import KnownNoise, Noise
+from posterity.posteriors import LinearPosterior
+from posterity.posteriors.generalized import GeneralizedPosterior
+
+Array = NDArray[np.float64]
+Approximation = Literal["auto", "laplace", "moments"]
+Way = Literal["fit", "append", "predict_then_learn"]
+
+
+class GeneralizedModel(LinearModel):
+    """A scikit-learn estimator around one :class:`GeneralizedPosterior`."""
+
+    approximation: Approximation
+
+    @property
+    def noise_precision_(self) -> float:
+        """There is none: what is left open is in the likelihood."""
+        raise AttributeError(f"{type(self).__name__} has no noise_precision_")
+
+    def merge(self, other: Self) -> Self:
+        """Learn all that ``other`` has learned; the prior they share counts once.
+
+        Exact in what was found: the Gaussian rows that stand for the observations of both are
+        added up. Had the rows come to one model, they would have been found from more knowledge,
+        and would differ a little; the longer both have learned, the less.
+
+        Raises
+        ------
+        ValueError
+            If the two models differ in features, prior, classes or intercept, or forget in a way
+            that can't be merged.
+        """
+        theirs = other._known
+        if self._knowledge is None:
+            fresh = self._fresh()
+            fresh._begin_as(other)
+            fresh.merge(other)
+            self._take_over(fresh)
+            return self
+        check_same_features(self, other)
+        if not functions.same(getattr(self, "basis_", None), getattr(other, "basis_", None)):
+            raise ValueError(
+                "the models differ in their basis: give both the same one with its domain, which "
+                "is otherwise taken from the first batch of each"
+            )
+        self._check_mergeable(other)
+        if not self._knowledge.same_prior(theirs):
+            raise ValueError(
+                "the models differ in prior, forgetting, approximation or intercept: merge models "
+                "with the same parameters"
+            )
+        self._knowledge.merge(theirs)
+        return self
+
+    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Refuse: what a row said depended on what was known when it came.
+
+        Raises
+        ------
+        ValueError
+            Always, once something was learned: fit the remaining rows again.
+        """
+        self._known.remove(np.empty((0, 0)), np.empty((0, 1)), None)
+        raise ValueError(
+            f"can't unlearn rows in {type(self).__name__}: what a row said depended on what was "
+            "known when it came; fit the remaining rows again"
+        )
+
+    def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
+        """Draw ``size`` coefficient vectors (size, m) from the posterior.
+
+        ``rng`` is anything that ``numpy.random.default_rng`` takes. With more than two classes
+        (size, K, m), one row a class, of sum 0.
+
+        Raises
+        ------
+        ValueError
+            If the posterior is still improper: a direction with a flat prior was never seen.
+        """
+        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        return draws[:, self._offset :]
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood:
+        raise NotImplementedError
+
+    def _check_mergeable(self, other: Self) -> None:
+        """Raise ``ValueError`` where the models differ in what only this class has."""
+
+    def _begin_as(self, other: Self) -> None:
+        """Start from the prior with the features and the basis of another model."""
+        self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
+        if other.basis is not None:
+            self.basis_ = other.basis_
+        self._start()
+
+    def _noise(self) -> Noise:
+        return KnownNoise(1.0)  # the rows that stand for observations are in units of their own
+
+    def _before_data(self) -> LinearPosterior:
+        inner = super()._before_data()
+        if self.approximation not in ("auto", "laplace", "moments"):
+            raise ValueError(
+                f"approximation is {self.approximation!r}: it must be 'auto', 'laplace' or "
+                "'moments'"
+            )
+        approximation = "moments" if self.approximation == "auto" else self.approximation
+        return GeneralizedPosterior.around(inner, self._likelihood(), approximation)
+
+    def _learned(
+        self,
+        way: Way,
+        rows: tuple[Any, Any, ArrayLike | None],
+        times: ArrayLike | None,
+        exposure: ArrayLike | None = None,
+    ) -> Any:
+        """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""
+        first = way == "fit" or self._knowledge is None
+        model = self._fresh() if first else self
+        X, y, weights = read_rows(model, *rows, reset=first)
+        elapsed, now = read_times(times, len(X), weights, None if first else self._now)
+        offsets = log_exposure(exposure, len(X))
+        if first:
+            model._begin(X)
+        columns = model._columns(X)
+        with explained(model, X, y):
+            check_usable(columns, y)
+            rows_read = columns, y, weights, elapsed
+            told = learn(model._known, way, rows_read, offsets, self.approximation)
+        model._now = now
+        if first:
+            self._take_over(model)
+        return told
+
+    def _learn_row(self, x: Any, y: float, weight: float, time: float | None) -> None:
+        """Learn the one row ``x``, an array or a mapping."""
+        X, target = self._path.values(x), np.array([[float(y)]])
+        columns = self._columns(X)
+        weights = None if weight == 1.0 else read_weights([weight], 1)
+        elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
+        with explained(self, X, target):
+            check_usable(columns, target)
+            self._known.append(columns, target, weights, elapsed)
+        self._now = now
+
+    def _predictor(self, X: Array, offsets: Array | None = None) -> tuple[Array, Array]:
+        """Mean and variance (n,) of the linear predictor at the rows of ``X``."""
+        known: Any = self._known
+        told = known.linear_predictor(self._columns(X), offsets)
+        return told.loc, np.square(told.scale)
+
+    def _one_row(self, x: ArrayLike | Mapping[str, float]) -> tuple[Self, Array]:
+        """The model that can tell of the one row ``x``, and the row (1, m)."""
+        model = self if self._knowledge is not None else self._begun_from(x)
+        return model, model._reader().values(x)
+
+
+def learn(
+    known: Any,
+    way: Way,
+    rows: tuple[Array, Array, Array | None, Array],
+    offsets: Array | None,
+    approximation: Approximation,
+) -> Any:
+    """Have a posterior learn rows; under "auto" the first rows of ``fit`` at their mode."""
+    if approximation == "auto" and way == "fit" and isinstance(known, GeneralizedPosterior):
+        # What is learned is kept in memory that both share.
+        known = known if known.forgets else replace(known, approximation="laplace")
+    return getattr(known, way)(*rows, offsets)
+
+
+def check_usable(*arrays: Array) -> None:
+    """Raise ``FloatingPointError``, which is then explained, unless all is finite."""
+    for array in arrays:
+        # A sum is not finite when a term isn't; only then is it worth looking closer.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.sum(array)
+        if not np.isfinite(total) and not np.abs(array).max(initial=0.0) <= LARGEST:
+            raise FloatingPointError("the rows are not finite, or too large to square")
+
+
+def log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:
+    """Log exposures (n,), or None for ones. Raises ``ValueError`` naming the row.
+
+    Examples
+    --------
+    >>> log_exposure([1.0, 2.0], 2).round(3)
+    array([0.   , 0.693])
+    """
+    if exposure is None:
+        return None
+    values = np.asarray(exposure, dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(n, values)
+    if values.shape != (n,):
+        raise ValueError(
+            f"exposure has shape {values.shape}: expected ({n},), one for each row of X"
+        )
+    bad = ~((values > 0.0) & np.isfinite(values))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"exposure is {values[row]} in row {row}: it must be positive and finite; leave out "
+            "rows that were not exposed"
+        )
+    return np.log(values)

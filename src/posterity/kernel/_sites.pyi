@@ -1,0 +1,45 @@
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+def find_sites(
+    code: int,
+    parameters: tuple[float, float, float],
+    moments: bool,
+    y: Array,
+    mean: Array,
+    variance: Array,
+    weights: Array | None = None,
+) -> tuple[Array, Array, Array]: ...
+def expected_labels(mean: Array, variance: Array) -> tuple[Array, Array]: ...
+def learn_sites(
+    triangle: Array,
+    code: int,
+    parameters: tuple[float, float, float],
+    moments: bool,
+    X: Array,
+    y: Array,
+    weights: Array | None,
+    intercept: bool,
+    offsets: Array | None = None,
+    discounts: Array | None = None,
+    prior: Array | None = None,
+) -> tuple[Array, Array, Array, Array, Array]: ...
+def working_rows(
+    code: int,
+    parameters: tuple[float, float, float],
+    y: Array,
+    eta: Array,
+    offsets: Array | None,
+    weights: Array | None,
+    precision: Array,
+    target: Array,
+) -> float: ...
+def total_density(
+    code: int,
+    parameters: tuple[float, float, float],
+    y: Array,
+    eta: Array,
+    weights: Array | None,
+) -> float: ...

@@ -1,0 +1,169 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Checked binding of posterity_site_rows.h: likelihoods as rows, without the GIL."""
+
+import numpy as np
+
+cimport numpy as cnp
+
+cnp.import_array()
+
+cdef extern from "posterity_site_rows.h" nogil:
+    enum: PK_LANES
+    enum: PK_PANEL
+    ctypedef struct pk_shape:
+        Py_ssize_t p, k, q, ld
+    ctypedef struct pk_rows:
+        const double *X
+        const double *Y
+        const double *weights
+        const double *discounts
+        double *held
+        Py_ssize_t n, columns, x_stride
+        int intercept
+    ctypedef struct pk_likelihood:
+        int code, moments
+        double a, b, c
+    ctypedef struct pk_told:
+        double *mean
+        double *variance
+        double *log_normalizer
+        double *precision
+        double *target
+    Py_ssize_t PK_SITE_WORK_SIZE(pk_shape shape)
+    void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
+    void pk_expected_labels(Py_ssize_t n, const double *mean, const double *variance, double *log_yes, double *log_no)
+    int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l, const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape, const pk_told *told)
+
+cdef extern from "posterity_working_rows.h" nogil:
+    double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *offsets, const double *weights, double *precision, double *target)
+    double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
+
+
+cdef pk_likelihood _likelihood(int code, object parameters, bint moments) except *:
+    cdef pk_likelihood likelihood
+    if not 1 <= code <= 7:
+        raise ValueError(f"the kernel knows no likelihood {code}")
+    likelihood.code, likelihood.moments = code, moments
+    likelihood.a, likelihood.b, likelihood.c = parameters
+    return likelihood
+
+
+cdef const double *_given(const double[::1] array, Py_ssize_t n, str name) except? NULL:
+    if array is None:
+        return NULL
+    if array.shape[0] != n:
+        raise ValueError(f"{name} has length {array.shape[0]}: expected {n}")
+    return &array[0] if n else NULL
+
+
+cdef _aligned(Py_ssize_t size):
+    cdef cnp.ndarray storage = np.zeros(size + 7)
+    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
+    return storage[offset:offset + size]
+
+
+def find_sites(int code, parameters, bint moments, const double[::1] y, const double[::1] mean,
+               const double[::1] variance, const double[::1] weights=None):
+    """Precision, target and log normaliser (n,) of the site of each observation, eta ~ Normal(mean, variance)."""
+    cdef pk_likelihood likelihood = _likelihood(code, parameters, moments)
+    cdef Py_ssize_t n = y.shape[0]
+    cdef const double *m = _given(mean, n, "mean")
+    cdef const double *v = _given(variance, n, "variance")
+    cdef const double *w = _given(weights, n, "weights")
+    cdef double[::1] precision = np.empty(n), target = np.empty(n), log_normalizer = np.empty(n)
+    if n > 0:
+        with nogil:
+            pk_find_sites(&likelihood, n, &y[0], m, v, w, &precision[0], &target[0], &log_normalizer[0])
+    return np.asarray(precision), np.asarray(target), np.asarray(log_normalizer)
+
+
+def expected_labels(const double[::1] mean, const double[::1] variance):
+    """Log probabilities (n,) of 1 and of 0 where the log odds are Normal(mean, variance), variance at most 1."""
+    cdef Py_ssize_t n = mean.shape[0]
+    cdef const double *v = _given(variance, n, "variance")
+    cdef double[::1] yes = np.empty(n), no = np.empty(n)
+    if n > 0:
+        with nogil:
+            pk_expected_labels(n, &mean[0], v, &yes[0], &no[0])
+    return np.asarray(yes), np.asarray(no)
+
+
+def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, const double[:, :] X,
+                const double[::1] y, const double[::1] weights, bint intercept, const double[::1] offsets=None,
+                const double[::1] discounts=None, const double[:, ::1] prior=None):
+    """Learn observations one by one, in place, each through its site; the noise of the rows has precision 1.
+
+    All before row i is first discounted by discounts[i]; with ``prior``, which the triangle holds, all but
+    that. ``offsets`` are added to eta = x.w. Returns mean and variance (n,) of eta before each row, offset
+    included, and the log normaliser, precision and target (n,) of its site.
+    """
+    cdef pk_likelihood likelihood = _likelihood(code, parameters, moments)
+    cdef pk_shape shape
+    cdef pk_rows rows
+    cdef pk_told told
+    cdef Py_ssize_t n = X.shape[0]
+    cdef int status = 0
+    shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], 1
+    shape.p = shape.q - 1
+    if shape.p < 0 or shape.ld != (shape.q + PK_LANES - 1) // PK_LANES * PK_LANES:
+        raise ValueError(f"triangle has shape ({shape.q}, {shape.ld}): it is none of one target")
+    rows.n, rows.columns, rows.intercept = n, X.shape[1], intercept
+    rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
+    if rows.columns + rows.intercept != shape.p:
+        raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
+    if rows.columns > 1 and X.strides[1] != sizeof(double):
+        raise ValueError("X must be stored by rows")
+    if prior is not None and (prior.shape[0] != shape.q or prior.shape[1] != shape.ld):
+        raise ValueError("the prior's triangle does not have the shape of the triangle")
+    rows.X = &X[0, 0] if n and rows.columns else NULL
+    rows.Y = _given(y, n, "y")
+    rows.weights = _given(weights, n, "weights")
+    rows.discounts = _given(discounts, n, "discounts")
+    cdef const double *added = _given(offsets, n, "offsets")
+    cdef const double *kept = NULL if prior is None else &prior[0, 0]
+    cdef double[::1] buffer = _aligned(PK_SITE_WORK_SIZE(shape)), held = np.zeros(shape.p + 1)
+    cdef double[::1] panel = _aligned(PK_PANEL * shape.q if prior is not None else 0)
+    cdef double *work = NULL
+    out = np.empty((5, n))
+    cdef double[:, ::1] room = out
+    if n > 0:
+        rows.held = &held[0]
+        work = &panel[0] if panel.shape[0] else NULL
+        told.mean, told.variance, told.log_normalizer = &room[0, 0], &room[1, 0], &room[2, 0]
+        told.precision, told.target = &room[3, 0], &room[4, 0]
+        with nogil:
+            status = pk_learn_sites(&triangle[0, 0], &buffer[0], work, &likelihood, &rows, added, kept, shape, &told)
+    if status:
+        raise ArithmeticError("the triangle holds less than its prior")
+    return tuple(out)
+
+
+def working_rows(int code, parameters, const double[::1] y, const double[::1] eta, const double[::1] offsets,
+                 const double[::1] weights, double[::1] precision, double[::1] target):
+    """Site rows of Newton's method at eta: precision and target less offset, written to the last two.
+
+    Returns the sum of precision (target - eta)^2 / 2.
+    """
+    cdef pk_likelihood likelihood = _likelihood(code, parameters, False)
+    cdef Py_ssize_t n = y.shape[0]
+    cdef const double *e = _given(eta, n, "eta")
+    cdef const double *o = _given(offsets, n, "offsets")
+    cdef const double *w = _given(weights, n, "weights")
+    cdef double total = 0.0
+    if _given(precision, n, "precision") is not NULL and _given(target, n, "target") is not NULL:
+        with nogil:
+            total = pk_working_rows(&likelihood, n, &y[0], e, o, w, &precision[0], &target[0])
+    return total
+
+
+def total_density(int code, parameters, const double[::1] y, const double[::1] eta, const double[::1] weights):
+    """Sum of the weights times log p(y | eta), but for what depends on y alone."""
+    cdef pk_likelihood likelihood = _likelihood(code, parameters, False)
+    cdef Py_ssize_t n = y.shape[0]
+    cdef const double *e = _given(eta, n, "eta")
+    cdef const double *w = _given(weights, n, "weights")
+    cdef double total = 0.0
+    if n > 0:
+        with nogil:
+            total = pk_total_density(&likelihood, n, &y[0], e, w)
+    return total

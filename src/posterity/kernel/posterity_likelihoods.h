@@ -1,0 +1,277 @@
+/* Likelihoods of one observation given eta: densities, derivatives, modes. See posterity_sites.h. */
+#ifndef POSTERITY_LIKELIHOODS_H
+#define POSTERITY_LIKELIHOODS_H
+
+#include "posterity_average.h"
+#include "posterity_rows.h"
+
+enum { PK_LOGIT = 1, PK_PROBIT, PK_POISSON, PK_NEGATIVE_BINOMIAL, PK_GAUSSIAN, PK_STUDENT_T, PK_KINKED };
+
+/* code and parameters: the dispersion; the precision; df, scale, log constant; slopes below and above, log constant. */
+typedef struct {
+    int code, moments;
+    double a, b, c;
+} pk_likelihood;
+
+#define PK_LOG_ROOT_2PI 0.91893853320467274178
+#define PK_ROOT_HALF 0.70710678118654752440
+#define PK_LARGEST_LOG 700.0
+#define PK_VAGUE_VARIANCE 100.0
+#define PK_VAGUE_SCALES 1e3
+
+/* ---- the normal distribution's tail ------------------------------------------------------------- */
+
+/* density(z) / tail beyond z, for z > 4 by its continued fraction. */
+PK_INLINE double pk_far_hazard(double z)
+{
+    double fraction = z;
+    for (int k = z > 12.0 ? 24 : 90; k > 0; k--)
+        fraction = z + k / fraction;
+    return fraction;
+}
+
+PK_INLINE double pk_hazard(double z)
+{
+    if (z > 4.0)
+        return pk_far_hazard(z);
+    return exp(-0.5 * z * z - PK_LOG_ROOT_2PI) / (0.5 * erfc(z * PK_ROOT_HALF));
+}
+
+/* Log of the tail beyond z. */
+PK_INLINE double pk_log_tail(double z)
+{
+    if (z > 4.0)
+        return -0.5 * z * z - PK_LOG_ROOT_2PI - log(pk_far_hazard(z));
+    return z < 0.0 ? log1p(-0.5 * erfc(-z * PK_ROOT_HALF)) : log(0.5 * erfc(z * PK_ROOT_HALF));
+}
+
+/* ---- densities and derivatives -------------------------------------------------------------------- */
+
+PK_INLINE double pk_log1p_exp(double x)
+{
+    return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+/* The part of log p(y | eta) that depends on y alone. */
+PK_INLINE double pk_log_constant(const pk_likelihood *l, double y)
+{
+    switch (l->code) {
+    case PK_POISSON:
+        return -lgamma(y + 1.0);
+    case PK_NEGATIVE_BINOMIAL:
+        return lgamma(y + 1.0 / l->a) - lgamma(1.0 / l->a) - lgamma(y + 1.0);
+    case PK_GAUSSIAN:
+        return 0.5 * log(l->a) - PK_LOG_ROOT_2PI;
+    case PK_STUDENT_T:
+    case PK_KINKED:
+        return l->c;
+    default:
+        return 0.0;
+    }
+}
+
+/* The rest of it. */
+PK_INLINE double pk_log_density(const pk_likelihood *l, double y, double eta)
+{
+    double off = y - eta;
+    switch (l->code) {
+    case PK_LOGIT:
+        return -pk_log1p_exp(y > 0.5 ? -eta : eta);
+    case PK_PROBIT:
+        return pk_log_tail(y > 0.5 ? -eta : eta);
+    case PK_POISSON:
+        return y * eta - exp(eta < PK_LARGEST_LOG ? eta : PK_LARGEST_LOG);
+    case PK_NEGATIVE_BINOMIAL: {
+        double excess = eta + log(l->a);
+        return -y * pk_log1p_exp(-excess) - pk_log1p_exp(excess) / l->a;
+    }
+    case PK_GAUSSIAN:
+        return -0.5 * l->a * off * off;
+    case PK_STUDENT_T:
+        off /= l->b;
+        return -0.5 * (l->a + 1.0) * log1p(off * off / l->a);
+    default:
+        return off >= 0.0 ? -l->a * off : l->b * off;
+    }
+}
+
+PK_INLINE void pk_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
+{
+    double sign = y > 0.5 ? 1.0 : -1.0, z = sign * eta;
+    switch (l->code) {
+    case PK_LOGIT: {
+        double e = exp(-fabs(eta)), inverse = 1.0 / (1.0 + e);
+        *slope = sign * (z > 0.0 ? e : 1.0) * inverse;
+        *curvature = e * inverse * inverse;
+        return;
+    }
+    case PK_PROBIT: {
+        double hazard = z < -1e4 ? -z : pk_hazard(-z), bend = hazard * (hazard + z);
+        *slope = sign * hazard;
+        *curvature = z < -1e4 || bend > 1.0 ? 1.0 : bend < 0.0 ? 0.0 : bend;
+        return;
+    }
+    case PK_POISSON: {
+        double rate = exp(eta < PK_LARGEST_LOG ? eta : PK_LARGEST_LOG);
+        *slope = y - rate;
+        *curvature = rate;
+        return;
+    }
+    case PK_NEGATIVE_BINOMIAL: {
+        double excess = eta + log(l->a), e = exp(-fabs(excess)), inverse = 1.0 / (1.0 + e);
+        double share = (excess > 0.0 ? 1.0 : e) * inverse, rest = (excess > 0.0 ? e : 1.0) * inverse;
+        *slope = y * rest - share / l->a;
+        *curvature = (y + 1.0 / l->a) * share * rest;
+        return;
+    }
+    case PK_GAUSSIAN:
+        *slope = l->a * (y - eta);
+        *curvature = l->a;
+        return;
+    default: {
+        double off = y - eta, weight = (l->a + 1.0) / (l->a * l->b * l->b + off * off);
+        *slope = weight * off;
+        *curvature = weight;
+    }
+    }
+}
+
+/* ---- modes -------------------------------------------------------------------------------------------- */
+
+/* Where to begin: where the count's own rate and the belief meet. */
+PK_INLINE double pk_mode_start(const pk_likelihood *l, double y, double mean, double pull)
+{
+    double known = y + 0.5;
+    if (l->code != PK_POISSON && l->code != PK_NEGATIVE_BINOMIAL)
+        return mean;
+    if (l->code == PK_NEGATIVE_BINOMIAL)
+        known /= 1.0 + l->a * known;
+    known *= pull;
+    return known < 1e-3 ? mean : (mean + known * log(y + 0.5)) / (1.0 + known);
+}
+
+/* Zero of eta - mean - pull d log p / d eta, pull = weight variance: Newton's method between the ends of a bracket.
+ * For log-concave likelihoods the function rises at least as fast as eta does, so that a value tells how far off
+ * the zero may be. A step that gains too little is followed by one to the middle. */
+PK_INLINE double pk_concave_mode(const pk_likelihood *l, double y, double mean, double pull)
+{
+    /* Beyond these labels and counts have no slope left. */
+    double far = l->code == PK_GAUSSIAN ? 1e200 : 1e4, before = INFINITY;
+    double place = pk_mode_start(l, y, mean, pull), low = fmin(mean, 0.0) - far, high = fmax(mean, 0.0) + far;
+    for (int step = 0; step < 400; step++) {
+        double slope, curvature;
+        pk_derivatives(l, y, place, &slope, &curvature);
+        double value = place - mean - pull * slope, rise = 1.0 + pull * curvature;
+        if (value == 0.0)
+            return place;
+        double end = place - value;
+        if (value < 0.0) {
+            low = place;
+            high = end < high ? end : high;
+        } else {
+            high = place;
+            low = end > low ? end : low;
+        }
+        double next = place - value / rise, size = fabs(value);
+        if (!(next > low && next < high) || size > 0.5 * before)
+            next = 0.5 * (low + high);
+        before = size;
+        double moved = fabs(next - place), near = 1e-15 * fabs(next);
+        place = next;
+        if (moved <= 4.0 * near || high - low <= 4.0 * near)
+            return place;
+        /* The next step of Newton's would be the square of this one: below rounding. */
+        if (moved < 1e-9 && size < 1e-8)
+            return place;
+    }
+    return place;
+}
+
+/* exp(x), x <= 0, in a register: a call of libm's would spill all vectors. */
+PK_INLINE double pk_exp_one(double x)
+{
+    if (!(x > -700.0))
+        return 0.0;
+    const double shift = 6755399441055744.0;
+    double shifted = x * 1.4426950408889634 + shift, k = shifted - shift;
+    double r = x - k * 0.69314718036912382 - k * 1.9082149292705877e-10, r2 = r * r, r4 = r2 * r2;
+    /* Taylor's series of degree 13, in pairs: half as long a chain as Horner's. */
+    double low = (1.0 + r) + r2 * (0.5 + r * (1.0 / 6.0));
+    double mid = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0));
+    double top = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0));
+    double last = 1.0 / 479001600.0 + r * (1.0 / 6227020800.0);
+    union {
+        double number;
+        long long bits;
+    } power = {shifted};
+    power.bits = (power.bits + 1023) << 52;
+    return (low + r4 * (mid + r4 * (top + r4 * last))) * power.number;
+}
+
+/* log(x) of a positive normal number, in a register. */
+PK_INLINE double pk_log_one(double x)
+{
+    return pk_log((pk_vector){0} + x)[0];
+}
+
+/* Mode of sigmoid(z)^weight Normal(z; mean, variance): the zero of z - mean - pull sigmoid(-z), which lies between
+ * mean and mean + pull. Halley's method: two steps where pull is small, as it is once anything is known. Newton's
+ * and bisection where it is not (pk_concave_mode). */
+PK_INLINE double pk_logit_mode(double mean, double pull, double near, double *sigmoid)
+{
+    double z = mean;
+    for (int step = 0; step < 6; step++) {
+        double e = pk_exp_one(-fabs(z)), inverse = 1.0 / (1.0 + e), no = (z > 0.0 ? e : 1.0) * inverse;
+        double yes = (z > 0.0 ? 1.0 : e) * inverse, value = z - mean - pull * no;
+        double rise = 1.0 + pull * no * yes, bend = -pull * no * yes * (yes - no);
+        double move = -value * rise / (rise * rise - 0.5 * value * bend);
+        z += move;
+        if (fabs(move) < near) {
+            /* With 1e-4 the next move would be below 1e-13: so is what the series of sigmoid(-z) leaves out. */
+            double slope = no * yes;
+            *sigmoid = no - move * slope * (1.0 - 0.5 * move * ((yes - no) - move / 3.0 * (1.0 - 6.0 * slope)));
+            return z;
+        }
+        if (!(z >= mean && z <= mean + pull))
+            break;
+    }
+    *sigmoid = -1.0;
+    return z;
+}
+
+/* Fixed point of the scale mixture's weight, from both ends between which all modes lie; the higher one. */
+PK_INLINE double pk_student_mode(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    double off = y - mean, squared = l->a * l->b * l->b, pull = weight * variance * (l->a + 1.0), best = -INFINITY, mode = y;
+    for (int end = 0; end < 2; end++) {
+        double left = end ? off : 0.0;
+        for (int step = 0; step < 100; step++) {
+            double next = off / (1.0 + pull / (squared + left * left)), moved = fabs(next - left);
+            left = next;
+            if (moved <= 1e-15 * fabs(next))
+                break;
+        }
+        double away = off == left ? 0.0 : (off - left) * (off - left) / variance;
+        double height = -0.5 * (l->a + 1.0) * weight * log1p(left * left / squared) - 0.5 * away;
+        if (height > best) {
+            best = height;
+            mode = y - left;
+        }
+    }
+    return mode;
+}
+
+/* The mode of likelihood^weight times Normal(mean, variance), and the derivatives there. */
+PK_INLINE double pk_mode(const pk_likelihood *l, double y, double mean, double variance, double weight, double *slope,
+                         double *curvature)
+{
+    double mode;
+    if (l->code == PK_STUDENT_T)
+        mode = pk_student_mode(l, y, mean, variance, weight);
+    else
+        mode = pk_concave_mode(l, y, mean, weight * variance);
+    pk_derivatives(l, y, mode, slope, curvature);
+    return mode;
+}
+
+#endif

@@ -1,0 +1,384 @@
+/* What one observation says of its eta = x.w, as a Gaussian row, and learning such rows one after another.
+ *
+ * Given eta ~ Normal(mean, variance), a likelihood to the power `weight` becomes the site
+ *
+ *     exp(-precision (eta - target)^2 / 2)     appended as the row sqrt(precision) (x, target)
+ *
+ * by Laplace's method (the mode and its curvature) or by matching mean and variance of the posterior of eta.
+ * See posterity_kernel.h for the algebra of rows. */
+#ifndef POSTERITY_SITES_H
+#define POSTERITY_SITES_H
+
+#include "posterity_flight.h"
+#include "posterity_forgetting.h"
+#include "posterity_likelihoods.h"
+
+/* Least precision of a site, of what was known before: with less its target would be too far off. */
+#define PK_LEAST_SHARE 1e-8
+/* Log densities this large keep too few digits for quadrature; the posterior is then as good as Gaussian. */
+#define PK_SHARP 1e9
+#define PK_SCALE_NODES 64 /* over the scale of a mixture of Gaussians, a multiple of PK_LANES */
+
+typedef struct {
+    double precision, target, log_normalizer;
+} pk_site;
+
+/* log Z, how far the mean moves, and the ratio of the variances. */
+typedef struct {
+    double log_mass, moved, ratio;
+} pk_moments;
+
+/* Nodes and logs of the weights of the Gauss-Hermite rule of the standard normal. */
+static const pk_vector pk_nodes[2] = {
+        {-6.630878198393129, -5.472225705949343, -4.492955302520011, -3.6008736241715487, -2.7602450476307014,
+     -1.9519803457163334, -1.1638291005549648, -0.3867606045005574},
+        {0.3867606045005574, 1.1638291005549648, 1.9519803457163334, 2.7602450476307014, 3.6008736241715487,
+     4.492955302520011, 5.472225705949343, 6.630878198393129}};
+static const pk_vector pk_log_node_weights[2] = {
+        {-22.621843735297286, -15.848470719591083, -11.08765562744474, -7.550238002340771, -4.924420313983547,
+     -3.0515673958337786, -1.8430209362213674, -1.249777604798297},
+        {-1.249777604798297, -1.8430209362213674, -3.0515673958337786, -4.924420313983547, -7.550238002340771,
+     -11.08765562744474, -15.848470719591083, -22.621843735297286}};
+
+/* The weights of the nodes beyond 0. */
+static const double pk_node_weights[PK_LANES] = {
+    0.286568521238012, 0.1583383727509497, 0.04728475235401406, 0.007266937601184749,
+    0.0005259849265739087, 1.530003216248732e-05, 1.309473216286817e-07, 1.4978147231618412e-10};
+
+/* ---- moments ------------------------------------------------------------------------------------------- */
+
+/* exp(x), x <= 0, whatever is -inf or NaN being 0. */
+PK_INLINE pk_vector pk_exp_down(pk_vector x)
+{
+    return pk_exp(pk_choose(x, (pk_vector){0} - 1000.0, x > -800.0));
+}
+
+PK_INLINE pk_vector pk_log1p_exp_down(pk_vector x)
+{
+    return pk_log(1.0 + pk_exp_down(x));
+}
+
+PK_INLINE pk_vector pk_abs(pk_vector x)
+{
+    return pk_larger(x, -x);
+}
+
+/* exp of anything up to 699. */
+PK_INLINE pk_vector pk_exp_any(pk_vector x)
+{
+    pk_integers above = x > 0.0;
+    pk_vector down = pk_exp_down(-pk_abs(pk_choose((pk_vector){0} + 699.0, x, x > 699.0)));
+    return pk_choose(1.0 / down, down, above);
+}
+
+/* pk_log_density in every lane. */
+PK_INLINE pk_vector pk_log_densities(const pk_likelihood *l, double y, pk_vector eta)
+{
+    if (l->code == PK_LOGIT) {
+        pk_vector z = y > 0.5 ? eta : -eta;
+        return -pk_larger(-z, (pk_vector){0}) - pk_log1p_exp_down(-pk_abs(z));
+    }
+    if (l->code == PK_POISSON)
+        return y * eta - pk_exp_any(eta);
+    if (l->code == PK_NEGATIVE_BINOMIAL) {
+        pk_vector excess = eta + log(l->a), both = pk_log1p_exp_down(-pk_abs(excess));
+        return -y * (pk_larger(-excess, (pk_vector){0}) + both) - (pk_larger(excess, (pk_vector){0}) + both) / l->a;
+    }
+    pk_vector value;
+    for (int lane = 0; lane < PK_LANES; lane++)
+        value[lane] = pk_log_density(l, y, eta[lane]);
+    return value;
+}
+
+PK_INLINE pk_moments pk_add_nodes(pk_moments found, pk_vector first, pk_vector second, double log_unit, double width)
+{
+    pk_vector sum = first + second, lean = first * pk_nodes[0] + second * pk_nodes[1];
+    pk_vector square = first * pk_nodes[0] * pk_nodes[0] + second * pk_nodes[1] * pk_nodes[1];
+    double total = pk_lanes_sum(sum), centre = pk_lanes_sum(lean) / total;
+    found.log_mass += log_unit + log(total);
+    found.moved += width * centre;
+    found.ratio *= pk_lanes_sum(square) / total - centre * centre;
+    return found;
+}
+
+/* exp(x) - 1 - x, by its series where that would cancel. */
+PK_INLINE pk_vector pk_exp_beyond_tangent(pk_vector x)
+{
+    pk_vector series = 1.0 + x * (1.0 / 9.0);
+    for (int k = 8; k > 2; k--)
+        series = 1.0 + x * series * (1.0 / (double)k);
+    return pk_choose(0.5 * x * x * series, pk_exp_any(x) - 1.0 - x, pk_abs(x) < 0.1);
+}
+
+/* Adaptive Gauss-Hermite (Liu and Pierce 1994): the rule is centred at the mode, as wide as the curvature says. */
+PK_INLINE pk_moments pk_quadrature(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    pk_moments found;
+    double slope, curvature, pull = weight * variance, mode = pk_mode(l, y, mean, variance, weight, &slope, &curvature);
+    double bend = pull * curvature < 1e300 ? pull * curvature : 1e300, shrunk = 1.0 / (1.0 + bend);
+    double width = sqrt(variance * shrunk), lift = (mode - mean) / variance, constant = pk_log_constant(l, y);
+    double height = weight * pk_log_density(l, y, mode) - 0.5 * (mode - mean) * lift;
+    found.log_mass = weight * constant + height + 0.5 * log(shrunk);
+    found.moved = mode - mean;
+    found.ratio = shrunk;
+    int count = l->code == PK_POISSON && width < 1.0; /* whose large terms cancel by formula */
+    if (!((count || fabs(weight * (height + constant)) < PK_SHARP) && bend < 1e12))
+        return found;
+    pk_vector term[2], top;
+    for (int k = 0; k < 2; k++) {
+        pk_vector step = width * pk_nodes[k], away = mode - mean + step;
+        if (count)
+            term[k] = (weight * slope - lift) * step - weight * curvature * pk_exp_beyond_tangent(step)
+                - 0.5 * step * step / variance;
+        else
+            term[k] = weight * pk_log_densities(l, y, mode + step) - 0.5 * away * away / variance - height;
+        term[k] += 0.5 * pk_nodes[k] * pk_nodes[k] + pk_log_node_weights[k];
+    }
+    top = pk_larger(term[0], term[1]);
+    double most = pk_largest(top);
+    pk_vector first = pk_exp_down(term[0] - most), second = pk_exp_down(term[1] - most);
+    return pk_add_nodes(found, first, second, most, width);
+}
+
+/* Student-t: (1 + x)^-a is the integral of exp(a t - e^t (1 + x)) / Gamma(a) over t, so that given t the likelihood
+ * is Gaussian in eta. The trapezoidal rule over t; what lies below is e^(a t) / a. */
+PK_INLINE pk_moments pk_student_moments(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    pk_moments found;
+    double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), off = y - mean, square = off * off;
+    double low = log(a) - log1p(square / squared) - 7.0 / sqrt(a + 0.1) - 23.0 / (a + 1.0);
+    double high = log(a + 7.0 * sqrt(a) + 30.0), step = (high - low) / (PK_SCALE_NODES - 1), below = a * low - log(a);
+    const pk_vector lanes = {0, 1, 2, 3, 4, 5, 6, 7};
+    pk_vector term[PK_SCALE_NODES / PK_LANES], gain[PK_SCALE_NODES / PK_LANES], top = (pk_vector){0} + below;
+    for (int k = 0; k < PK_SCALE_NODES / PK_LANES; k++) {
+        pk_vector t = low + step * (lanes + (double)(k * PK_LANES)), scale = pk_exp_any(t);
+        pk_vector precision = 2.0 * scale / squared, spread = 1.0 + precision * variance;
+        term[k] = a * t - scale + log(step) - 0.5 * pk_log(spread) - 0.5 * precision * square / spread;
+        gain[k] = precision * variance / spread;
+        top = pk_larger(top, term[k]);
+    }
+    double most = pk_largest(top);
+    pk_vector sum = {0}, lean = {0}, narrow = {0}, bend = {0};
+    for (int k = 0; k < PK_SCALE_NODES / PK_LANES; k++) {
+        pk_vector share = pk_exp_down(term[k] - most);
+        sum += share;
+        lean += share * gain[k];
+        narrow += share * (1.0 - gain[k]);
+        term[k] = share;
+    }
+    double rest = exp(below - most), total = pk_lanes_sum(sum) + rest, pulled = pk_lanes_sum(lean) / total;
+    for (int k = 0; k < PK_SCALE_NODES / PK_LANES; k++)
+        bend += term[k] * (gain[k] - pulled) * (gain[k] - pulled);
+    double wider = (pk_lanes_sum(bend) + rest * pulled * pulled) / total * square;
+    found.log_mass = weight * l->c + most + log(total) - lgamma(a);
+    found.moved = pulled * off;
+    found.ratio = (pk_lanes_sum(narrow) + rest) / total + wider / variance;
+    return found;
+}
+
+/* Mean above z, and variance, of the standard normal beyond z; log of the mass times exp((z^2 - place^2) / 2). */
+PK_INLINE void pk_beyond_point(double z, double place, double *log_mass, double *mean, double *variance)
+{
+    double hazard = pk_hazard(z);
+    if (z > -5.0)
+        *log_mass = -0.5 * place * place - PK_LOG_ROOT_2PI - log(hazard);
+    else
+        *log_mass = 0.5 * (z - place) * (z + place) + pk_log_tail(z);
+    if (z > 50.0) { /* by series: nothing cancels */
+        double inverse = 1.0 / z, square = inverse * inverse;
+        *mean = inverse * (1.0 - square * (2.0 - square * (10.0 - 74.0 * square)));
+        *variance = square * (1.0 - square * (6.0 - square * (50.0 - 518.0 * square)));
+        return;
+    }
+    *mean = hazard - z;
+    *variance = z < -50.0 ? 1.0 : 1.0 - hazard * (hazard - z);
+}
+
+/* exp(slope below) up to the target and exp(-slope above) beyond: two truncated normals. */
+PK_INLINE pk_moments pk_kinked_moments(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    pk_moments found;
+    double scale = sqrt(variance), place = (mean - y) / scale, mass_low, mass_high, mean_low, mean_high, var_low, var_high;
+    pk_beyond_point(place + weight * l->a * scale, place, &mass_low, &mean_low, &var_low);
+    pk_beyond_point(-place + weight * l->b * scale, place, &mass_high, &mean_high, &var_high);
+    double most = mass_low > mass_high ? mass_low : mass_high;
+    double low = exp(mass_low - most), high = exp(mass_high - most), share = low / (low + high), rest = high / (low + high);
+    found.log_mass = weight * l->c + most + log(low + high);
+    found.moved = scale * (rest * mean_high - share * mean_low - place);
+    found.ratio = share * var_low + rest * var_high + share * rest * (mean_low + mean_high) * (mean_low + mean_high);
+    return found;
+}
+
+PK_INLINE pk_moments pk_gaussian_moments(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    double part = weight * l->a * variance, off = y - mean;
+    pk_moments found = {weight * pk_log_constant(l, y) - 0.5 * (log1p(part) + weight * l->a * off * off / (1.0 + part)),
+                        part / (1.0 + part) * off, 1.0 / (1.0 + part)};
+    return found;
+}
+
+/* ---- probabilities ------------------------------------------------------------------------------------------ */
+
+/* log of the expectation of sigmoid(-|mean| + ...) and of the other side, eta ~ Normal(mean, variance), in 8 lanes. With
+ * a = exp(-|mean|) and E = exp(-scale x) at a node, sigmoid(-(|mean| + scale x)) = a E / (1 + a E). */
+PK_INLINE void pk_expected_sigmoid(pk_vector mean, pk_vector variance, pk_vector *log_less, pk_vector *log_more)
+{
+    pk_vector size = pk_abs(mean), a = pk_exp_down(-size), sum = {0};
+    pk_vector scale = {sqrt(variance[0]), sqrt(variance[1]), sqrt(variance[2]), sqrt(variance[3]),
+                       sqrt(variance[4]), sqrt(variance[5]), sqrt(variance[6]), sqrt(variance[7])};
+    for (int k = 0; k < PK_LANES; k++) {
+        pk_vector e = pk_exp_down(-scale * pk_nodes[1][k]), inverse = 1.0 / e;
+        sum += pk_node_weights[k] * (e / (1.0 + a * e) + inverse / (1.0 + a * inverse));
+    }
+    *log_less = pk_log(sum) - size;
+    *log_more = pk_log(1.0 - a * sum);
+}
+
+/* Log probabilities of 1 and 0; the variance is at most 1. */
+PK_DISPATCH static void pk_expected_labels(ptrdiff_t n, const double *mean, const double *variance, double *log_yes,
+                                           double *log_no)
+{
+    for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
+        pk_vector m = {0}, v = {0}, less, more;
+        ptrdiff_t some = n - i < PK_LANES ? n - i : PK_LANES;
+        if (some == PK_LANES) {
+            m = *(const pk_vector *)(mean + i);
+            v = *(const pk_vector *)(variance + i);
+        } else {
+            memcpy(&m, mean + i, (size_t)some * sizeof(double));
+            memcpy(&v, variance + i, (size_t)some * sizeof(double));
+        }
+        pk_expected_sigmoid(m, v, &less, &more);
+        pk_vector yes = pk_choose(more, less, m > 0.0), no = pk_choose(less, more, m > 0.0);
+        if (some == PK_LANES) {
+            *(pk_vector *)(log_yes + i) = yes;
+            *(pk_vector *)(log_no + i) = no;
+        } else {
+            memcpy(log_yes + i, &yes, (size_t)some * sizeof(double));
+            memcpy(log_no + i, &no, (size_t)some * sizeof(double));
+        }
+    }
+}
+
+/* ---- sites ------------------------------------------------------------------------------------------------ */
+
+PK_INLINE pk_site pk_site_of_moments(pk_moments found, double mean, double variance)
+{
+    double share = (1.0 - found.ratio) / found.ratio;
+    share = share > PK_LEAST_SHARE ? share < 1e300 ? share : 1e300 : PK_LEAST_SHARE;
+    double precision = share / variance;
+    pk_site site = {precision < 1e300 ? precision : 1e300, mean + found.moved * ((1.0 + share) / share), found.log_mass};
+    return site;
+}
+
+PK_INLINE pk_site pk_laplace(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    double slope, curvature, mode = pk_mode(l, y, mean, variance, weight, &slope, &curvature);
+    double pull = (mode - mean) / variance, bend = weight * curvature, least = PK_LEAST_SHARE / variance;
+    bend = bend < 1e300 ? bend : 1e300;
+    double precision = bend > least ? bend : least < 1e300 ? least : 1e300;
+    pk_site site = {precision, mode + pull / precision,
+                    weight * (pk_log_constant(l, y) + pk_log_density(l, y, mode))
+                        - 0.5 * ((mode - mean) * pull + log1p(bend * variance))};
+    return site;
+}
+
+PK_RARE pk_site pk_general_site(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    if (l->code == PK_KINKED)
+        return pk_site_of_moments(pk_kinked_moments(l, y, mean, variance, weight), mean, variance);
+    if (!l->moments)
+        return pk_laplace(l, y, mean, variance, weight);
+    if (l->code == PK_STUDENT_T)
+        return pk_site_of_moments(pk_student_moments(l, y, mean, variance, weight), mean, variance);
+    if (l->code == PK_GAUSSIAN)
+        return pk_site_of_moments(pk_gaussian_moments(l, y, mean, variance, weight), mean, variance);
+    return pk_site_of_moments(pk_quadrature(l, y, mean, variance, weight), mean, variance);
+}
+
+/* The site of a label of log odds: z is eta, or -eta for a 0. Written out, for it is the commonest, with no call that
+ * would spill the registers. With x the nodes, the posterior's Gaussian part is exp(-lean x - shrunk x^2 / 2), lean the
+ * slope of log sigmoid at the mode in units of the width, against the rule's own exp(-x^2 / 2). */
+PK_INLINE pk_site pk_label_site(const pk_likelihood *l, double y, double mean, double variance)
+{
+    /* A rule's centre need not be the mode to all digits. */
+    double near = l->moments ? 0.1 : 1e-4;
+    double no, sign = y > 0.5 ? 1.0 : -1.0, centre = sign * mean, z = pk_logit_mode(centre, variance, near, &no);
+    if (PK_UNLIKELY(!(no > 1e-100 && z > -500.0 && variance < 1e4)))
+        return pk_general_site(l, y, mean, variance, 1.0);
+    double curvature = no * (1.0 - no), shrunk = 1.0 / (1.0 + variance * curvature), off = z - centre;
+    if (!l->moments) {
+        double least = PK_LEAST_SHARE / variance, precision = curvature > least ? curvature : least;
+        double root = sqrt(shrunk), lift = z > 0.0 ? 0.0 : z, log_part = pk_log_one((z > 0.0 ? 1.0 - no : no) * root);
+        pk_site site = {precision, sign * (z + no / precision), lift + log_part - 0.5 * off * no};
+        return site;
+    }
+    double width = sqrt(variance * shrunk), lean = off / variance * width, height = 7.0 * lean;
+    pk_vector sum, first, square, part[2];
+    for (int k = 0; k < 2; k++) {
+        pk_vector x = pk_nodes[k], at = z + width * x, e = pk_exp(-pk_abs(at));
+        pk_vector sigmoid = pk_choose((pk_vector){0} + 1.0, e, at > 0.0) / (1.0 + e);
+        /* height keeps this below 0. */
+        part[k] = sigmoid * pk_exp(pk_log_node_weights[k] + 0.5 * (1.0 - shrunk) * x * x - lean * x - height);
+    }
+    sum = part[0] + part[1];
+    first = part[0] * pk_nodes[0] + part[1] * pk_nodes[1];
+    square = part[0] * pk_nodes[0] * pk_nodes[0] + part[1] * pk_nodes[1] * pk_nodes[1];
+    double total = pk_lanes_sum(sum), inverse = 1.0 / total, middle = pk_lanes_sum(first) * inverse;
+    pk_moments found = {pk_log_one(total * sqrt(shrunk)) + height - 0.5 * off * off / variance, sign * (off + width * middle),
+                        shrunk * (pk_lanes_sum(square) * inverse - middle * middle)};
+    return pk_site_of_moments(found, mean, variance);
+}
+
+PK_INLINE pk_site pk_proper_site(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    if (l->code == PK_LOGIT && weight == 1.0)
+        return pk_label_site(l, y, mean, variance);
+    return pk_general_site(l, y, mean, variance, weight);
+}
+
+/* Where nothing is known of eta, it is believed to lie vaguely around the mean, and the site tells of that as well;
+ * or, where a target tells by itself, around the target, and its log density counts as 0. */
+PK_RARE pk_site pk_first_site(const pk_likelihood *l, double y, double mean, double weight)
+{
+    if (l->code >= PK_GAUSSIAN) {
+        double scale = l->code == PK_GAUSSIAN ? 1.0 / sqrt(l->a) : l->code == PK_STUDENT_T ? l->b : 1.0 / (l->a + l->b);
+        pk_site site = pk_proper_site(l, y, y, PK_VAGUE_SCALES * PK_VAGUE_SCALES * scale * scale, weight);
+        site.log_normalizer = 0.0;
+        return site;
+    }
+    pk_site site = pk_proper_site(l, y, mean, PK_VAGUE_VARIANCE, weight);
+    double added = 1.0 / PK_VAGUE_VARIANCE, total = site.precision + added;
+    site.target = (site.precision * site.target + added * mean) / total;
+    site.precision = total;
+    return site;
+}
+
+PK_INLINE pk_site pk_find_site(const pk_likelihood *l, double y, double mean, double variance, double weight)
+{
+    pk_site nothing = {0.0, mean, 0.0};
+    if (PK_UNLIKELY(!(weight > 0.0)))
+        return nothing;
+    if (PK_UNLIKELY(variance == INFINITY))
+        return pk_first_site(l, y, mean, weight);
+    if (PK_UNLIKELY(!(variance > 1e-300))) {
+        nothing.log_normalizer = weight * (pk_log_constant(l, y) + pk_log_density(l, y, mean));
+        return nothing;
+    }
+    return pk_proper_site(l, y, mean, variance, weight);
+}
+
+/* Sites of n observations, each on its own. */
+PK_DISPATCH static void pk_find_sites(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *mean,
+                                      const double *variance, const double *weights, double *precision, double *target,
+                                      double *log_normalizer)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        pk_site site = pk_find_site(l, y[i], mean[i], variance[i], weights ? weights[i] : 1.0);
+        precision[i] = site.precision;
+        target[i] = site.target;
+        log_normalizer[i] = site.log_normalizer;
+    }
+}
+
+#endif

@@ -1,0 +1,35 @@
+"""What is observed, given the linear predictor eta = x.w, and what it says of eta.
+
+A likelihood is a frozen dataclass without data; see :class:`Likelihood` for how to add one. What an
+observation says of eta is a *site*: a Gaussian row, found in one dimension by Laplace's method
+(:func:`laplace_sites`) or by matching moments (:func:`moment_sites`).
+
+Examples
+--------
+>>> laplace_sites(Bernoulli(), [1.0], [0.0], [4.0]).precision.round(4)
+array([0.1927])
+"""
+
+from posterity.likelihoods.classes import Bernoulli
+from posterity.likelihoods.counting import Counts
+from posterity.likelihoods.counts import NegativeBinomial, Poisson
+from posterity.likelihoods.labels import Labels
+from posterity.likelihoods.likelihood import Likelihood, Sites
+from posterity.likelihoods.noises import Gaussian, LaplaceNoise, Quantile, StudentT
+from posterity.likelihoods.sites import laplace_sites, moment_sites
+
+__all__ = [
+    "Bernoulli",
+    "Counts",
+    "Gaussian",
+    "Labels",
+    "LaplaceNoise",
+    "Likelihood",
+    "NegativeBinomial",
+    "Poisson",
+    "Quantile",
+    "Sites",
+    "StudentT",
+    "laplace_sites",
+    "moment_sites",
+]

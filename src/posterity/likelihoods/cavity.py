@@ -1,0 +1,48 @@
+"""What is believed of each eta before its observation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.likelihoods.likelihood import Likelihood, Sites, is_noise, vague_variance
+
+Array = NDArray[np.float64]
+
+
+class Cavity:
+    """What is believed of each eta before its observation, proper everywhere."""
+
+    def __init__(self, mean: Array, variance: Array, added: Array, flat: Array) -> None:
+        self.mean, self.variance, self.added, self.flat = mean, variance, added, flat
+
+    @classmethod
+    def of(cls, likelihood: Likelihood, y: Array, mean: Array, variance: Array) -> Cavity:
+        """Complete what is not known at all: vaguely, or by the target itself where that tells."""
+        open_ = np.isinf(variance)
+        vague = vague_variance(likelihood)
+        filled = np.where(open_, vague, variance)
+        if is_noise(likelihood):
+            return cls(np.where(open_, y, mean), filled, np.zeros(len(y)), open_)
+        added = np.where(open_, 1.0 / vague, 0.0)
+        return cls(mean, filled, added, np.zeros(len(y), dtype=bool))
+
+    def completed(self, precision: Array, target: Array, log_normalizer: Array) -> Sites:
+        """Sites that also tell what was put in; flat predictions have log density 0."""
+        total = precision + self.added
+        with np.errstate(invalid="ignore", divide="ignore"):
+            both = (precision * target + self.added * self.mean) / total
+        target = np.where(self.added > 0.0, both, target)
+        return Sites(total, target, np.where(self.flat, 0.0, log_normalizer))
+
+
+def as_rows(
+    y: ArrayLike, mean: ArrayLike, variance: ArrayLike, weights: ArrayLike | None
+) -> tuple[Array, Array, Array, Array]:
+    """All as arrays (n,)."""
+    given = (y, mean, variance, 1.0 if weights is None else weights)
+    y, mean, variance, weights = (
+        np.array(value, dtype=np.float64)
+        for value in np.broadcast_arrays(*(np.atleast_1d(value) for value in given))
+    )
+    return y, mean, variance, weights

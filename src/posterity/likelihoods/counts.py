@@ -1,0 +1,152 @@
+"""Likelihoods of counts; eta is the log of the rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, expit, gammaln
+
+from posterity.distributions import PoissonLogNormal
+from posterity.likelihoods.counting import CountFamily, Counts
+from posterity.likelihoods.likelihood import Kernel, named_row
+
+Array = NDArray[np.float64]
+
+# Beyond this exp overflows.
+LARGEST_LOG = 700.0
+
+
+def _count(y: Array) -> NDArray[np.bool_]:
+    return (y >= 0.0) & (y == np.floor(y)) & np.isfinite(y)
+
+
+def _rate(eta: Array) -> Array:
+    with np.errstate(under="ignore"):
+        return np.exp(np.minimum(eta, LARGEST_LOG))
+
+
+def _poisson_draw(rng: np.random.Generator, rate: Array) -> Array:
+    # Beyond this NumPy can't draw, and the normal limit is exact to nine digits.
+    large = rate > 1e18
+    counts = rng.poisson(np.where(large, 1.0, rate)).astype(np.float64)
+    return np.where(large, np.round(rate + np.sqrt(rate) * rng.normal(size=rate.shape)), counts)
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """A count of the rate exp(eta); exposure enters as an offset of eta, log(exposure).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gradient, curvature = Poisson().derivatives(np.array([3.0]), np.log([2.0]))
+    >>> gradient.round(9), curvature.round(9)
+    (array([1.]), array([2.]))
+    """
+
+    is_noise: ClassVar[bool] = False
+
+    @property
+    def _kernel(self) -> Kernel:
+        return Kernel(3)
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """y eta - exp(eta) - log y!."""
+        return y * eta - _rate(eta) - gammaln(np.asarray(y) + 1.0)
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """y - exp(eta) and exp(eta)."""
+        rate = _rate(eta)
+        return y - rate, rate
+
+    def start(self, y: Array) -> Array:
+        """Where to begin: the count's own log rate, drawn to the mean (as GLMs are fitted)."""
+        return np.log(0.5 * (y + np.mean(y)) + 0.1)
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are whole numbers from 0 up."""
+        named_row(y, _count(y), "a count must be a whole number, 0 or more")
+
+    def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
+        """Counts whose log rate is uncertain."""
+        return PoissonLogNormal(mean, variance)
+
+
+@dataclass(frozen=True)
+class NegativeBinomial:
+    """A count of the rate exp(eta) that varies more: variance = rate + dispersion rate^2 (NB2).
+
+    Parameters
+    ----------
+    dispersion
+        Positive; towards 0 this becomes :class:`Poisson`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NegativeBinomial(0.5).predictive(np.log([2.0]), np.zeros(1)).var()
+    array([4.])
+    """
+
+    dispersion: float = 1.0
+
+    is_noise: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.dispersion < np.inf:
+            raise ValueError(
+                f"dispersion is {self.dispersion}: it must be positive and finite; "
+                "for 0 use Poisson"
+            )
+
+    @property
+    def _kernel(self) -> Kernel:
+        return Kernel(4, (self.dispersion, 0.0, 0.0))
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """With r = 1 / dispersion and e = eta - log r, of a failure's odds exp(e):
+
+        log Gamma(y + r) - log Gamma(r) - log y! + y log sigmoid(e) + r log sigmoid(-e).
+        """
+        return _negative_binomial_logpmf(y, np.asarray(eta), self.dispersion)
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """y - (y + r) sigmoid(e), and (y + r) sigmoid(e) sigmoid(-e)."""
+        excess = np.asarray(eta) + np.log(self.dispersion)
+        total, share, rest = y + 1.0 / self.dispersion, expit(excess), expit(-excess)
+        return y * rest - share / self.dispersion, total * share * rest
+
+    def start(self, y: Array) -> Array:
+        """Where to begin: the count's own log rate, drawn to the mean."""
+        return np.log(0.5 * (y + np.mean(y)) + 0.1)
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are whole numbers from 0 up."""
+        named_row(y, _count(y), "a count must be a whole number, 0 or more")
+
+    def predictive(self, mean: Array, variance: Array) -> Counts:
+        """Counts whose log rate is uncertain."""
+        dispersion, r = self.dispersion, 1.0 / self.dispersion
+
+        def logpmf(y: Array, rate: Array) -> Array:
+            return _negative_binomial_logpmf(y, np.log(np.maximum(rate, 1e-300)), dispersion)
+
+        def cdf(y: Array, rate: Array) -> Array:
+            return betainc(r, y + 1.0, 1.0 / (1.0 + dispersion * rate))
+
+        def draw(rng: np.random.Generator, rate: Array) -> Array:
+            return _poisson_draw(rng, rate * rng.gamma(r, dispersion, size=rate.shape))
+
+        family = CountFamily(logpmf, cdf, draw, dispersion)
+        return Counts(family, np.asarray(mean, float), np.asarray(variance, float))
+
+
+def _negative_binomial_logpmf(y: Array, eta: Array, dispersion: float) -> Array:
+    r = 1.0 / dispersion
+    excess = eta + np.log(dispersion)
+    log_share, log_rest = -np.logaddexp(0.0, -excess), -np.logaddexp(0.0, excess)
+    constant = gammaln(y + r) - gammaln(r) - gammaln(np.asarray(y) + 1.0)
+    return constant + y * log_share + r * log_rest

@@ -1,0 +1,55 @@
+"""The mode of a likelihood times a Gaussian, in one dimension."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.likelihoods.likelihood import Likelihood
+
+Array = NDArray[np.float64]
+
+MOST_STEPS = 400
+
+
+def modes(likelihood: Likelihood, y: Array, mean: Array, variance: Array, weights: Array) -> Array:
+    """(n,) where weight log p(y | eta) - (eta - mean)^2 / 2 variance is largest."""
+    own = getattr(likelihood, "modes", None)
+    if own is not None:
+        return np.asarray(own(y, mean, variance, weights), dtype=np.float64)
+
+    def slope_at(eta: Array) -> tuple[Array, Array]:
+        slope, curvature = likelihood.derivatives(y, eta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return eta - mean - variance * weights * slope, 1.0 + variance * weights * curvature
+
+    place = mean.copy()
+    value, rise = slope_at(place)
+    # The function rises at least as fast as eta: its zero lies within -value of where it is known.
+    with np.errstate(over="ignore"):
+        end = np.clip(place - value, -1e200, 1e200)
+    low, high = np.minimum(place, end), np.maximum(place, end)
+    for _ in range(MOST_STEPS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            newton = place - value / rise
+        inside = (newton > low) & (newton < high)
+        moved = np.where(inside, newton, 0.5 * (low + high))
+        step = np.abs(moved - place)
+        moved = np.where(value == 0.0, place, moved)
+        previous, place = value, moved
+        value, rise = slope_at(place)
+        low, high = np.where(value < 0.0, place, low), np.where(value > 0.0, place, high)
+        # A Newton step that gains little: the next one bisects, from the middle of the bracket.
+        slow = (np.abs(value) > 0.5 * np.abs(previous)) & (value != 0.0)
+        if slow.any():
+            middle = np.where(slow, 0.5 * (low + high), place)
+            tried = slope_at(middle)
+            low = np.where(slow & (tried[0] < 0.0), middle, low)
+            high = np.where(slow & (tried[0] > 0.0), middle, high)
+            place = np.where(slow, middle, place)
+            value, rise = np.where(slow, tried[0], value), np.where(slow, tried[1], rise)
+        near = 1e-15 * np.maximum(np.abs(place), 1e-300)
+        done = (value == 0.0) | (high - low <= 4.0 * near) | (~slow & (step <= 4.0 * near))
+        if done.all():
+            break
+    return place

@@ -1,0 +1,317 @@
+"""Likelihoods of a target that lies at eta, but for noise of a known scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
+
+from posterity.distributions import Mixture, Normal
+from posterity.likelihoods.kinked import kinked_moments
+from posterity.likelihoods.likelihood import Kernel, named_row
+
+Array = NDArray[np.float64]
+Moments = tuple[Array, Array, Array]
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+# Where nothing is known of eta, the target tells: eta is believed to lie around it, this many
+# scales of the noise away.
+VAGUE_SCALES = 1e3
+# Nodes over the log of the scale of a mixture of Gaussians.
+N_SCALES = 64
+
+
+def _positive(name: str, value: float) -> None:
+    if not 0.0 < value < np.inf:
+        raise ValueError(f"{name} is {value}: it must be positive and finite")
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Normal noise of a known precision: sites are exact.
+
+    Examples
+    --------
+    >>> from posterity.likelihoods import laplace_sites
+    >>> sites = laplace_sites(Gaussian(4.0), [1.0], [0.0], [2.0])
+    >>> sites.precision, sites.target
+    (array([4.]), array([1.]))
+    """
+
+    precision: float = 1.0
+
+    is_noise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _positive("precision", self.precision)
+
+    @property
+    def vague_variance(self) -> float:
+        """Of eta around the target, where nothing is known of it."""
+        return VAGUE_SCALES**2 / self.precision
+
+    @property
+    def _kernel(self) -> Kernel:
+        return Kernel(5, (self.precision, 0.0, 0.0))
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """Normal(eta, 1 / precision)."""
+        off = y - eta
+        return 0.5 * (np.log(self.precision) - LOG_2PI - self.precision * off * off)
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """precision (y - eta), and precision."""
+        off = y - eta
+        return self.precision * off, np.full_like(off, self.precision)
+
+    def moments(self, y: Array, mean: Array, variance: Array, weights: Array) -> Moments:
+        """Exact: log Z, the mean's move, and the ratio of the variances."""
+        share = weights * self.precision * variance
+        off = y - mean
+        log_normalizer = 0.5 * (
+            weights * (np.log(self.precision) - LOG_2PI)
+            - np.log1p(share)
+            - weights * self.precision * off * off / (1.0 + share)
+        )
+        return log_normalizer, share / (1.0 + share) * off, 1.0 / (1.0 + share)
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are finite."""
+        named_row(y, np.isfinite(y), "a target must be finite")
+
+    def predictive(self, mean: Array, variance: Array) -> Normal:
+        """Normal, of both variances."""
+        return Normal(np.asarray(mean), np.sqrt(np.asarray(variance) + 1.0 / self.precision))
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """Noise with heavy tails: Student-t of ``df`` degrees of freedom and known scale.
+
+    Far out an observation says less and less, and an outlier nothing. As curvature the weight of
+    the normal scale mixture is used, (df + 1) / (df scale^2 + e^2), as iteratively reweighted
+    least squares does (Lange, Little and Taylor 1989): it is positive everywhere, unlike minus the
+    second derivative.
+
+    Parameters
+    ----------
+    df, scale
+        Positive.
+
+    Examples
+    --------
+    >>> noise = StudentT(df=4.0, scale=1.0)
+    >>> noise.derivatives(np.array([0.0, 9.0]), np.zeros(2))[1].round(4)
+    array([1.25  , 0.0588])
+    """
+
+    df: float = 4.0
+    scale: float = 1.0
+
+    is_noise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _positive("df", self.df)
+        _positive("scale", self.scale)
+
+    @property
+    def vague_variance(self) -> float:
+        """Of eta around the target, where nothing is known of it."""
+        return (VAGUE_SCALES * self.scale) ** 2
+
+    @property
+    def _kernel(self) -> Kernel:
+        return Kernel(6, (self.df, self.scale, self._log_constant))
+
+    @property
+    def _log_constant(self) -> float:
+        half = 0.5 * (self.df + 1.0)
+        constant = gammaln(half) - gammaln(0.5 * self.df) - 0.5 * np.log(np.pi * self.df)
+        return float(constant - np.log(self.scale))
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """Student-t around eta."""
+        off = (y - eta) / self.scale
+        return self._log_constant - 0.5 * (self.df + 1.0) * np.log1p(off * off / self.df)
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """u (y - eta) and u, the weight (df + 1) / (df scale^2 + (y - eta)^2)."""
+        off = y - eta
+        weight = (self.df + 1.0) / (self.df * self.scale**2 + off * off)
+        return weight * off, weight
+
+    def modes(self, y: Array, mean: Array, variance: Array, weights: Array) -> Array:
+        """(n,) the highest mode of likelihood times Normal(mean, variance): roots of a cubic.
+
+        With e = y - eta, D = y - mean, c = df scale^2 and k = weight variance (df + 1):
+        e^3 - D e^2 + (c + k) e - c D = 0.
+        """
+        off = y - mean
+        squared = self.df * self.scale**2
+        pull = weights * variance * (self.df + 1.0)
+        # Begin at both ends, where the target or the mean is; between them lie all roots.
+        candidates = np.stack([np.zeros(len(off)), off])
+        for _ in range(100):
+            # Fixed point of the scale mixture's weight, which climbs at every step.
+            share = pull / (squared + candidates * candidates)
+            candidates = off / (1.0 + share)
+        objective = -0.5 * (self.df + 1.0) * weights * np.log1p(candidates**2 / squared)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            away = np.where(off == candidates, 0.0, (off - candidates) ** 2 / variance)
+        best = np.argmax(objective - 0.5 * away, axis=0)
+        return y - np.take_along_axis(candidates, best[None], axis=0)[0]
+
+    def moments(self, y: Array, mean: Array, variance: Array, weights: Array) -> Moments:
+        """log Z, the mean's move, and the ratio of the variances, by the normal scale mixture.
+
+        (1 + x)^-a, a = weight (df + 1) / 2, is the integral of e^(a t - e^t (1 + x)) / Gamma(a)
+        over t, so that given t the likelihood is Gaussian in eta, of precision
+        2 e^t / (df scale^2). The trapezoidal rule; what is left of it is e^(a t) / a.
+        """
+        squared, a = self.df * self.scale**2, np.maximum(0.5 * weights * (self.df + 1.0), 1e-300)
+        square = (y - mean) ** 2
+        low = np.log(a) - np.log1p(square / squared) - 7.0 / np.sqrt(a + 0.1) - 23.0 / (a + 1.0)
+        high = np.log(a + 7.0 * np.sqrt(a) + 30.0)
+        step = (high - low) / (N_SCALES - 1)
+        t = low + step * np.arange(N_SCALES)[:, None]
+        precision = np.concatenate([np.zeros((1, len(a))), 2.0 * np.exp(t) / squared])
+        mass = np.concatenate([(a * low - np.log(a))[None], a * t - np.exp(t) + np.log(step)])
+        spread = 1.0 + precision * variance
+        terms = mass - 0.5 * np.log(spread) - 0.5 * precision * square / spread
+        total = logsumexp(terms, axis=0)
+        share = np.exp(terms - total)
+        gain = precision * variance / spread
+        pulled = (share * gain).sum(axis=0)
+        wider = (share * (gain - pulled) ** 2).sum(axis=0) * square
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (share / spread).sum(axis=0) + np.where(variance > 0.0, wider / variance, 0.0)
+        log_normalizer = weights * self._log_constant + total - gammaln(a)
+        return log_normalizer, pulled * (y - mean), ratio
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are finite."""
+        named_row(y, np.isfinite(y), "a target must be finite")
+
+    def predictive(self, mean: Array, variance: Array) -> Mixture:
+        """A mixture of 24 Normals over the noise's own scale, matched in mass."""
+        half = 0.5 * self.df
+        t = np.linspace(-23.0 / half - 7.0 / np.sqrt(half), np.log1p(30.0 / half), 24)
+        log_share = half * (t - np.exp(t))
+        return _scale_mixture(mean, variance, self.scale**2 * np.exp(-t), log_share)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """Asymmetric Laplace noise, whose q-quantile is eta: a working likelihood of quantiles.
+
+    Its mode under a flat prior is quantile regression (Koenker and Bassett 1978; Yu and Moyeed
+    2001). It has a kink at eta and no curvature, so that both approximations match its moments,
+    which are those of two truncated normals, exactly.
+
+    Parameters
+    ----------
+    q
+        Between 0 and 1.
+    scale
+        Positive; of the check function.
+
+    Examples
+    --------
+    >>> Quantile(0.9, 1.0).log_density(np.array([1.0, -1.0]), np.zeros(2)).round(3)
+    array([-3.308, -2.508])
+    """
+
+    q: float = 0.5
+    scale: float = 1.0
+
+    is_noise: ClassVar[bool] = True
+    kinked: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.q < 1.0:
+            raise ValueError(f"q is {self.q}: it must lie between 0 and 1, as in 0.9")
+        _positive("scale", self.scale)
+
+    @property
+    def vague_variance(self) -> float:
+        """Of eta around the target, where nothing is known of it."""
+        return (VAGUE_SCALES * self.scale) ** 2
+
+    @property
+    def _kernel(self) -> Kernel:
+        return Kernel(7, (self.q / self.scale, (1.0 - self.q) / self.scale, self._log_constant))
+
+    @property
+    def _log_constant(self) -> float:
+        return float(np.log(self.q) + np.log1p(-self.q) - np.log(self.scale))
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """log(q (1 - q) / scale) - check((y - eta) / scale), check(u) = u (q - [u < 0])."""
+        off = (y - eta) / self.scale
+        return self._log_constant - np.maximum(self.q * off, (self.q - 1.0) * off)
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """q / scale below the target and -(1 - q) / scale above; no curvature."""
+        above = np.asarray(y) < eta
+        slope = np.where(above, self.q - 1.0, self.q) / self.scale
+        return np.where(np.asarray(y) == eta, 0.0, slope), np.zeros(slope.shape)
+
+    def moments(self, y: Array, mean: Array, variance: Array, weights: Array) -> Moments:
+        """Exact: log Z, the mean's move, and the ratio of the variances."""
+        below, above = weights * self.q / self.scale, weights * (1.0 - self.q) / self.scale
+        log_mass, moved, ratio = kinked_moments(mean - y, variance, below, above)
+        return weights * self._log_constant + log_mass, moved, ratio
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are finite."""
+        named_row(y, np.isfinite(y), "a target must be finite")
+
+    def predictive(self, mean: Array, variance: Array) -> Mixture:
+        """A mixture of 24 Normals, moved and scaled (Kozumi and Kobayashi 2011, eq. 3).
+
+        The noise is scale (theta z + tau sqrt(z) e), z exponential and e standard normal, with
+        theta = (1 - 2 q) / (q (1 - q)) and tau^2 = 2 / (q (1 - q)).
+        """
+        both = self.q * (1.0 - self.q)
+        theta, tau_squared = (1.0 - 2.0 * self.q) / both, 2.0 / both
+        t = np.linspace(-12.0, np.log(40.0), 24)
+        z = np.exp(t)
+        return _scale_mixture(
+            mean, variance, self.scale**2 * tau_squared * z, t - z, self.scale * theta * z
+        )
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(Quantile):
+    """Laplace noise of a known scale: its mode is least absolute deviations.
+
+    The density is exp(-|y - eta| / scale) / (2 scale).
+
+    Examples
+    --------
+    >>> LaplaceNoise(2.0).log_density(np.array([2.0]), np.zeros(1)).round(4)
+    array([-2.3863])
+    """
+
+    def __init__(self, scale: float = 1.0) -> None:
+        _positive("scale", scale)
+        # The check function of the median is half the absolute value.
+        object.__setattr__(self, "q", 0.5)
+        object.__setattr__(self, "scale", 0.5 * scale)
+
+
+def _scale_mixture(
+    mean: Array, variance: Array, added: Array, log_share: Array, moved: Array | None = None
+) -> Mixture:
+    """Normal(mean + moved_k, variance + added_k) with shares k."""
+    mean, variance = np.asarray(mean, float), np.asarray(variance, float)
+    shares = np.exp(log_share - logsumexp(log_share))
+    moved = np.zeros(len(added)) if moved is None else moved
+    parts = [
+        Normal(mean + off, np.sqrt(variance + extra))
+        for off, extra in zip(moved, added, strict=True)
+    ]
+    return Mixture(parts, shares)

@@ -1,0 +1,429 @@
+"""A posterior under any likelihood: every observation is a Gaussian row, its site."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions import Normal
+from posterity.factor import Factor
+from posterity.kernel import RowPath, fading_counts
+from posterity.likelihoods import Likelihood, Quantile, StudentT
+from posterity.likelihoods.likelihood import is_noise, vague_variance
+from posterity.noise import LOG_2PI, Joint
+from posterity.posteriors._site_fit import MANY_ROWS, SHARE, Fitted, mode, propagate
+from posterity.posteriors._site_rows import Learned, SiteRows, believed, learn_rows
+from posterity.posteriors.averaged import AveragedPosterior
+from posterity.posteriors.evidence import EvidencePosterior
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+Approximation = Literal["laplace", "moments"]
+
+# The prior that the evidence chooses, and the mode under it: rounds until they agree.
+MOST_ROUNDS = 50
+# Changes of the prior, against it, and against all that is known: what moves the mode.
+AGREED, UNFELT = 1e-6, 1e-7
+
+
+@dataclass
+class Account:
+    """What the site rows themselves do not tell.
+
+    ``log_sites`` sums the logs of the sites' constants, ``told`` the log predictive densities of
+    the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as they faded.
+    """
+
+    log_sites: float = 0.0
+    told: float = 0.0
+    seen: float = 0.0
+    effective: float = 0.0
+
+    def become(self, other: Account) -> None:
+        """Take over all of another one."""
+        self.__dict__.update(other.__dict__)
+
+
+@dataclass(frozen=True)
+class GeneralizedPosterior(LinearPosterior):
+    """Posterior of [intercept, coefficients] where y depends on eta = x.w through a likelihood.
+
+    ``inner`` is any posterior with known noise of precision 1: it learns the site rows, forgets
+    and learns its prior as it always does. Rows that come one after another have their sites found
+    once (assumed-density filtering); rows that come together are iterated to the mode ("laplace")
+    or until their sites agree ("moments": expectation propagation; so too for kinked noise, which
+    has no curvature), with what was known before as the prior. ``offsets`` (n,) are added to eta,
+    known and without a coefficient.
+
+    An intercept with a flat prior is exactly flat in :meth:`fit`. Rows that come one after another
+    can have no site while nothing at all is known of their eta: the first of them is then believed
+    to be Normal(0, 10^2), once for each open direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity.likelihoods import Bernoulli
+    >>> from posterity.noise import KnownNoise
+    >>> from posterity.priors import GaussianPrior
+    >>> inner = LinearPosterior.before_data(
+    ...     GaussianPrior(0.0, 0.1), KnownNoise(1.0), 1, intercept=False
+    ... )
+    >>> posterior = GeneralizedPosterior.around(inner, Bernoulli(), "moments")
+    >>> posterior.fit(np.ones((3, 1)), np.ones((3, 1)), None, np.zeros(3))
+    >>> posterior.predictive(np.array([[10.0]])).mean().round(2)
+    array([0.96])
+    """
+
+    likelihood: Likelihood
+    approximation: Approximation
+    inner: LinearPosterior
+    account: Account = field(default_factory=Account, repr=False)
+
+    learns_lean: ClassVar[bool] = False
+    predicts_lean: ClassVar[bool] = False
+
+    @classmethod
+    def around(
+        cls, inner: LinearPosterior, likelihood: Likelihood, approximation: Approximation
+    ) -> Self:
+        """Take over what a posterior that has seen nothing believes."""
+        if approximation not in ("laplace", "moments"):
+            raise ValueError(
+                f"approximation is {approximation!r}: it must be 'laplace' or 'moments'"
+            )
+        inner = inner.single()
+        return cls(
+            inner.belief,
+            inner.noise,
+            inner.intercept,
+            inner.prior,
+            inner.factor,
+            likelihood,
+            approximation,
+            inner,
+        )
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        return self._with(self.inner.copy(), replace(self.account))
+
+    def become(self, other: LinearPosterior) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        assert isinstance(other, GeneralizedPosterior)
+        self.inner.become(other.inner)
+        self.account.become(other.account)
+
+    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+        """The same with ``change`` made to the posterior of the site rows."""
+        return self._with(self.inner.made(change), Account())
+
+    def fixed(self) -> LinearPosterior:
+        """Refuse: it would be asked for densities of Gaussian targets."""
+        raise ValueError(
+            "Changepoint compares densities of Gaussian targets: use Stabilized, Exponential or "
+            "Adaptive with other likelihoods"
+        )
+
+    @property
+    def average(self) -> type[AveragedPosterior]:
+        """How copies of this one, which forget at different rates, are averaged."""
+        from posterity.posteriors.generalized_average import GeneralizedAverage
+
+        return GeneralizedAverage
+
+    def _with(self, inner: LinearPosterior, account: Account) -> Self:
+        return replace(self, factor=inner.factor, inner=inner, account=account)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> None:
+        """Learn the first rows together; a posterior that forgets learns them in order.
+
+        Raises ``ValueError`` for targets that the likelihood does not know. Warns when a flat
+        prior leaves the likelihood without a maximum.
+        """
+        if self.forgets:
+            self.predict_then_learn(X, y, weights, elapsed, offsets)
+        else:
+            self._together(self._checked(X, y, weights, elapsed, offsets))
+
+    def append(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> None:
+        """Learn rows together, what was known before being their prior."""
+        rows = self._checked(X, y, weights, elapsed, offsets)
+        if self.forgets or len(rows) == 1:
+            self._in_order(rows)
+            return
+        trial = self.copy()
+        trial._close(rows)
+        trial._together(rows)
+        self.become(trial)
+
+    def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows in order."""
+        self.predict_then_learn(X, y, weights, elapsed)
+
+    def predict_then_learn(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> Any:
+        """Learn row after row; returns the distribution of each target before its row."""
+        learned = self.learn_in_order(X, y, weights, elapsed, offsets)
+        return self.predicted(learned.mean, learned.variance)
+
+    def learn_in_order(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> Learned:
+        """Learn row after row; returns what was believed of each eta before, and its site."""
+        return self._in_order(self._checked(X, y, weights, elapsed, offsets))
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Refuse: what a row said depended on what was known when it came."""
+        raise ValueError(
+            f"can't unlearn rows under {type(self.likelihood).__name__}: what a row said depended "
+            "on what was known when it came; fit the remaining rows again"
+        )
+
+    def merge(self, other: LinearPosterior) -> None:
+        """Learn the site rows of ``other``, as it found them; the prior counts once."""
+        assert isinstance(other, GeneralizedPosterior)
+        self.inner.merge(other.inner)
+        mine, its = self.account, other.account
+        mine.log_sites += its.log_sites
+        mine.told += its.told
+        mine.seen += its.seen
+        mine.effective += its.effective
+
+    def same_prior(self, other: LinearPosterior) -> bool:
+        """Whether both started from the same belief and learn in the same way."""
+        return (
+            isinstance(other, GeneralizedPosterior)
+            and self.likelihood == other.likelihood
+            and self.approximation == other.approximation
+            and self.inner.same_prior(other.inner)
+        )
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """The lean path that reads single rows."""
+        return Factor(self.n_coefficients).row_path(self.intercept, names)
+
+    def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
+        """Distribution of eta at the rows of ``X``."""
+        mean, variance = believed(self.inner, X)
+        return Normal(mean if offsets is None else mean + offsets, np.sqrt(variance))
+
+    def predictive(self, X: Array, offsets: Array | None = None) -> Any:
+        """Distribution of new targets at the rows of ``X``."""
+        mean, variance = believed(self.inner, X)
+        return self.predicted(mean if offsets is None else mean + offsets, variance)
+
+    def coefficients(self) -> Array:
+        """Mean of [intercept, coefficients]."""
+        return self.inner.coefficients()
+
+    def joint(self, names: tuple[str, ...]) -> Joint:
+        """Joint distribution of [intercept, coefficients]."""
+        return self.inner.joint(names)
+
+    @property
+    def prior_precision(self) -> ArrayLike:
+        """Prior precision of the coefficients."""
+        return self.inner.prior_precision
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.account.seen
+
+    @property
+    def n_effective(self) -> float:
+        """What is left of them after forgetting."""
+        return self.account.effective
+
+    @property
+    def forgets(self) -> bool:
+        """Whether rows count for less as they age."""
+        return type(self._of_rows) is not LinearPosterior
+
+    @property
+    def tells_evidence(self) -> bool:
+        """Whether the site rows tell the evidence of all rows."""
+        return not self.forgets
+
+    @property
+    def log_evidence(self) -> float:
+        """Log p(y) of the approximation, or of the rows as they came where they are forgotten.
+
+        Of rows that came one after another both are the same. Flat directions have density 1.
+        """
+        if self.forgets:
+            return self.account.told
+        return self.account.log_sites + self.inner.log_evidence
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    @property
+    def _of_rows(self) -> LinearPosterior:
+        """The posterior that holds the rows: the data's, where the prior is learned."""
+        inner = self.inner
+        return inner.known.data if isinstance(inner, EvidencePosterior) else inner
+
+    def _checked(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None,
+    ) -> SiteRows:
+        targets = np.ascontiguousarray(y[:, 0])
+        self.likelihood.check_targets(targets)
+        n = len(X)
+        return SiteRows(
+            X,
+            targets,
+            np.ones(n) if weights is None else weights,
+            elapsed,
+            np.zeros(n) if offsets is None else offsets,
+        )
+
+    def _in_order(self, rows: SiteRows) -> Learned:
+        inner, trial = self.inner, self.inner.copy()
+        learned = learn_rows(trial, self.likelihood, self.approximation, rows)
+        precision, told = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
+        if type(inner) is LinearPosterior and inner.factor.rank == inner.n_coefficients:
+            # What was predicted adds up to the evidence: a sum for every row is saved.
+            log_scale = told - (trial.log_evidence - inner.log_evidence)
+            log_scale -= 0.5 * LOG_2PI * float(np.sum(precision))
+        else:
+            log_scale = float(np.sum(learned.log_scale))
+        inner.become(trial)
+        self._count(rows, precision, log_scale)
+        self.account.told += told
+        return learned
+
+    def _count(self, rows: SiteRows, precision: Array, log_scale: float) -> None:
+        """Enter rows into the account, once ``inner`` has learned their sites."""
+        account, inner = self.account, self.inner
+        account.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
+        account.seen += float(np.sum(rows.weights))
+        discounts = getattr(getattr(self._of_rows, "strategy", None), "discounts", None)
+        if discounts is not None:
+            faded = fading_counts(
+                account.effective, len(rows), rows.weights, discounts(rows.elapsed)
+            )
+            account.effective = float(faded[-1])
+        elif self.forgets and inner.n_observations > 0.0:
+            # As much of the rows as of what their sites say.
+            account.effective = account.seen * inner.n_effective / inner.n_observations
+        else:
+            account.effective = account.seen
+
+    def predicted(self, mean: Array, variance: Array) -> Any:
+        """Distribution of targets whose eta has this mean and variance, offsets included."""
+        if not is_noise(self.likelihood):
+            # As little as is believed of eta when the first row is learned.
+            variance = np.where(np.isinf(variance), vague_variance(self.likelihood), variance)
+        return self.likelihood.predictive(mean, variance)
+
+    def _close(self, rows: SiteRows) -> None:
+        """Believe eta ~ Normal(0, 10^2) of the first row in each direction that is still open."""
+        vague = np.full(1, 0.01)
+        open_ = np.flatnonzero(np.isinf(believed(self.inner, rows.X)[1]) & (rows.weights > 0.0))
+        while len(open_):
+            row = rows[open_[0] : open_[0] + 1]
+            self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
+            # A density: its log constant is log(0.01 / 2 pi) / 2.
+            self.account.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
+            open_ = open_[np.isinf(believed(self.inner, rows.X[open_])[1])]
+
+    def _together(self, rows: SiteRows) -> None:
+        start: Array | None = None
+        chosen = self._prior()
+        if isinstance(self.inner, EvidencePosterior) and len(rows) >= MANY_ROWS:
+            # Some of the rows, each for several, find prior and mode nearly, at little cost.
+            _, fitted, chosen = self._joint_fit(rows.every(SHARE), chosen, start)
+            start = fitted.coefficients
+        trial, fitted, _ = self._joint_fit(rows, chosen, start)
+        told = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
+        self.inner.become(trial)
+        self._count(rows, fitted.sites.precision, fitted.log_scale)
+        self.account.told += self.log_evidence - told
+
+    def _joint_fit(
+        self, rows: SiteRows, chosen: Factor, start: Array | None
+    ) -> tuple[LinearPosterior, Fitted, Factor]:
+        """The rows learned, and the prior that they choose: each given the other, in turns."""
+        before = self.inner
+        for _ in range(MOST_ROUNDS):
+            fitted = self._fitted(chosen, rows, start)
+            trial = before.copy()
+            target = (fitted.sites.target - rows.offsets)[:, None]
+            trial.append(rows.X, target, fitted.sites.precision, rows.elapsed.copy())
+            if not isinstance(trial, EvidencePosterior):
+                break
+            start = fitted.coefficients
+            again, last = self._prior_of(trial, before), chosen
+            chosen = again
+            if _agree(again, last, trial.nodes.posteriors[0].factor):
+                break
+        return trial, fitted, chosen
+
+    def _fitted(self, before: Factor, rows: SiteRows, start: Array | None) -> Fitted:
+        # A kink has no curvature: moments are matched there, from where smooth noise leads.
+        smooth = self.likelihood
+        if isinstance(smooth, Quantile):
+            smooth = StudentT(4.0, smooth.scale)
+        fitted = mode(before, smooth, rows, start, self.intercept)
+        if self.approximation == "laplace" and smooth is self.likelihood:
+            return fitted
+        return propagate(before, self.likelihood, rows, fitted, self.intercept)
+
+    def _prior(self) -> Factor:
+        """What is known before the batch, as a factor."""
+        if isinstance(self.inner, EvidencePosterior):
+            return self.inner.nodes.posteriors[0].factor
+        return self.inner.factor
+
+    def _prior_of(self, chosen: EvidencePosterior, before: LinearPosterior) -> Factor:
+        """The factor before the batch, under the prior that was chosen with it."""
+        assert isinstance(before, EvidencePosterior)
+        factor = chosen.nodes.posteriors[0].prior.copy()
+        factor.merge(before.known.data.factor)
+        return factor
+
+
+def _agree(prior: Factor, last: Factor, known: Factor) -> bool:
+    """Whether another round would change nothing."""
+    now, before, whole = (np.square(each.root).sum(axis=0) for each in (prior, last, known))
+    moved = np.abs(now - before)
+    return bool((moved <= np.maximum(AGREED * before, UNFELT * whole)).all())

@@ -1,0 +1,258 @@
+"""What a classifier of many classes knows: a Gaussian over the contrasts between them.
+
+K classes have K linear predictors, of which only the K - 1 differences matter. With the rows of H
+(K, K - 1) orthonormal contrasts (Helmert's: class k + 1 against the mean of those before it), the
+predictors are eta = H V x, and K independent priors Normal(0, 1 / precision), one a class, are the
+same independent priors on the rows of V (K - 1, p), whatever happens to the common part, which no
+label tells of. So the mode is that of a penalty on all K classes alike. And the first K - 1
+later adds one row to V. (By the independence of irrelevant alternatives the rows before it stay
+what they were: choices among the classes there were.) Of the new row the prior is known, and that
+all rows before, taken at their mean, were of other classes.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from posterity.factor import Factor
+from posterity.posteriors._softmax_likelihood import (
+    Array,
+    Index,
+    Rows,
+    helmert,
+    integrated,
+    log_softmax,
+    spread,
+)
+from posterity.posteriors._softmax_prior import ContrastPrior
+
+
+class Contrasts(Protocol):
+    """A Gaussian over V, learned from rows; see :class:`FullContrasts`, :class:`SharedContrasts`.
+
+    ``prior`` is that of each contrast; it is joined to what the data say when something is read.
+    """
+
+    n_classes: int
+
+    def copy(self) -> Contrasts:
+        """The same knowledge, to go its own way."""
+
+    def add_class(self) -> None:
+        """Make room for one class more."""
+
+    def rule_out(self, center: Array, weight: float, prior: ContrastPrior) -> None:
+        """Learn that so many rows, at their ``center`` (p,), were not of the last class."""
+
+    def turn(self, rotation: Array) -> None:
+        """Let the contrasts V become ``rotation`` V."""
+
+    def merge(self, other: Any) -> None:
+        """Learn all that another one of the same kind has learned."""
+
+    def fade(self, discount: float) -> None:
+        """Let all that the data said count for less."""
+
+    def fit(self, rows: Rows, prior: ContrastPrior) -> None:
+        """Learn the first rows, iterated to the mode."""
+
+    def append(self, rows: Rows, prior: ContrastPrior) -> None:
+        """Learn rows at the mode of what is known and of them."""
+
+    def scale(self, prior: ContrastPrior) -> float:
+        """The prior's scale that the evidence chooses."""
+
+    def joined(self, prior: ContrastPrior) -> Factor:
+        """The factor of prior and data."""
+
+    def mean(self, prior: ContrastPrior) -> Array:
+        """(K - 1, p) mean."""
+
+    def contrasts(self, X: Array, prior: ContrastPrior) -> tuple[Array, Array]:
+        """Means (n, K - 1) and covariances (n, K - 1, K - 1) at the rows of ``X``."""
+
+    def log_evidence(self, prior: ContrastPrior) -> float:
+        """Laplace's, or its bound; a flat direction has density 1."""
+
+
+@dataclass
+class SoftmaxPosterior:
+    """Contrasts, the prior they are read with, and how much was learned.
+
+    Parameters
+    ----------
+    contrasts
+        What the data say.
+    prior
+        The prior now in use; its scale is learned where ``learns`` is true.
+    rate
+        What is left of the past after one unit of time; 1: nothing is forgotten.
+    """
+
+    contrasts: Contrasts
+    prior: ContrastPrior
+    learns: bool
+    rate: float = 1.0
+    n_observations: float = 0.0
+    n_effective: float = 0.0
+    due: float = field(default=0.0, repr=False)
+
+    def copy(self) -> SoftmaxPosterior:
+        """The same knowledge, to go its own way."""
+        twin = copy.copy(self)
+        twin.contrasts, twin.prior = self.contrasts.copy(), self.prior.copy()
+        return twin
+
+    @property
+    def n_classes(self) -> int:
+        """Classes there are so far."""
+        return self.contrasts.n_classes
+
+    def add_classes(self, n_classes: int) -> None:
+        """Make room for so many classes in all, the new ones last."""
+        for _ in range(n_classes - self.n_classes):
+            self.contrasts.add_class()
+            if self.n_effective > 0.0:
+                self.contrasts.rule_out(self.prior.center, self.n_effective, self.prior)
+
+    def reorder(self, order: Index) -> None:
+        """Put class ``order[i]`` into place i: the contrasts V become H' P H V."""
+        contrasts = helmert(self.n_classes)
+        self.contrasts.turn(contrasts.T @ contrasts[order])
+
+    def same_prior(self, other: SoftmaxPosterior) -> bool:
+        """Whether both started from the same belief and forget alike."""
+        return (
+            self.learns == other.learns
+            and self.rate == other.rate
+            and type(self.contrasts) is type(other.contrasts)
+            and self.prior.intercept == other.prior.intercept
+            and (self.learns or np.array_equal(self.prior.precision(), other.prior.precision()))
+        )
+
+    def merge(self, other: SoftmaxPosterior) -> None:
+        """Learn all that ``other`` has learned about the same classes."""
+        self.contrasts.merge(other.contrasts)
+        self.prior.merge(other.prior)
+        self.n_observations += other.n_observations
+        self.n_effective += other.n_effective
+        if self.learns:
+            self.prior = self.prior.scaled(self.contrasts.scale(self.prior))
+            self.due = 1.25 * self.n_effective
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Refuse: what a row said depended on what was known when it came."""
+        raise ValueError(
+            "can't unlearn rows of a classifier: what a row said depended on what was known when "
+            "it came; fit the remaining rows again"
+        )
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def fit(self, rows: Rows) -> None:
+        """Learn the first rows, iterated to the mode (with the prior that its evidence chooses)."""
+        self.prior = self.prior.with_flat_intercept()
+        self._begin(rows)
+        self._count(rows)
+        self.due = 1.25 * self.n_effective
+
+    def append(self, rows: Rows, elapsed: Array) -> None:
+        """Learn a mini-batch: the mode given all of it, from what is known so far."""
+        after = self.rate ** (np.sum(elapsed) - np.cumsum(elapsed))
+        self._fade(float(np.sum(elapsed)))
+        faded = Rows(rows.X, rows.labels, rows.weights * after)
+        first = self.n_observations == 0.0 and len(rows.X) > 1
+        if first:
+            self._begin(faded)
+        else:
+            self._saw(faded)
+            self.contrasts.append(faded, self.prior)
+        self.n_observations += float(np.sum(rows.weights))
+        self.n_effective += float(np.sum(faded.weights))
+        if first:
+            self.due = 1.25 * self.n_effective
+        else:
+            self._choose()
+
+    def predict_then_learn(self, rows: Rows, elapsed: Array) -> tuple[Array, Array]:
+        """Learn row after row; means (n, K - 1) and covariances of the contrasts before each."""
+        n, k = len(rows.X), self.n_classes - 1
+        means, covariances = np.empty((n, k)), np.empty((n, k, k))
+        for i in range(n):
+            one = rows.of(slice(i, i + 1))
+            self._fade(float(elapsed[i]))
+            mean, covariance = self.contrasts.contrasts(one.X, self.prior)
+            means[i], covariances[i] = mean[0], covariance[0]
+            if one.weights[0] == 0.0:
+                continue
+            self._saw(one)
+            self.contrasts.append(one, self.prior)
+            self._count(one)
+            self._choose()
+        return means, covariances
+
+    def _begin(self, rows: Rows) -> None:
+        """Learn the first rows with the prior that their evidence chooses."""
+        self._saw(rows)
+        self.contrasts.fit(rows, self.prior)
+        for _ in range(20 if self.learns else 0):
+            scale = self.contrasts.scale(self.prior)
+            change = abs(np.log(scale / self.prior.scale))
+            self.prior = self.prior.scaled(scale)
+            self.contrasts.fit(rows, self.prior)
+            if change < 1e-3:
+                break
+
+    def _saw(self, rows: Rows) -> None:
+        """Take the sizes of the features into account."""
+        self.prior.saw(rows.X, rows.weights)
+        if self.learns and self.n_observations == 0.0:
+            self.prior = self.prior.scaled(1.0)
+
+    def _count(self, rows: Rows) -> None:
+        self.n_observations += float(np.sum(rows.weights))
+        self.n_effective += float(np.sum(rows.weights))
+
+    def _fade(self, elapsed: float) -> None:
+        if self.rate < 1.0 and elapsed > 0.0 and self.n_observations > 0.0:
+            discount = self.rate**elapsed
+            self.contrasts.fade(discount)
+            self.prior.fade(discount)
+            self.n_effective *= discount
+            self.due *= discount
+
+    def _choose(self) -> None:
+        """Choose the prior's scale anew, after a fourth more rows."""
+        if self.learns and self.n_effective >= self.due and self.n_effective > 0.0:
+            self.prior = self.prior.scaled(self.contrasts.scale(self.prior))
+            self.due = 1.25 * self.n_effective + 1.0
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def coefficients(self) -> Array:
+        """(K, p) posterior mean, one row a class; the columns sum to 0."""
+        return helmert(self.n_classes) @ self.contrasts.mean(self.prior)
+
+    def predictors(self, X: Array) -> Array:
+        """(n, K) posterior mean of the linear predictors."""
+        return X @ self.coefficients().T
+
+    def log_probabilities(self, X: Array) -> Array:
+        """(n, K) log of the probabilities, integrated over the posterior."""
+        return integrated(*self.contrasts.contrasts(X, self.prior))
+
+    def probability_interval(self, X: Array, level: float) -> Array:
+        """(n, K, 2) ends of the central interval of each probability."""
+        mean, covariance = self.contrasts.contrasts(X, self.prior)
+        drawn = np.exp(log_softmax(spread(mean, covariance)))
+        ends = np.quantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
+        return np.moveaxis(ends, 0, -1)
+
+    @property
+    def log_evidence(self) -> float:
+        """Laplace's evidence of the labels; a flat direction has density 1."""
+        return self.contrasts.log_evidence(self.prior)

@@ -1,0 +1,177 @@
+"""Poisson regression: outside truth, exposure, counts of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from sklearn.base import clone
+from sklearn.linear_model import PoissonRegressor
+from sklearn.utils.estimator_checks import check_estimator
+
+from posterity import BayesianPoissonRegression
+from posterity.evaluation import progressive_validation
+from posterity.forgetting import Stabilized
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 3))
+HOURS = RNG.uniform(0.5, 4.0, 300)
+Y = RNG.poisson(HOURS * np.exp(0.7 + X @ [0.3, -0.2, 0.5]))
+
+
+def test_scikit_learn_accepts_it() -> None:
+    check_estimator(BayesianPoissonRegression(), on_skip=None)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_mode_is_that_of_scikit_learn(alpha: float, fit_intercept: bool) -> None:
+    """Its penalty is relative to the sum of the weights, its exposure a rate with a weight."""
+    expected = PoissonRegressor(
+        alpha=alpha / HOURS.sum(),
+        fit_intercept=fit_intercept,
+        tol=1e-12,
+        max_iter=10_000,
+        solver="newton-cholesky",
+    ).fit(X, Y / HOURS, sample_weight=HOURS)
+    model = BayesianPoissonRegression(prior_precision=alpha, fit_intercept=fit_intercept)
+    model.fit(X, Y, exposure=HOURS)
+    assert np.allclose(model.coef_, expected.coef_, rtol=0.0, atol=1e-6)
+    assert model.intercept_ == pytest.approx(expected.intercept_, abs=1e-6)
+    assert np.allclose(model.predict(X), expected.predict(X), rtol=1e-6)
+    assert np.allclose(model.predict(X, exposure=HOURS), HOURS * expected.predict(X), rtol=1e-6)
+
+
+def test_a_flat_prior_is_maximum_likelihood() -> None:
+    family = sm.families.Poisson()
+    expected = sm.GLM(Y, sm.add_constant(X), family=family, exposure=HOURS).fit(tol=1e-14)
+    model = BayesianPoissonRegression(prior_precision=0.0).fit(X, Y, exposure=HOURS)
+    assert np.allclose(model.posterior_.mean, expected.params, rtol=0.0, atol=1e-6)
+    assert np.allclose(model.posterior_.std(), expected.bse, rtol=1e-6)
+
+
+def test_predictions_agree_with_draws() -> None:
+    model = BayesianPoissonRegression(prior_precision=1.0).fit(X[:20], Y[:20], exposure=HOURS[:20])
+    draws = model.posterior_.rvs(400_000, random_state=np.random.default_rng(1))
+    x = np.array([1.0, 1.0, -1.0])
+    rates = 3.0 * np.exp(draws[:, 0] + draws[:, 1:] @ x)
+    counts = np.random.default_rng(2).poisson(rates)
+    told = model.predict_distribution([x], exposure=3.0)
+    assert told.mean()[0] == pytest.approx(rates.mean(), rel=0.01)
+    assert told.var()[0] == pytest.approx(counts.var(), rel=0.05)
+    assert told.pmf([2])[0] == pytest.approx(np.mean(counts == 2), abs=0.003)
+    assert told.cdf([4])[0] == pytest.approx(np.mean(counts <= 4), abs=0.003)
+    low, high = model.predict_interval([x], 0.9, exposure=3.0)[0]
+    assert np.mean((counts >= low) & (counts <= high)) >= 0.9
+    ends = np.quantile(rates, [0.05, 0.95])
+    rate = model.predict_interval([x], 0.9, exposure=3.0, of="rate")[0]
+    assert np.allclose(rate, ends, rtol=0.02)
+
+
+def test_coverage_of_new_counts() -> None:
+    model = BayesianPoissonRegression().fit(X[:200], Y[:200], exposure=HOURS[:200])
+    low, high = model.predict_interval(X[200:], 0.9, exposure=HOURS[200:]).T
+    assert np.mean((low <= Y[200:]) & (Y[200:] <= high)) > 0.85
+
+
+def test_weight_two_is_the_row_twice() -> None:
+    weights = RNG.integers(0, 3, 300)
+    once = BayesianPoissonRegression().fit(X, Y, sample_weight=weights, exposure=HOURS)
+    rows = np.repeat(np.arange(300), weights)
+    twice = BayesianPoissonRegression().fit(X[rows], Y[rows], exposure=HOURS[rows])
+    assert np.allclose(once.coef_, twice.coef_, rtol=1e-5)
+    assert once.log_evidence_ == pytest.approx(twice.log_evidence_, rel=1e-6)
+
+
+def test_one_pass_in_pieces_and_by_rows() -> None:
+    whole = BayesianPoissonRegression(prior_precision=1.0)
+    parts = clone(whole)
+    told = whole.predict_then_learn(X, Y, exposure=HOURS)
+    pieces = [
+        parts.predict_then_learn(X[part], Y[part], exposure=HOURS[part])
+        for part in (slice(0, 70), slice(70, 300))
+    ]
+    logs = np.concatenate(
+        [pieces[0].logpmf(Y[:70]), pieces[1].logpmf(Y[70:])],
+    )
+    assert np.allclose(told.logpmf(Y), logs)
+    assert np.allclose(whole.coef_, parts.coef_)
+    one = clone(whole)
+    for x, y in zip(X[:50], Y[:50], strict=True):
+        one.learn_one(x, y)
+    many = clone(whole)
+    many.predict_then_learn(X[:50], Y[:50])
+    assert np.allclose(one.coef_, many.coef_, rtol=1e-6)
+    assert one.predict_one(X[60]) == pytest.approx(one.predict(X[60:61])[0])
+    batch = BayesianPoissonRegression(prior_precision=1.0).fit(X, Y, exposure=HOURS)
+    off = np.abs(whole.posterior_.mean - batch.posterior_.mean) / batch.posterior_.std()
+    assert off.max() < 1.0
+
+
+def test_forgetting_and_merging() -> None:
+    model = BayesianPoissonRegression(prior_precision=1.0, forgetting=Stabilized(discount=0.95))
+    model.predict_then_learn(np.zeros((200, 1)), np.repeat([2, 20], 100))
+    assert model.predict([[0.0]])[0] == pytest.approx(20.0, rel=0.1)
+    half = BayesianPoissonRegression(prior_precision=1.0).fit(X[:150], Y[:150])
+    half.merge(BayesianPoissonRegression(prior_precision=1.0).fit(X[150:], Y[150:]))
+    whole = BayesianPoissonRegression(prior_precision=1.0).fit(X, Y)
+    off = np.abs(half.posterior_.mean - whole.posterior_.mean) / whole.posterior_.std()
+    assert off.max() < 0.35
+    assert half.n_observations_ == 300.0
+    with pytest.raises(ValueError, match="fit the remaining rows again"):
+        whole.unlearn(X[:1], Y[:1])
+
+
+def test_progressive_validation() -> None:
+    counts = np.random.default_rng(5).poisson(np.exp(0.7 + X @ [0.3, -0.2, 0.5]))
+    result = progressive_validation(BayesianPoissonRegression(), X, counts)
+    assert result.n_rows == 300
+    assert 0.9 < result.coverage[0.95] <= 1.0
+
+
+def test_counts_of_any_size() -> None:
+    x = np.linspace(0.0, 1.0, 20)[:, None]
+    large = np.round(1e9 * np.exp(x[:, 0]))
+    model = BayesianPoissonRegression(prior_precision=1e-3).fit(x, large)
+    assert model.coef_[0] == pytest.approx(1.0, abs=1e-6)
+    assert np.allclose(model.predict(x), large, rtol=1e-4)
+    assert np.isfinite(model.predict_distribution(x).logpmf(large)).all()
+    online = BayesianPoissonRegression(prior_precision=1e-3)
+    online.predict_then_learn(x, large)
+    assert np.isfinite(online.coef_).all()
+    none = BayesianPoissonRegression(prior_precision=1.0).partial_fit(x, np.zeros(20))
+    assert none.predict(x).max() < 0.1
+    far = BayesianPoissonRegression(prior_precision=1.0).fit(1e6 * x, np.ones(20))
+    assert np.isfinite(far.predict(1e6 * x)).all()
+
+
+def test_frames_and_names() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = BayesianPoissonRegression().fit(frame, Y)
+    assert model.posterior_.names == ("intercept", "a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"exposure": [1.0, 0.0]}, "exposure is 0.0 in row 1"),
+        ({"exposure": [1.0, 1.0, 1.0]}, r"exposure has shape \(3,\): expected \(2,\)"),
+        ({"y": [1, -1]}, "y in row 1 is -1: a count must be 0 or more"),
+        ({"y": [1.0, np.inf]}, "infinity in row 1"),
+        ({"sample_weight": [0.0, 0.0]}, "every sample_weight is zero"),
+    ],
+)
+def test_what_can_not_be_used_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BayesianPoissonRegression().fit(**{"X": [[0.0], [1.0]], "y": [1, 2], **arguments})
+
+
+def test_a_call_that_raises_leaves_the_model_as_it_was() -> None:
+    model = BayesianPoissonRegression(prior_precision=1.0).partial_fit(X, Y)
+    before = model.coef_
+    with pytest.raises(ValueError, match="y in row 1 is -2"):
+        model.predict_then_learn(X[:2], [1, -2])
+    assert np.array_equal(model.coef_, before)
+    with pytest.raises(ValueError, match="it must be 'count' or 'rate'"):
+        model.predict_interval(X, of="mean")  # type: ignore[arg-type]

@@ -1,0 +1,224 @@
+"""Quantile regression."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import integrate, stats
+from scipy.optimize import linprog
+from sklearn.utils.estimator_checks import check_estimator
+
+from posterity.forgetting import Stabilized
+from posterity.generalized import BayesianQuantileRegression, RobustBayesianRegression
+from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
+
+Array = NDArray[np.float64]
+
+
+def read(model: BayesianQuantileRegression | RobustBayesianRegression) -> Array:
+    return np.append(model.intercept_, model.coef_)
+
+
+def loss(y: Array, fit: Array, q: float) -> float:
+    return float(np.sum((y - fit) * (q - (y < fit))))
+
+
+def uneven(seed: int, n: int, p: int = 3) -> tuple[Array, Array]:
+    """Skewed noise that grows with the first feature."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, p))
+    return X, 1.0 + X @ np.arange(1.0, p + 1) + (0.5 + X[:, 0]) * rng.gamma(2.0, size=n)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianQuantileRegression(),
+        BayesianQuantileRegression(quantile=0.9, prior_precision=0.0),
+    ],
+)
+def test_scikit_learn_accepts_it(model: BayesianQuantileRegression) -> None:
+    check_estimator(model, on_skip=None)
+
+
+# ---- outside truth -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("q", [0.1, 0.25, 0.5, 0.75, 0.9])
+def test_stackloss_is_quantreg(q: float, report: Callable[[str], None]) -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    data = sm.datasets.stackloss.load_pandas()
+    X, y = data.exog.to_numpy(), data.endog.to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it reports a cycle at its solution
+        theirs = sm.QuantReg(y, sm.add_constant(X)).fit(q=q, max_iter=10_000, p_tol=1e-10).params
+    ours = read(BayesianQuantileRegression(quantile=q, prior_precision=0.0).fit(X, y))
+    report(f"stackloss, quantile {q}: from QuantReg by {np.abs(ours - theirs).max():.1e}")
+    assert np.allclose(ours, theirs, rtol=0.0, atol=1e-4)
+    if q == 0.5:
+        median = RobustBayesianRegression(likelihood="laplace", prior_precision=0.0).fit(X, y)
+        assert np.allclose(read(median), theirs, rtol=0.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.8])
+def test_a_flat_prior_gives_the_linear_programme(q: float) -> None:
+    X, y = uneven(1, 101)
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, size=101)
+    rows = np.column_stack([np.ones(101), X])
+    cost = np.concatenate([np.zeros(4), q * weights, (1.0 - q) * weights])
+    equal = np.column_stack([rows, np.eye(101), -np.eye(101)])
+    bounds = [(None, None)] * 4 + [(0.0, None)] * 202
+    best = linprog(cost, A_eq=equal, b_eq=y, bounds=bounds).x[:4]
+    model = BayesianQuantileRegression(quantile=q, prior_precision=0.0)
+    assert np.allclose(read(model.fit(X, y, sample_weight=weights)), best, atol=1e-6)
+
+
+def test_the_mode_under_a_prior() -> None:
+    """rho / b + alpha w^2 / 2 has no better point nearby, in any direction."""
+    X, y = uneven(3, 60)
+    model = BayesianQuantileRegression(quantile=0.7, prior_precision=2.0, noise_scale=0.4)
+    w = read(model.fit(X, y))
+    rows = np.column_stack([np.ones(60), X])
+
+    def cost(w: Array) -> float:
+        return loss(y, rows @ w, 0.7) / 0.4 + float(w[1:] @ w[1:])
+
+    rng = np.random.default_rng(4)
+    for size in (1e-1, 1e-2, 1e-3, 1e-4):
+        for step in rng.normal(size=(50, 4)):
+            assert cost(w + size * step) > cost(w) - 1e-8
+
+
+def test_share_below_is_the_quantile() -> None:
+    X, y = uneven(5, 1000)
+    for q in (0.1, 0.5, 0.95):
+        below = y < BayesianQuantileRegression(quantile=q).fit(X, y).predict(X)
+        assert abs(below.mean() - q) < 0.006
+
+
+@pytest.mark.parametrize("q", [0.2, 0.5, 0.9])
+def test_intervals_hold_the_quantile_whatever_the_noise(
+    q: float, report: Callable[[str], None]
+) -> None:
+    """The working posterior's own would not: its noise is not that of the data."""
+    held, new = [], np.full((1, 3), 0.5)
+    truth = 4.0 + stats.gamma.ppf(q, 2.0)
+    for seed in range(60):
+        X, y = uneven(seed, 400)
+        model = BayesianQuantileRegression(quantile=q, prior_precision=0.0).fit(X, y)
+        low, high = model.predict_interval(new, level=0.9)[0]
+        held.append(low <= truth <= high)
+    report(f"quantile {q}: 90% intervals held it in {np.mean(held):.0%} of 60 samples")
+    assert 0.8 <= np.mean(held) <= 0.99
+
+
+def test_the_adjusted_covariance_is_quantregs() -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    X, y = uneven(6, 3000)
+    theirs = sm.QuantReg(y, sm.add_constant(X)).fit(q=0.4, vcov="robust").bse
+    model = BayesianQuantileRegression(quantile=0.4, prior_precision=0.0).fit(X, y)
+    assert np.allclose(np.sqrt(np.diag(model.posterior_.cov)), theirs, rtol=0.15)
+
+
+# ---- online --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_one_pass_is_near_the_answer_from_all_rows(q: float, report: Callable[[str], None]) -> None:
+    X, y = uneven(7, 5000)
+    online = BayesianQuantileRegression(quantile=q, prior_precision=0.0)
+    online.predict_then_learn(X, y)
+    batch = BayesianQuantileRegression(quantile=q, prior_precision=0.0).fit(X, y)
+    sd = np.sqrt(np.diag(batch.posterior_.cov))
+    apart = np.abs(read(online) - read(batch)) / sd
+    report(f"quantile {q} in one pass: within {apart.max():.2f} sd of the fit to all rows")
+    assert apart.max() < 2.0
+    assert np.allclose(np.sqrt(np.diag(online.posterior_.cov)), sd, rtol=0.2)
+    assert abs(np.mean(y < online.predict(X)) - q) < 0.01
+    assert loss(y, online.predict(X), q) < 1.002 * loss(y, batch.predict(X), q)
+
+
+def test_how_rows_are_handed_over_does_not_matter() -> None:
+    X, y = uneven(8, 200)
+    together = BayesianQuantileRegression(quantile=0.8).partial_fit(X, y)
+    apart = BayesianQuantileRegression(quantile=0.8).partial_fit(X[:100], y[:100])
+    for row in range(100, 200):
+        apart.learn_one(X[row], y[row])
+    assert np.allclose(read(together), read(apart), rtol=1e-7)
+    assert np.allclose(together.posterior_.cov, apart.posterior_.cov, rtol=1e-6)
+
+
+def test_it_follows_a_change() -> None:
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(2000, 1))
+    y = np.where(np.arange(2000) < 1000, 0.0, 5.0) + X[:, 0] + rng.normal(size=2000)
+    model = BayesianQuantileRegression(quantile=0.9, forgetting=Stabilized(discount=0.99))
+    model.predict_then_learn(X, y)
+    assert model.intercept_ == pytest.approx(5.0 + stats.norm.ppf(0.9), abs=0.5)
+
+
+def test_merging_is_learning_all_rows() -> None:
+    X, y = uneven(10, 4000)
+    half = BayesianQuantileRegression(quantile=0.7).fit(X[:2000], y[:2000])
+    half.merge(BayesianQuantileRegression(quantile=0.7).fit(X[2000:], y[2000:]))
+    whole = BayesianQuantileRegression(quantile=0.7).fit(X, y)
+    sd = np.sqrt(np.diag(whole.posterior_.cov))
+    assert (np.abs(read(half) - read(whole)) < 0.5 * sd).all()
+    assert np.allclose(np.sqrt(np.diag(half.posterior_.cov)), sd, rtol=0.1)
+
+
+def test_predictions_and_their_score() -> None:
+    X, y = uneven(11, 300)
+    model = BayesianQuantileRegression(quantile=0.9).fit(X[:200], y[:200])
+    told = model.predict_distribution(X[200:])
+    assert isinstance(told, AsymmetricLaplace)
+    assert np.allclose(told.ppf(0.9), model.predict(X[200:]))
+    mean, std = model.predict(X[200:], return_std=True)
+    low, high = model.predict_interval(X[200:], level=0.95).T
+    assert np.allclose((low + high) / 2.0, mean)
+    assert np.allclose(high - mean, stats.norm.ppf(0.975) * std)
+    assert 0.0 < model.score(X[200:], y[200:]) < 1.0
+
+
+@pytest.mark.parametrize("q", [0.0, 1.0, 1.5])
+def test_a_quantile_out_of_range(q: float) -> None:
+    with pytest.raises(ValueError, match=f"quantile is {q}: it must lie between 0 and 1"):
+        BayesianQuantileRegression(quantile=q).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+# ---- the distribution ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.8])
+def test_the_asymmetric_laplace_against_integrals(q: float) -> None:
+    one = AsymmetricLaplace(q, 1.0, 0.7)
+    theirs = stats.laplace_asymmetric(np.sqrt(q / (1.0 - q)), 1.0, 0.7 / np.sqrt(q * (1.0 - q)))
+    y = np.array([-4.0, 0.3, 1.0, 1.2, 9.0])
+    assert np.allclose(one.logpdf(y), theirs.logpdf(y))
+    assert np.allclose(one.cdf(y), theirs.cdf(y))
+    assert np.allclose(one.sf(y), theirs.sf(y))
+    assert np.allclose(one.ppf([0.01, q, 0.97]), theirs.ppf([0.01, q, 0.97]))
+    assert np.isclose(one.mean(), theirs.mean())
+    assert np.isclose(one.var(), theirs.var())
+    assert np.isclose(one.cdf(one.median()), 0.5)
+    for target in (-1.0, 1.0, 2.5):
+        below = integrate.quad(lambda t: one.cdf(t) ** 2, -60.0, target)[0]
+        above = integrate.quad(lambda t: one.sf(t) ** 2, target, 60.0)[0]
+        assert np.isclose(one.crps(target), below + above, rtol=1e-5)
+    draws = one.rvs(20_000, random_state=0)
+    assert abs(np.mean(draws < 1.0) - q) < 0.01
+
+
+def test_where_nothing_is_known() -> None:
+    flat = AsymmetricLaplace(0.9, [0.0, 1.0], [np.inf, 1.0])
+    assert flat.is_flat().tolist() == [True, False]
+    assert flat.logpdf(5.0)[0] == 0.0
+    assert flat.cdf(5.0)[0] == 0.5
+    assert np.isinf(flat.interval(0.9)[1][0])
+    with pytest.raises(ValueError, match="row 0 is improper"):
+        flat.rvs(random_state=0)
+    assert len(flat[1:]) == 1

@@ -1,0 +1,240 @@
+"""Many classes: scikit-learn's answer, quadrature by draws, classes that come late."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Bunch
+
+from posterity import BayesianLogisticRegression
+from posterity.forgetting import Adaptive, Stabilized
+from posterity.generalized import _many
+from posterity.posteriors._softmax_likelihood import Rows, helmert, integrated
+
+
+def standardised(data: Bunch) -> tuple[np.ndarray, np.ndarray]:
+    return (data.data - data.data.mean(axis=0)) / (data.data.std(axis=0) + 1e-12), data.target
+
+
+IRIS, KIND = standardised(load_iris())
+ORDER = np.random.default_rng(0).permutation(len(KIND))
+IRIS, KIND = IRIS[ORDER], KIND[ORDER]
+NAMES = np.array(["setosa", "versicolor", "virginica"])[KIND]
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("largest_full", [600, 0])
+def test_the_mode_is_that_of_scikit_learn(
+    alpha: float, fit_intercept: bool, largest_full: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both forms; scikit-learn's intercepts are free up to a number common to all."""
+    monkeypatch.setattr(_many, "LARGEST_FULL", largest_full)
+    x, y = standardised(load_wine())
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    expected = LogisticRegression(
+        C=1.0 / alpha, fit_intercept=fit_intercept, tol=1e-12, max_iter=10_000, solver="newton-cg"
+    ).fit(x, y, sample_weight=weights)
+    model = BayesianLogisticRegression(prior_precision=alpha, fit_intercept=fit_intercept)
+    model.fit(x, y, sample_weight=weights)
+    assert np.allclose(model.coef_, expected.coef_, rtol=0.0, atol=1e-6)
+    free = expected.intercept_ - np.mean(expected.intercept_)
+    assert np.allclose(model.intercept_, free, rtol=0.0, atol=1e-6)
+
+
+def test_digits_by_both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load_digits()
+    x, y = data.data / 16.0, data.target
+    full = BayesianLogisticRegression(prior_precision=1.0).fit(x[:1000], y[:1000])
+    monkeypatch.setattr(_many, "LARGEST_FULL", 0)
+    shared = BayesianLogisticRegression(prior_precision=1.0).fit(x[:1000], y[:1000])
+    assert np.allclose(full.coef_, shared.coef_, atol=1e-8)
+    assert (shared.posterior_.std() <= full.posterior_.std() * (1.0 + 1e-9)).all()
+    assert shared.log_evidence_ < full.log_evidence_
+    assert min(full.score(x[1000:], y[1000:]), shared.score(x[1000:], y[1000:])) > 0.9
+
+
+def test_two_classes_are_the_log_odds() -> None:
+    """The contrast of two classes is the log odds over the square root of 2."""
+    y = (KIND == 2).astype(int)
+    binary = BayesianLogisticRegression(prior_precision=0.5).fit(IRIS, y)
+    many = _many.begun(2, 4, intercept=True, precision=1.0, forgetting=None)
+    many.fit(Rows(np.column_stack([np.ones(150), IRIS]), y, np.ones(150)))
+    odds = np.diff(many.coefficients(), axis=0)
+    assert np.allclose(odds[0, 1:], binary.coef_, atol=1e-7)
+    assert np.allclose(odds[0, 0], binary.intercept_, atol=1e-7)
+    assert many.log_evidence == pytest.approx(binary.log_evidence_ - 0.5 * np.log(2.0), abs=1e-6)
+
+
+def test_probabilities_agree_with_draws() -> None:
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 8):
+        mean, root = rng.normal(size=k), rng.normal(size=(k, k))
+        drawn = mean + rng.normal(size=(400_000, k)) @ root.T
+        expected = softmax(drawn @ helmert(k + 1).T, axis=1).mean(axis=0)
+        told = np.exp(integrated(mean[None], (root @ root.T)[None]))
+        assert np.allclose(told, expected, atol=0.012)
+    model = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS[:40], NAMES[:40])
+    draws = model.posterior_.rvs(100_000, random_state=rng).reshape(-1, 2, 5)
+    x = np.array([1.0, 2.0, -1.0, 0.5, 1.0])
+    eta = np.column_stack([np.zeros(len(draws)), draws @ x])
+    expected = softmax(eta, axis=1)
+    assert np.allclose(model.predict_proba(x[None, 1:]), expected.mean(axis=0), atol=0.01)
+    ends = np.quantile(expected, [0.1, 0.9], axis=0).T
+    assert np.allclose(model.predict_interval(x[None, 1:], level=0.8)[0], ends, atol=0.03)
+
+
+def test_coefficients_are_drawn() -> None:
+    model = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS, NAMES)
+    draws = model.sample_coefficients(20_000, rng=0)
+    assert draws.shape == (20_000, 3, 4)
+    assert np.allclose(draws.mean(axis=0), model.coef_, atol=0.03)
+    two = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS, KIND == 1)
+    assert np.allclose(two.sample_coefficients(20_000, rng=0).mean(axis=0), two.coef_, atol=0.03)
+
+
+def test_laplace_evidence_of_three_classes() -> None:
+    """Without features: counts of three labels under Normal(0, 1/alpha) contrasts, on a grid."""
+    counts = np.array([12, 5, 8])
+    alpha = 0.7
+    model = BayesianLogisticRegression(prior_precision=alpha, fit_intercept=False)
+    model.fit(np.ones((25, 1)), np.repeat([0, 1, 2], counts))
+    axis = np.linspace(-8.0, 8.0, 801)
+    v = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
+    eta = v @ helmert(3).T
+    log_p = eta - np.log(np.sum(np.exp(eta), axis=-1, keepdims=True))
+    logs = log_p @ counts - 0.5 * alpha * np.sum(v**2, axis=-1) + np.log(alpha / (2.0 * np.pi))
+    exact = np.log(np.sum(np.exp(logs)) * (axis[1] - axis[0]) ** 2)
+    assert model.log_evidence_ == pytest.approx(exact, abs=0.05)
+
+
+def test_laws_of_rows() -> None:
+    weights = np.random.default_rng(2).integers(0, 3, len(KIND))
+    once = BayesianLogisticRegression().fit(IRIS, NAMES, sample_weight=weights)
+    twice = BayesianLogisticRegression().fit(
+        np.repeat(IRIS, weights, axis=0), np.repeat(NAMES, weights)
+    )
+    assert np.allclose(once.coef_, twice.coef_, atol=1e-5)
+    assert once.n_observations_ == twice.n_observations_ == weights.sum()
+    whole = BayesianLogisticRegression(prior_precision=1.0)
+    parts = BayesianLogisticRegression(prior_precision=1.0)
+    told = whole.predict_then_learn(IRIS, NAMES)
+    first = parts.predict_then_learn(IRIS[:60], NAMES[:60], classes=np.unique(NAMES))
+    second = parts.predict_then_learn(IRIS[60:], NAMES[60:])
+    assert np.allclose(told.probabilities[:60], first.probabilities)
+    assert np.allclose(told.probabilities[60:], second.probabilities)
+    one = BayesianLogisticRegression(prior_precision=1.0)
+    one.partial_fit(IRIS[:1], NAMES[:1], classes=np.unique(NAMES))
+    for x, y in zip(IRIS[1:], NAMES[1:], strict=True):
+        one.learn_one(x, y)
+    assert np.allclose(one.coef_, whole.coef_, atol=1e-8)
+    assert one.log_evidence_ == pytest.approx(whole.log_evidence_)
+
+
+@pytest.mark.parametrize("precision", [1.0, "auto"])
+def test_one_pass_predicts_well(precision: float | str) -> None:
+    model = BayesianLogisticRegression(prior_precision=precision)
+    told = model.predict_then_learn(IRIS, NAMES)
+    assert -told.logpmf(NAMES).mean() < 0.42
+    assert model.score(IRIS, NAMES) > 0.94
+    # With Laplace's method the evidence is the sum of the predictive densities, nearly.
+    assert model.log_evidence_ == pytest.approx(told.logpmf(NAMES).sum(), abs=3.0)
+
+
+def test_classes_that_come_late() -> None:
+    late = BayesianLogisticRegression(prior_precision=1.0)
+    two = KIND != 0  # the class that sorts first comes last
+    late.partial_fit(IRIS[two][:60], NAMES[two][:60])
+    assert late.coef_.shape == (1, 4)
+    late.partial_fit(IRIS, NAMES)
+    assert late.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    assert late.coef_.shape == (3, 4)
+    assert np.allclose(late.coef_.sum(axis=0), 0.0, atol=1e-9)
+    assert late.n_observations_ == 210.0
+    assert late.score(IRIS, NAMES) > 0.93
+    known = BayesianLogisticRegression(prior_precision=1.0)
+    known.partial_fit(IRIS[two][:60], NAMES[two][:60], classes=np.unique(NAMES))
+    known.partial_fit(IRIS, NAMES)
+    assert np.abs(late.predict_proba(IRIS) - known.predict_proba(IRIS)).mean() < 0.1
+    four = late.partial_fit(IRIS[:3], ["arctica", "setosa", "versicolor"])
+    assert four.predict_proba(IRIS).shape == (150, 4)
+    assert four.classes_.tolist()[0] == "arctica"
+    assert np.mean(four.predict(IRIS) == NAMES) > 0.9
+
+
+@pytest.mark.parametrize("strategy", [None, Stabilized(discount=0.99)])
+@pytest.mark.parametrize("precision", [1.0, "auto"])
+def test_a_new_class_row_by_row(strategy: object, precision: float | str) -> None:
+    model = BayesianLogisticRegression(prior_precision=precision, forgetting=strategy)
+    for x, y in zip(IRIS, NAMES, strict=True):
+        model.learn_one(x, y)
+    assert sorted(model.predict_proba_one(IRIS[0])) == sorted(set(NAMES))
+    assert model.score(IRIS, NAMES) > 0.9
+
+
+def test_a_class_never_seen() -> None:
+    model = BayesianLogisticRegression(prior_precision=1.0)
+    model.partial_fit(IRIS, NAMES, classes=[*np.unique(NAMES), "xerica"])
+    assert model.predict_proba(IRIS)[:, 3].max() < 0.2
+    assert np.isfinite(model.predict_log_proba(1e6 * IRIS)).all()
+
+
+def test_forgetting_and_merging() -> None:
+    turned = (KIND + 1) % 3
+    model = BayesianLogisticRegression(prior_precision=1.0, forgetting=Stabilized(discount=0.97))
+    model.predict_then_learn(np.vstack([IRIS, IRIS]), np.concatenate([KIND, turned]))
+    assert model.score(IRIS, turned) > 0.85
+    assert model.n_effective_ == pytest.approx(1.0 / 0.03, rel=0.05)
+    half = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS[:75], NAMES[:75])
+    half.merge(BayesianLogisticRegression(prior_precision=1.0).fit(IRIS[75:], NAMES[75:]))
+    whole = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS, NAMES)
+    assert half.n_observations_ == 150.0
+    assert np.allclose(half.predict_proba(IRIS), whole.predict_proba(IRIS), atol=0.15)
+    with pytest.raises(ValueError, match="fit the remaining rows again"):
+        whole.unlearn(IRIS[:1], NAMES[:1])
+
+
+def test_what_many_classes_can_not_have() -> None:
+    with pytest.raises(ValueError, match="which is there for two classes only"):
+        BayesianLogisticRegression(forgetting=Adaptive()).fit(IRIS, NAMES)
+    with pytest.raises(ValueError, match="'ard', which is there for two classes only"):
+        BayesianLogisticRegression(prior_precision="ard").fit(IRIS, NAMES)
+
+
+def test_the_shared_form_refuses_late_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_many, "LARGEST_FULL", 0)
+    model = BayesianLogisticRegression(prior_precision=1.0).partial_fit(IRIS, NAMES)
+    before = model.coef_
+    with pytest.raises(ValueError, match="name all classes in the first call"):
+        model.partial_fit(IRIS[:1], ["late"])
+    assert np.array_equal(model.coef_, before)
+    model.predict_then_learn(IRIS[:20], NAMES[:20])
+    assert model.n_observations_ == 170.0
+
+
+def test_separated_classes_with_a_flat_prior_warn() -> None:
+    x = np.array([[-3.0], [-2.0], [0.0], [0.1], [2.0], [3.0]])
+    with pytest.warns(UserWarning, match="separated"):
+        BayesianLogisticRegression(prior_precision=0.0).fit(x, [0, 0, 1, 1, 2, 2])
+
+
+@pytest.mark.parametrize("units", [1e6, 1e-6])
+def test_units_do_not_matter_where_the_prior_is_learned(units: float) -> None:
+    plain = BayesianLogisticRegression().fit(IRIS, NAMES)
+    scaled = BayesianLogisticRegression().fit(units * IRIS, NAMES)
+    assert np.allclose(units * scaled.coef_, plain.coef_, rtol=1e-3)
+    one = BayesianLogisticRegression().predict_then_learn(IRIS, NAMES)
+    other = BayesianLogisticRegression().predict_then_learn(units * IRIS, NAMES)
+    # Before the first row the size of the features is not known.
+    assert np.allclose(one.probabilities[1:], other.probabilities[1:], atol=1e-3)
+
+
+@pytest.mark.parametrize("weight", [1e-12, 1e12])
+def test_weights_of_any_size(weight: float) -> None:
+    model = BayesianLogisticRegression(prior_precision=1.0)
+    model.predict_then_learn(IRIS, NAMES, sample_weight=np.full(150, weight))
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.predict_log_proba(IRIS)).all()

@@ -1,0 +1,188 @@
+"""Sites in the kernel beside their NumPy twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posterity import kernel
+from posterity.kernel import twin_sites
+from posterity.likelihoods import (
+    Bernoulli,
+    Gaussian,
+    LaplaceNoise,
+    Likelihood,
+    NegativeBinomial,
+    Poisson,
+    Quantile,
+    Sites,
+    StudentT,
+    laplace_sites,
+    moment_sites,
+)
+from posterity.likelihoods.likelihood import kernel_of
+from posterity.likelihoods.moderation import log_expected_logistic
+
+Array = np.ndarray
+LIKELIHOODS = [
+    Bernoulli(),
+    Bernoulli("probit"),
+    Poisson(),
+    NegativeBinomial(0.5),
+    Gaussian(2.0),
+    StudentT(4.0, 0.5),
+    LaplaceNoise(0.7),
+    Quantile(0.9, 0.3),
+]
+
+
+def targets(likelihood: Likelihood, eta: Array, rng: np.random.Generator) -> Array:
+    if isinstance(likelihood, Bernoulli):
+        return (rng.random(len(eta)) < 0.5).astype(float)
+    if isinstance(likelihood, Poisson | NegativeBinomial):
+        return rng.poisson(np.exp(np.minimum(eta, 6.0))).astype(float)
+    return eta + rng.standard_t(2, size=len(eta))
+
+
+def both(
+    likelihood: Likelihood, moments: bool, y: Array, mean: Array, variance: Array, weights: Array
+) -> tuple[Sites, Sites]:
+    known = kernel_of(likelihood)
+    assert known is not None
+    ours = Sites(*kernel.find_sites(*known, moments, y, mean, variance, weights))
+    if moments:
+        return ours, moment_sites(likelihood, y, mean, variance, weights)
+    return ours, laplace_sites(likelihood, y, mean, variance, weights)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+@pytest.mark.parametrize("moments", [False, True])
+@given(seed=st.integers(0, 10**6))
+def test_sites(likelihood: Likelihood, moments: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mean, variance = 3.0 * rng.normal(size=20), 10.0 ** rng.uniform(-4.0, 0.5, size=20)
+    weights = rng.choice([0.0, 0.3, 1.0, 5.0], size=20)
+    y = targets(likelihood, mean, rng)
+    ours, theirs = both(likelihood, moments, y, mean, variance, weights)
+    assert ours.log_normalizer == pytest.approx(theirs.log_normalizer, rel=1e-6, abs=1e-6)
+    after = [1.0 / (1.0 / variance + sites.precision) for sites in (ours, theirs)]
+    assert after[0] == pytest.approx(after[1], rel=1e-5)
+    centres = [
+        spread * (mean / variance + sites.precision * sites.target)
+        for spread, sites in zip(after, (ours, theirs), strict=True)
+    ]
+    assert (centres[0] - centres[1]) / np.sqrt(variance) == pytest.approx(np.zeros(20), abs=1e-5)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+@pytest.mark.parametrize("moments", [False, True])
+def test_sites_stay_finite_whatever_comes(likelihood: Likelihood, moments: bool) -> None:
+    grid = np.meshgrid(
+        [-1e6, -700.0, -5.0, 0.0, 40.0, 1e6],
+        [0.0, 1e-12, 1.0, 1e3, 1e12, np.inf],
+        [0.0, 1e-12, 1.0, 1e12],
+        [0.0, 1.0] if isinstance(likelihood, Bernoulli) else [0.0, 1.0, 1e9],
+    )
+    mean, variance, weights, y = (np.ravel(values).copy() for values in grid)
+    known = kernel_of(likelihood)
+    assert known is not None
+    precision, target, log_normalizer = kernel.find_sites(
+        *known, moments, y, mean, variance, weights
+    )
+    assert np.isfinite(precision).all()
+    assert np.isfinite(target).all()
+    assert (precision >= 0.0).all()
+    assert not np.isnan(log_normalizer).any()
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 30),
+    m=st.integers(1, 18),
+    intercept=st.booleans(),
+    flat=st.booleans(),
+    fades=st.booleans(),
+)
+def test_learning_row_after_row(
+    likelihood: Likelihood, seed: int, n: int, m: int, intercept: bool, flat: bool, fades: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    known = kernel_of(likelihood)
+    assert known is not None
+    X, offsets = 0.5 * rng.normal(size=(n, m)), 0.3 * rng.normal(size=n)
+    y, weights = targets(likelihood, X[:, 0], rng), rng.choice([0.0, 1.0, 2.0], size=n)
+    discounts = rng.choice([0.9, 0.99, 1.0], size=n) if fades else None
+    ours = kernel.empty_triangle(m + intercept + 1)
+    if not flat:
+        ours[np.arange(m + intercept), np.arange(m + intercept)] = rng.uniform(1.0, 2.0)
+    theirs = ours.copy()
+
+    def find(y: float, mean: float, variance: float, weight: float) -> tuple[float, float, float]:
+        found = kernel.find_sites(
+            *known, True, *(np.array([v]) for v in (y, mean, variance, weight))
+        )
+        return found[0][0], found[1][0], found[2][0]
+
+    told = kernel.learn_sites(ours, *known, True, X, y, weights, intercept, offsets, discounts)
+    twins = twin_sites.learn_sites(find, theirs, X, y, weights, intercept, offsets, discounts)
+    for mine, expected in zip(told[:3], twins[:3], strict=True):
+        assert mine == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert ours.T @ ours == pytest.approx(theirs.T @ theirs, rel=1e-6, abs=1e-6)
+    assert not np.tril(ours[:, : len(ours)], -1).any()
+
+
+def test_the_prior_does_not_fade() -> None:
+    rng = np.random.default_rng(3)
+    X, weights = rng.normal(size=(200, 4)), np.ones(200)
+    y, discounts = X[:, 0] + rng.normal(size=200), np.full(200, 0.95)
+    prior = kernel.empty_triangle(6)
+    prior[np.arange(5), np.arange(5)] = 1.5
+    ours, theirs = prior.copy(), prior.copy()
+    known = kernel_of(Gaussian(1.0))
+    assert known is not None
+    kernel.learn_sites(ours, *known, False, X, y, weights, True, None, discounts, prior)
+    twin_sites.learn_sites(
+        lambda y, *_: (1.0, y, 0.0), theirs, X, y, weights, True, None, discounts, prior
+    )
+    assert ours.T @ ours == pytest.approx(theirs.T @ theirs, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS[:6], ids=repr)
+def test_working_rows_are_newtons(likelihood: Likelihood) -> None:
+    rng = np.random.default_rng(4)
+    known = kernel_of(likelihood)
+    assert known is not None
+    eta, offsets, weights = rng.normal(size=21), rng.normal(size=21), rng.uniform(0.5, 2.0, 21)
+    y, precision, target = targets(likelihood, eta, rng), np.empty(21), np.empty(21)
+    said = kernel.working_rows(*known, y, eta, offsets, weights, precision, target)
+    slope, curvature = likelihood.derivatives(y, eta)
+    assert precision == pytest.approx(weights * curvature)
+    assert target == pytest.approx(eta + slope / curvature - offsets)
+    assert said == pytest.approx(0.5 * np.sum(weights * slope**2 / curvature))
+    gained = kernel.total_density(*known, y, eta, weights)
+    nothing = kernel.total_density(*known, y, np.zeros(21), weights)
+    expected = weights @ (likelihood.log_density(y, eta) - likelihood.log_density(y, np.zeros(21)))
+    assert gained - nothing == pytest.approx(expected)
+
+
+def test_expected_labels() -> None:
+    rng = np.random.default_rng(5)
+    mean, variance = 30.0 * rng.normal(size=37), rng.uniform(0.0, 1.0, size=37)
+    yes, no = kernel.expected_labels(mean, variance)
+    assert yes == pytest.approx(log_expected_logistic(mean, variance), abs=1e-6)
+    assert no == pytest.approx(log_expected_logistic(-mean, variance), abs=1e-6)
+
+
+def test_wrong_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="mean has length 2: expected 3"):
+        kernel.find_sites(1, (0.0, 0.0, 0.0), False, np.ones(3), np.ones(2), np.ones(3))
+    with pytest.raises(ValueError, match="the kernel knows no likelihood 9"):
+        kernel.find_sites(9, (0.0, 0.0, 0.0), False, np.ones(3), np.ones(3), np.ones(3))
+    with pytest.raises(ValueError, match="X has 2 columns: the triangle expects 3"):
+        kernel.learn_sites(
+            kernel.empty_triangle(4), 1, (0.0, 0.0, 0.0), False, np.ones((3, 2)), np.ones(3), None,
+            False,
+        )  # fmt: skip
