@@ -24,10 +24,10 @@ demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw 
 	$(VENV)/bin/posterity demo $(ARGS)
 
 test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
-	$(PYTHON) -m pytest -m "not slow" $(ARGS)
+	$(PYTHON) -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
 
 test-all: $(STAMPS)/test $(STAMPS)/installed  ## run every test
-	$(PYTHON) -m pytest $(ARGS)
+	$(PYTHON) -m pytest -n auto --dist loadfile $(ARGS)
 
 bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)

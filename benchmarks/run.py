@@ -10,7 +10,17 @@ from pathlib import Path
 import report
 from timing import FULL, QUICK, Bystanders, Figure, Run
 
-NAMES = ("streams", "forgetting", "calls", "batch", "evidence", "command", "imports")
+NAMES = (
+    "streams",
+    "forgetting",
+    "calls",
+    "batch",
+    "evidence",
+    "likelihoods",
+    "calibration",
+    "command",
+    "imports",
+)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +30,18 @@ def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Add text to what is printed after the tests, passed or failed: ``report("a line")``."""
     lines = request.config.stash[REPORT_LINES]
     return lambda text: lines.extend(text.splitlines() or [""])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the lines of a worker process over to the one that prints."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["report"] = session.config.stash[REPORT_LINES]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[REPORT_LINES] += getattr(node, "workeroutput", {}).get("report", [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -33,6 +33,7 @@ FLOORS = {
     "report": 4,
     "cli": 5,
     "io": 5,
+    "files": 5,
     "adapters": 5,
 }
 PACKAGE = Path(posterity.__file__).parent

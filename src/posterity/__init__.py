@@ -2,7 +2,7 @@
 
 Floors: imports point down, or sideways without a circle (a test holds this)::
 
-    5  doors       cli  io  adapters
+    5  doors       cli  io  files  adapters
     4  uses        evaluation  calibration  plots  report
     3  models      linear  generalized  averaging
     2  statistics  priors noise distributions evidence basis likelihoods posteriors forgetting
@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from posterity.averaging import Averaged
+    from posterity.files import load, save
     from posterity.generalized import (
         BayesianLogisticRegression,
         BayesianPoissonRegression,
@@ -35,6 +36,8 @@ __all__ = [
     "BayesianQuantileRegression",
     "RobustBayesianRegression",
     "__version__",
+    "load",
+    "save",
 ]
 
 # Public name -> module that defines it: imported on first use, so that `import posterity` is free.
@@ -45,6 +48,8 @@ _HOMES = {
     "BayesianPoissonRegression": "posterity.generalized",
     "BayesianQuantileRegression": "posterity.generalized",
     "RobustBayesianRegression": "posterity.generalized",
+    "load": "posterity.files",
+    "save": "posterity.files",
 }
 
 

@@ -93,11 +93,15 @@ def test_rows_without_a_score() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    one, two = np.ones(1), np.ones(2)
+    one, two, many = np.ones(1), np.ones(2), np.ones(33)
     with pytest.raises(ValueError, match="scale has length 2: expected 3, or 1 for all rows"):
         kernel.normal_scores(np.ones(3), one, two)
+
+    def track(tails: np.ndarray, columns: int) -> None:
+        bounds = np.ones((2, columns))
+        kernel.track(one, tails, tails, (0.0, 5.0), 0.1, bounds, bounds.copy(), np.ones(3), True)
+
     with pytest.raises(ValueError, match="bounds has length 2: expected 1"):
-        kernel.track(one, one, one, (0.0, 5.0), 0.1, np.ones((2, 2)), np.ones((2, 1)), np.ones(3), True)  # fmt: skip  # noqa: E501
+        track(one, 2)
     with pytest.raises(ValueError, match="the kernel takes from 1 to 32 levels, not 33"):
-        many = np.ones(33)
-        kernel.track(one, many, many, (0.0, 5.0), 0.1, np.ones((2, 33)), np.ones((2, 33)), np.ones(3), True)  # fmt: skip  # noqa: E501
+        track(many, 33)

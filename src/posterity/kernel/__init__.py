@@ -2,7 +2,6 @@
 
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._kernel import (
-    RowPath,
     append_block,
     average_members,
     empty_triangle,
@@ -17,6 +16,7 @@ from posterity.kernel._kernel import (
     remove_rows,
     slide,
 )
+from posterity.kernel._paths import RowPath, SitePath
 from posterity.kernel._sites import (
     expected_labels,
     find_sites,
@@ -27,6 +27,7 @@ from posterity.kernel._sites import (
 
 __all__ = [
     "RowPath",
+    "SitePath",
     "adapt",
     "append_block",
     "average_members",

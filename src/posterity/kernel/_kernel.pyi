@@ -1,7 +1,5 @@
-from collections.abc import Callable, Mapping, Sequence
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
@@ -78,19 +76,3 @@ def average_members(
     outer_persistence: float,
 ) -> tuple[Array, float]: ...
 def fading_counts(count: float, n: int, weights: Array | None, discounts: Array) -> Array: ...
-
-class RowPath:
-    names: tuple[str, ...] | None
-    def __init__(
-        self,
-        triangle: Array,
-        counts: Array,
-        intercept: bool,
-        names: Sequence[str] | None = None,
-    ) -> None: ...
-    def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> None: ...
-    def go_together(
-        self, beside: RowPath, clock: NDArray[np.int64], when_due: Callable[[], object]
-    ) -> None: ...
-    def values(self, x: ArrayLike | Mapping[str, float]) -> Array: ...
-    def predict_mean(self, x: ArrayLike | Mapping[str, float]) -> float: ...

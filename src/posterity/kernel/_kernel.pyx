@@ -4,9 +4,6 @@
 import numpy as np
 
 cimport numpy as cnp
-from libc.math cimport fabs, isfinite, sqrt
-from cpython.dict cimport PyDict_GetItem
-from cpython.object cimport PyObject
 
 cnp.import_array()
 
@@ -45,12 +42,6 @@ cdef extern from "posterity_kernel.h" nogil:
         double *outer
         double *work
     double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
-    void pk_append_one(double *T, double *row, pk_shape shape)
-    double pk_predict_one(const double *T, double *row, pk_shape shape)
-
-# Squares of larger values would overflow.
-cdef double LARGEST = 1e150
-
 
 def leading_dimension(Py_ssize_t q):
     """Doubles that a row of a triangle of size ``q`` takes, padding included."""
@@ -343,147 +334,3 @@ def fading_counts(double count, Py_ssize_t n, const double[::1] weights, const d
         count += 1.0 if weights is None else weights[i]
     counts[n] = count
     return np.asarray(counts)
-
-
-cdef class RowPath:
-    """The lean path: one row a call, one target, everything checked before the triangle is touched.
-
-    Shares ``triangle`` (q, ld) and ``counts`` (2,), the sums of weights as they fade and as they came,
-    with the factor that owns them.
-    """
-
-    # Another factor that learns the same rows, and what is called when the clock (rows, due) is due.
-    cdef RowPath beside
-    cdef long long[::1] clock
-    cdef object when_due
-
-    cdef double[:, ::1] triangle
-    cdef double[::1] counts, buffer
-    cdef pk_shape shape
-    cdef bint intercept
-    cdef readonly object names
-    cdef Py_ssize_t columns
-
-    def __init__(self, triangle, counts, bint intercept, names=None):
-        self.triangle, self.counts, self.intercept = triangle, counts, intercept
-        self.shape = _shape(self.triangle, 1)
-        self.columns = self.shape.p - intercept
-        self.buffer = _aligned(self.shape.ld)
-        self.names = None if names is None else tuple(names)
-
-    def learn(self, x, double y, double weight=1.0):
-        """Append the row ``x`` (array of length m, or mapping of names), target ``y``."""
-        if not (weight >= 0.0 and isfinite(weight)):
-            raise ValueError(f"weight is {weight}: it must be finite and not negative")
-        cdef double root = sqrt(weight)
-        if not fabs(y) * root <= LARGEST:
-            raise ValueError(_complaint("y", y))
-        self._load(x, root)
-        self.buffer[self.shape.p] = root * y
-        if self.beside is not None:
-            self.beside.buffer[:] = self.buffer
-            self.beside._append(weight)
-        self._append(weight)
-        if self.beside is not None:
-            self.clock[0] += weight > 0.0
-            if self.clock[0] >= self.clock[1]:
-                self.when_due()
-
-    cdef void _append(self, double weight) noexcept:
-        pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        self.counts[0] += weight
-        self.counts[1] += weight
-
-    def go_together(self, RowPath beside not None, long long[::1] clock not None, when_due):
-        """Let the factor of ``beside``, of the same shape, learn every row as well.
-
-        ``clock`` (2,) counts the rows that weigh something; ``when_due()`` is called when it has reached
-        its second number.
-        """
-        self.beside, self.clock, self.when_due = beside, clock, when_due
-
-    def values(self, x):
-        """The features of ``x`` as an array (1, m), checked."""
-        self._load(x, 1.0)
-        return np.array(self.buffer[self.intercept:self.shape.p]).reshape(1, self.columns)
-
-    def predict_mean(self, x):
-        """Mean at ``x``."""
-        self._load(x, 1.0)
-        pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        return 0.0 - self.buffer[self.shape.p]  # not -0.0
-
-    cdef int _load(self, object x, double root) except -1:
-        cdef Py_ssize_t i
-        cdef double *row = &self.buffer[0]
-        cdef const double *values
-        for i in range(self.shape.p, self.shape.ld):
-            row[i] = 0.0
-        row[0] = root  # overwritten when there is no intercept
-        row += self.intercept
-        if type(x) is dict and self.names is not None and len(<dict> x) == self.columns:
-            self._load_dict(<dict> x, row)
-        elif not (cnp.PyArray_Check(x) and cnp.PyArray_TYPE(x) == cnp.NPY_DOUBLE and cnp.PyArray_NDIM(x) == 1
-                  and cnp.PyArray_DIM(x, 0) == self.columns and cnp.PyArray_IS_C_CONTIGUOUS(x)
-                  and cnp.PyArray_ISALIGNED(x)):
-            x = self._as_array(x)
-            values = <const double *> cnp.PyArray_DATA(x)
-            for i in range(self.columns):
-                row[i] = values[i]
-        else:
-            values = <const double *> cnp.PyArray_DATA(x)
-            for i in range(self.columns):
-                row[i] = values[i]
-        for i in range(self.columns):
-            row[i] *= root
-            if not fabs(row[i]) <= LARGEST:
-                raise ValueError(_complaint(self._column(i), row[i] / root if root else row[i]))
-        return 0
-
-    cdef int _load_dict(self, dict x, double *row) except -1:
-        cdef Py_ssize_t i
-        cdef PyObject *value
-        for i in range(self.columns):
-            value = PyDict_GetItem(x, self.names[i])
-            if value is NULL:
-                self._refuse_names(x)
-            row[i] = <object> value
-        return 0
-
-    def _as_array(self, x):
-        """The general case: mappings of any kind, lists, other dtypes."""
-        if hasattr(x, "keys"):
-            if self.names is None:
-                raise TypeError(
-                    "x is a mapping of names, but the model learned from rows without names: "
-                    "pass an array, or learn from the start with named features"
-                )
-            if len(x) != self.columns or any(name not in x for name in self.names):
-                self._refuse_names(x)
-            x = [x[name] for name in self.names]
-        array = np.ascontiguousarray(x, dtype=np.float64)
-        if array.ndim != 1 or len(array) != self.columns:
-            raise ValueError(
-                f"x has shape {np.shape(x)}: expected ({self.columns},), one value per feature"
-            )
-        return array
-
-    def _refuse_names(self, x):
-        missing = [name for name in self.names if name not in x]
-        unexpected = [name for name in x if name not in self.names]
-        raise ValueError(
-            "x does not have the features the model knows: "
-            + "; ".join(
-                f"{word} {', '.join(map(repr, names))}"
-                for word, names in (("missing", missing), ("unexpected", unexpected)) if names
-            )
-        )
-
-    def _column(self, Py_ssize_t i):
-        return f"x in column {i}" if self.names is None else f"x in column {self.names[i]!r}"
-
-
-cdef _complaint(str where, double value):
-    if isfinite(value):
-        return f"{where} is {value:g}: beyond 1e150 its square overflows; use smaller units"
-    return f"{where} is not finite ({value}): remove the row or fill the value in"

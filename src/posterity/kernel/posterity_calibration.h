@@ -254,6 +254,7 @@ PK_INLINE void pk_keep_score(const pk_tails *tails, double score)
         tails->count[1] = (place + 1) % m;
         m--;
         ptrdiff_t gone = pk_rank(sorted, m + 1, tails->recent[place]);
+        gone = gone < m ? gone : m;
         memmove(sorted + gone, sorted + gone + 1, (size_t)(m - gone) * sizeof(double));
     } else {
         tails->count[0] = m + 1;

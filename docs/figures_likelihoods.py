@@ -1,0 +1,220 @@
+"""Draw the figures of the pages on outliers, classes and counts (`make figures`)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    BayesianQuantileRegression,
+    RobustBayesianRegression,
+)
+
+Array = NDArray[np.float64]
+FOLDER = Path(__file__).parent / "_static"
+BLUE, ORANGE, GREEN, GREY = "C0", "C1", "C2", "0.45"
+
+SAMPLES = 40
+SIZES = (10, 20, 40, 80, 160, 320)
+
+
+def outliers() -> Figure:
+    """A line among outliers, and nine quantiles of noise that grows."""
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0.0, 10.0, size=(60, 1))
+    y = 1.0 + 0.5 * x[:, 0] + 0.4 * rng.normal(size=60)
+    y[x[:, 0] > 8.3] += rng.uniform(4.0, 12.0, size=int(np.sum(x[:, 0] > 8.3)))
+    places = np.linspace(0.0, 10.0, 101)[:, None]
+    models = (
+        (BayesianLinearRegression(), "least squares", ORANGE),
+        (RobustBayesianRegression(), "RobustBayesianRegression", BLUE),
+    )
+    for model, name, color in models:
+        model.fit(x, y)
+        low, high = model.predict_interval(places).T
+        left.plot(places[:, 0], model.predict(places), color=color, label=name)
+        left.fill_between(places[:, 0], low, high, color=color, alpha=0.15, lw=0)
+    left.plot(x[:, 0], y, ".", color=GREY)
+    left.set(xlabel="x", ylabel="y")
+    left.set_title("A line among outliers, with 95% intervals", loc="left", fontsize=11)
+    left.legend(frameon=False, fontsize=9, loc="upper left")
+
+    x = rng.uniform(size=(2000, 1))
+    y = 1.0 + x[:, 0] + (0.3 + 1.5 * x[:, 0]) * rng.gumbel(size=2000)
+    right.plot(x[:, 0], y, ".", color=GREY, ms=2, alpha=0.4)
+    ends = np.array([[0.0], [1.0]])
+    for q in (0.05, 0.25, 0.5, 0.75, 0.95):
+        model = BayesianQuantileRegression(quantile=q).fit(x, y)
+        low, high = model.predict_interval(ends).T
+        right.plot(ends[:, 0], model.predict(ends), color=BLUE)
+        right.fill_between(ends[:, 0], low, high, color=BLUE, alpha=0.3, lw=0)
+        right.annotate(f"{q:.0%}", (1.01, model.predict(ends)[1]), va="center", fontsize=9)
+    right.set(xlabel="x", ylabel="y", xlim=(0.0, 1.08), ylim=(-3.0, 9.5))
+    right.set_title("Quantiles, each with its own interval", loc="left", fontsize=11)
+    return figure
+
+
+def classes() -> Figure:
+    """Probabilities that draw back where nothing is known: one feature, and two."""
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    rng = np.random.default_rng(1)
+    x = rng.normal(scale=1.5, size=(25, 1))
+    y = (1.2 * x[:, 0] + rng.logistic(size=25) > 0.0).astype(int)
+    model = BayesianLogisticRegression().fit(x, y)
+    places = np.linspace(-12.0, 12.0, 301)[:, None]
+    low, high = model.predict_interval(places).T
+    eta = places[:, 0] * model.coef_[0, 0] + model.intercept_[0]
+    left.fill_between(places[:, 0], low, high, color=BLUE, alpha=0.15, lw=0)
+    left.plot(places[:, 0], model.predict_proba(places)[:, 1], color=BLUE, label="predict_proba")
+    left.plot(places[:, 0], 1.0 / (1.0 + np.exp(-eta)), "--", color=ORANGE, label="at the mode")
+    left.plot(x[:, 0], y, "|", color=GREY, ms=9)
+    left.set(xlabel="x", ylabel="probability of yes")
+    left.set_title("25 rows: probability and its 95% interval", loc="left", fontsize=11)
+    left.legend(frameon=False, fontsize=9, loc="center right")
+
+    iris = load_iris()
+    X, y = iris.data[:, 2:], iris.target
+    model = BayesianLogisticRegression().fit(X, y)
+    a, b = np.meshgrid(np.linspace(0.0, 8.0, 161), np.linspace(-0.5, 3.5, 121))
+    shares = model.predict_proba(np.column_stack([a.ravel(), b.ravel()]))
+    colors = np.array([[0.12, 0.47, 0.71], [1.0, 0.5, 0.05], [0.17, 0.63, 0.17]])
+    image = (1.0 - 0.6 * (1.0 - shares @ colors)).reshape(*a.shape, 3)
+    right.imshow(image, origin="lower", extent=(0.0, 8.0, -0.5, 3.5), aspect="auto")
+    for k, name in enumerate(iris.target_names):
+        right.plot(X[y == k, 0], X[y == k, 1], ".", color=colors[k], mec="w", mew=0.4, ms=9)
+        right.annotate(name, X[y == k].mean(axis=0) + [0.0, 0.55], ha="center", fontsize=9)
+    right.set(xlabel="petal length (cm)", ylabel="petal width (cm)")
+    right.set_title("Three classes: probabilities as shades", loc="left", fontsize=11)
+    return figure
+
+
+def counts() -> Figure:
+    """Deaths of British doctors: rates by age, of smokers and of others."""
+    age = np.tile(np.arange(5.0), 2)
+    smokes = np.repeat([1.0, 0.0], 5)
+    X = np.column_stack([smokes, age, age**2, smokes * age])
+    deaths = np.array([32, 104, 206, 186, 102, 2, 12, 28, 28, 31])
+    years = np.array([52407, 43248, 28612, 12663, 5317, 18790, 10673, 5710, 2585, 1462])
+    model = BayesianPoissonRegression().fit(X, deaths, exposure=years)
+    places = np.linspace(-0.3, 4.3, 101)
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    ax = figure.subplots()
+    for who, name, color in ((1.0, "smokers", ORANGE), (0.0, "others", BLUE)):
+        Z = np.column_stack([np.full(101, who), places, places**2, who * places])
+        low, high = model.predict_interval(Z, exposure=1000.0, of="rate").T
+        ax.plot(places, model.predict(Z, exposure=1000.0), color=color, label=name)
+        ax.fill_between(places, low, high, color=color, alpha=0.2, lw=0)
+        rows = smokes == who
+        ax.plot(age[rows], 1000.0 * deaths[rows] / years[rows], "o", color=color, ms=5)
+    ax.set_xticks(range(5), ["35-44", "45-54", "55-64", "65-74", "75-84"])
+    ax.set(yscale="log", xlabel="age", ylabel="deaths per 1,000 person-years")
+    ax.set_title("Coronary deaths, with 95% intervals of the rates", loc="left", fontsize=11)
+    ax.legend(frameon=False, fontsize=9)
+    return figure
+
+
+# ---- generative versus discriminative ------------------------------------------------------------
+
+
+def problems() -> Iterator[tuple[str, Array, NDArray[np.int64]]]:
+    """Name, features and labels 0 and 1 of four sets."""
+    X, y = load_diabetes(return_X_y=True)
+    yield "diabetes, 10 features", X, (y > np.median(y)).astype(np.int64)
+    X, y = load_breast_cancer(return_X_y=True)
+    yield "breast cancer, 10 means", X[:, :10], y
+    yield "breast cancer, 30 features", X, y
+    X, y = load_iris(return_X_y=True)
+    yield "iris, the two that overlap, 4 features", X[y > 0], y[y > 0] - 1
+
+
+def errors_by_size(X: Array, y: NDArray[np.int64], samples: int = SAMPLES) -> dict[int, Array]:
+    """Training size -> mean (4, 3) of test error and log loss, and how often no mode exists."""
+    rng = np.random.default_rng(0)
+    found = {}
+    for n in SIZES:
+        if n <= 0.8 * len(y):
+            found[n] = np.mean([_one_split(X, y, n, rng) for _ in range(samples)], axis=0)
+    return found
+
+
+def _one_split(X: Array, y: NDArray[np.int64], n: int, rng: np.random.Generator) -> Array:
+    """Naive Bayes, maximum likelihood twice (ours, lbfgs), and the learned prior, on one split."""
+    order = rng.permutation(len(y))
+    while np.bincount(y[order[:n]], minlength=2).min() < 2:
+        order = rng.permutation(len(y))
+    rows, rest = order[:n], order[n:]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        likely = BayesianLogisticRegression(prior_precision=0.0).fit(X[rows], y[rows])
+    separated = any("mode was not reached" in str(one.message) for one in said)
+    lbfgs = make_pipeline(StandardScaler(), LogisticRegression(C=np.inf))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lbfgs.fit(X[rows], y[rows])
+    odds = [
+        np.subtract(*GaussianNB().fit(X[rows], y[rows]).predict_joint_log_proba(X[rest]).T[::-1]),
+        # Maximum likelihood integrates over nothing: the log odds at the mode.
+        X[rest] @ likely.coef_[0] + likely.intercept_[0],
+        lbfgs.decision_function(X[rest]),
+        BayesianLogisticRegression().fit(X[rows], y[rows]).decision_function(X[rest]),
+    ]
+    signed = np.where(y[rest] == 1, odds, -np.asarray(odds))
+    wrong = np.mean((np.asarray(odds) > 0.0) != (y[rest] == 1), axis=1)
+    return np.stack([wrong, np.mean(np.logaddexp(0.0, -signed), axis=1), [0, separated, 0, 0]], 1)
+
+
+def generative() -> Figure:
+    """Test error against training size (Ng and Jordan 2001)."""
+    figure = Figure(figsize=(10.5, 7.4), layout="constrained")
+    styles = (
+        ("naive Bayes", GREEN, "-"),
+        ("maximum likelihood", ORANGE, "-"),
+        ("maximum likelihood, as lbfgs leaves it", ORANGE, ":"),
+        ("learned prior", BLUE, "-"),
+    )
+    for panel, (name, X, y) in zip(figure.subplots(2, 2).ravel(), problems(), strict=True):
+        found = errors_by_size(X, y)
+        print(f"\n{name}: error of each; log loss of each; samples without a maximum")
+        for n, scores in found.items():
+            print(f"{n:5d} {scores[:, 0].round(3)} {scores[:, 1].round(2)} {scores[1, 2]:.0%}")
+        for k, (label, color, line) in enumerate(styles):
+            values = [scores[k, 0] for scores in found.values()]
+            panel.plot(list(found), values, line, color=color, marker=".", label=label)
+        panel.set(xscale="log", xlabel="rows learned", ylabel="test error", ylim=(0.0, 0.5))
+        panel.set_xticks(list(found), [str(n) for n in found])
+        panel.minorticks_off()
+        panel.set_title(name, loc="left", fontsize=11)
+    figure.axes[1].legend(frameon=False, fontsize=9)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Any]] = {
+    "outliers": outliers,
+    "classes": classes,
+    "counts": counts,
+    "generative": generative,
+}
+
+if __name__ == "__main__":
+    for name, draw in FIGURES.items():
+        path = FOLDER / f"{name}.png"
+        # Without the version of Matplotlib in it the file is the same until the figure changes.
+        draw().savefig(path, dpi=100, metadata={"Software": None})
+        print(f"{path.relative_to(FOLDER.parent)}: {path.stat().st_size / 1e3:.0f} kB")

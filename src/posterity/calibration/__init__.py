@@ -1,0 +1,10 @@
+"""Floor 4: intervals and distributions that are held to what happened, model right or wrong."""
+
+from __future__ import annotations
+
+from posterity.calibration.conformal import Conformal
+from posterity.calibration.prediction import ConformalPrediction
+from posterity.calibration.recalibrated import Recalibrated
+from posterity.calibration.recalibrated_distribution import RecalibratedDistribution
+
+__all__ = ["Conformal", "ConformalPrediction", "Recalibrated", "RecalibratedDistribution"]

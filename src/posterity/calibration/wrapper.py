@@ -1,0 +1,286 @@
+"""What wrappers of a model share: its rows, its predictions before each of them, and one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+
+from posterity.averaging import inputs
+from posterity.averaging.members import check_member, final_of, fresh, transformed
+from posterity.linear.inputs import read_points, read_rows, read_weights, refuse_unusable
+
+Array = NDArray[np.float64]
+Rows = tuple[Any, Array, Array | None]
+
+# What is learned, and replaced in one step.
+LEARNED = ("model_", "_state", "n_features_in_", "feature_names_in_")
+
+
+class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+    """A scikit-learn estimator around a model that learns, and a state that watches it.
+
+    Subclasses say how the state begins, learns, and shapes a prediction.
+    """
+
+    model: Any
+    model_: Any
+    n_features_in_: int
+    # None until something was learned: the class attribute stands in for a fresh wrapper's.
+    _state: Any = None
+
+    # ---- what subclasses say ---------------------------------------------------------------------
+
+    def _begun(self) -> Any:
+        """The state before any row; parameters are checked here."""
+        raise NotImplementedError
+
+    def _watched(self, told: Any, y: Array, weights: Array | None, telling: bool) -> Any:
+        """Learn what was told of rows and what came; with ``telling`` what was told, shaped."""
+        raise NotImplementedError
+
+    def _shaped(self, distribution: Any) -> Any:
+        """A prediction of rows to come."""
+        raise NotImplementedError
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any) -> Self:
+        """Forget everything and learn these rows, in their order.
+
+        Each is predicted before it is learned, which is what the calibration learns from.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            Weights >= 0, for the model; to the calibration a row of weight 0 is no row, and all
+            others are one row each.
+        **how
+            Passed on to the model's ``predict_then_learn``, such as ``times``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range, or the model refuses the rows: see there.
+        TypeError
+            If the model lacks what it must have.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression(prior_precision=0.0))
+        >>> model.fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).predict([[3.0]]).round(9)
+        array([7.])
+        """
+        if sample_weight is not None and not np.asarray(sample_weight).any():
+            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        new = self._fresh()
+        new._learn(new._rows(X, y, sample_weight, reset=True), how, telling=False)
+        return self._take_over(new)
+
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
+    ) -> Self:
+        """Learn these rows too, one or many. Parameters and errors as in :meth:`fit`.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression()).partial_fit([[0.0], [1.0]], [1.0, 3.0])
+        >>> model.partial_fit([[2.0]], [5.0]).model_.n_observations_
+        3.0
+        """
+        if self._state is None:
+            return self.fit(X, y, sample_weight, **how)
+        self._learn(self._rows(X, y, sample_weight, reset=False), how, telling=False)
+        return self
+
+    def predict_then_learn(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
+    ) -> Any:
+        """Predict each row before it is learned, then learn it.
+
+        Parameters and errors as in :meth:`fit`. Returns what :meth:`predict_distribution` would
+        have returned for each row right before it came.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0))
+        >>> told = model.predict_then_learn([[0.0], [1.0], [2.0]], [0.0, 0.5, 0.9])
+        >>> len(told)
+        3
+        """
+        learner = self if self._state is not None else self._fresh()
+        rows = learner._rows(X, y, sample_weight, reset=learner is not self)
+        told = learner._learn(rows, how, telling=True)
+        if learner is not self:
+            self._take_over(learner)
+        return told
+
+    def learn_one(
+        self,
+        x: ArrayLike | Mapping[str, float],
+        y: float,
+        weight: float = 1.0,
+        time: float | None = None,
+    ) -> Self:
+        """Learn one row ``x`` (m,), an array or a mapping of feature names to numbers.
+
+        Not a lean path: a batch costs hardly more.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression()).learn_one({"a": 1.0}, 2.0)
+        >>> model.learn_one({"a": 2.0}, 3.0).model_.n_observations_
+        2.0
+        """
+        learner = self if self._state is not None else self._fresh()
+        row = learner._one(x, reset=learner is not self).with_target(y, weight)
+        how = {} if time is None else {"times": [time]}
+        learner._learn((row.array, row.y, row.weights), how, telling=False)
+        return self if learner is self else self._take_over(learner)
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict_distribution(self, X: Any, **how: Any) -> Any:
+        """Distribution of new observations at ``X`` (n, m); see the class for what it is.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression()).fit([[0], [1], [2]], [1, 3, 4])
+        >>> len(model.predict_distribution([[3.0]]))
+        1
+        """
+        return self._shaped(final_of(self._known).predict_distribution(self._points(X), **how))
+
+    def predict_interval(self, X: Any, level: float = 0.95, **how: Any) -> Array:
+        """(n, 2) ends of the interval for new observations at ``X``.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0))
+        >>> model.fit([[0.0], [2.0]], [0.0, 1.0]).predict_interval([[1.0]]).shape
+        (1, 2)
+        """
+        return np.stack(self.predict_distribution(X, **how).interval(level), axis=1)
+
+    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+        """Mean at one row ``x`` (as in :meth:`learn_one`).
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression(prior_precision=0.0))
+        >>> round(model.fit([[0], [1], [2]], [1, 3, 5]).predict_one([3.0]), 9)
+        7.0
+        """
+        self._known  # noqa: B018  (raises where nothing was learned)
+        row = self._one(x, reset=False).array
+        return float(self._mean(transformed(self.model_, row))[0])
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _mean(self, points: Any) -> Array:
+        """Means (n,) at rows as the last step of a pipeline takes them."""
+        return np.asarray(final_of(self.model_).predict(points))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None
+
+    @property
+    def _known(self) -> Any:
+        """The model that learned."""
+        if self._state is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
+                "predict_then_learn or learn_one first"
+            )
+        return self.model_
+
+    def _fresh(self) -> Self:
+        """A wrapper with the same parameters that knows nothing, ready to learn."""
+        new = type(self)(**self.get_params(deep=False))
+        check_member(_name(self.model), self.model)
+        if is_classifier(final_of(self.model)):
+            raise TypeError(
+                f"{type(self).__name__} can't wrap {type(final_of(self.model)).__name__}, a "
+                "classifier: labels have no intervals; give a regressor"
+            )
+        new._state, new.model_ = new._begun(), fresh(self.model)
+        return new
+
+    def _take_over(self, new: Self) -> Self:
+        """Replace all that was learned by what ``new`` has learned, in one step."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
+        self.__dict__ = kept | {k: v for k, v in new.__dict__.items() if k in LEARNED}
+        return self
+
+    def _learn(self, rows: Rows, how: dict[str, Any], telling: bool) -> Any:
+        """Let the model predict and learn; it refuses bad rows before anything is changed."""
+        X, y, weights = rows
+        first = not hasattr(self.model_, "n_features_in_")
+        given = transformed(self.model_, X, y, first=first)
+        try:
+            told = final_of(self.model_).predict_then_learn(given, y, sample_weight=weights, **how)
+        except ValueError:
+            if isinstance(X, np.ndarray) and X.dtype == np.float64:
+                refuse_unusable(self, X, y[:, None])  # the names of the columns are known here
+            raise
+        return self._watched(told, y, weights, telling)
+
+    def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Rows:
+        """Rows as the model takes them: an array, or a table for a pipeline."""
+        if not self._takes_as_given(X):
+            X, column, weights = read_rows(self, X, y, sample_weight, reset=reset)
+            return X, column[:, 0], weights
+        if y is None:
+            raise ValueError("This model requires y to be passed, but the target y is None")
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        target = column_or_1d(y, warn=True).astype(np.float64)
+        check_consistent_length(X, target)
+        refuse_unusable(self, np.empty((0, 0)), target[:, None])
+        return X, target, read_weights(sample_weight, len(target))
+
+    def _points(self, X: Any) -> Any:
+        """Rows to predict at, as the last step of a pipeline takes them."""
+        model = self._known
+        if self._takes_as_given(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return transformed(model, X)
+        return transformed(model, read_points(self, X))
+
+    def _takes_as_given(self, X: Any) -> bool:
+        """Whether rows may be something else than numbers, which a pipeline turns into numbers."""
+        table = hasattr(X, "columns") or getattr(X, "dtype", np.dtype(float)).kind == "O"
+        return table and isinstance(self.model, Pipeline)
+
+    def _one(self, x: ArrayLike | Mapping[str, float], *, reset: bool) -> inputs.Rows:
+        if isinstance(self.model, Pipeline) and isinstance(x, Mapping):
+            raise TypeError(
+                "x is a mapping, and the model a pipeline: give data frames of one row to "
+                "partial_fit and predict instead"
+            )
+        return inputs.read_one(self, x, reset=reset)
+
+
+def _name(model: Any) -> str:
+    return (model if isinstance(model, type) else type(model)).__name__.lower()

@@ -1,0 +1,42 @@
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Row = ArrayLike | Mapping[str, float]
+# Places and values of the features that were constant so far.
+Constant = tuple[NDArray[np.intp], Array]
+
+class RowPath:
+    names: tuple[str, ...] | None
+    def __init__(
+        self,
+        triangle: Array,
+        counts: Array,
+        intercept: bool,
+        names: Sequence[str] | None = None,
+    ) -> None: ...
+    def learn(self, x: Row, y: float, weight: float = 1.0) -> None: ...
+    def go_together(
+        self, beside: RowPath, clock: NDArray[np.int64], when_due: Callable[[], Constant]
+    ) -> None: ...
+    def values(self, x: Row) -> Array: ...
+    def predict_mean(self, x: Row) -> float: ...
+
+class SitePath(RowPath):
+    def __init__(
+        self,
+        triangle: Array,
+        counts: Array,
+        intercept: bool,
+        names: Sequence[str] | None,
+        likelihood: tuple[int, tuple[float, float, float], bool],
+        account: Any,
+        check_targets: Callable[[Array], None],
+    ) -> None: ...
+    def believe(self, x: Row) -> tuple[float, float]: ...
+    def name_labels(self, labels: Sequence[Hashable], flipped: bool) -> None: ...
+    def learn_label(self, x: Row, label: Hashable, weight: float = 1.0) -> bool: ...
+    def probabilities(self, x: Row) -> dict[Any, float]: ...

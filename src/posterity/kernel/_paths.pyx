@@ -1,0 +1,338 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The lean paths: one row a call, everything checked before anything is touched."""
+
+import numpy as np
+
+cimport numpy as cnp
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from libc.math cimport INFINITY, fabs, floor, isfinite, log, sqrt
+
+cnp.import_array()
+
+cdef extern from "posterity_one_site.h" nogil:
+    enum: PK_LANES
+    enum: PK_LOGIT
+    enum: PK_POISSON
+    enum: PK_NEGATIVE_BINOMIAL
+    double PK_LOG_ROOT_2PI
+    double PK_VAGUE_VARIANCE
+    ctypedef struct pk_shape:
+        Py_ssize_t p, k, q, ld
+    ctypedef struct pk_likelihood:
+        int code, moments
+        double a, b, c
+    Py_ssize_t PK_SITE_WORK_SIZE(pk_shape shape)
+    void pk_append_one(double *T, double *row, pk_shape shape)
+    double pk_predict_one(const double *T, double *row, pk_shape shape)
+    double pk_believe_one(const double *T, double *buffer, const double *row, pk_shape shape, double *mean)
+    void pk_take_one(double *T, double *buffer, const double *row, double precision, double target, double mean, double variance, pk_shape shape)
+    void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
+    void pk_expected_label_one(double mean, double variance, double *yes, double *no)
+
+# Squares of larger values would overflow.
+cdef double LARGEST = 1e150
+# Of a constant feature: a value further away, relative to it, is another value.
+cdef double SAME = 1e-9
+
+
+cdef _aligned(Py_ssize_t size):
+    cdef cnp.ndarray storage = np.zeros(size + 7)
+    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
+    return storage[offset:offset + size]
+
+
+cdef class RowPath:
+    """Learns and predicts rows of one target.
+
+    Shares ``triangle`` (q, ld) and ``counts`` (2,), the sums of weights as they fade and as they came,
+    with the factor that owns them.
+    """
+
+    # Another factor that learns the same rows, and what is called when the clock (rows, due) is due.
+    cdef RowPath beside
+    cdef long long[::1] clock
+    cdef object when_due
+    # Features that were constant so far, and their values.
+    cdef Py_ssize_t[::1] constant
+    cdef double[::1] constants
+
+    cdef double[:, ::1] triangle
+    cdef double[::1] counts, buffer
+    cdef pk_shape shape
+    cdef bint intercept
+    cdef readonly object names
+    cdef Py_ssize_t columns
+
+    def __init__(self, triangle, counts, bint intercept, names=None):
+        self.triangle, self.counts, self.intercept = triangle, counts, intercept
+        self.shape.q, self.shape.ld, self.shape.k = self.triangle.shape[0], self.triangle.shape[1], 1
+        self.shape.p = self.shape.q - 1
+        if self.shape.p < 0 or self.shape.ld != (self.shape.q + PK_LANES - 1) // PK_LANES * PK_LANES:
+            raise ValueError(f"triangle has shape ({self.shape.q}, {self.shape.ld}): it is none of one target")
+        self.columns = self.shape.p - intercept
+        self.buffer = _aligned(self.shape.ld)
+        self.names = None if names is None else tuple(names)
+
+    def learn(self, x, double y, double weight=1.0):
+        """Append the row ``x`` (array of length m, or mapping of names), target ``y``."""
+        _check_weight(weight)
+        cdef double root = sqrt(weight)
+        if not fabs(y) * root <= LARGEST:
+            raise ValueError(_complaint("y", y))
+        self._load(x, root)
+        self.buffer[self.shape.p] = root * y
+        if self.beside is not None:
+            self._look_for_change(root)
+            self.beside.buffer[:] = self.buffer
+            self.beside._append(weight)
+        self._append(weight)
+        if self.beside is not None:
+            self._count(weight)
+
+    cdef void _append(self, double weight) noexcept:
+        pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
+        self.counts[0] += weight
+        self.counts[1] += weight
+
+    def go_together(self, RowPath beside not None, long long[::1] clock not None, when_due):
+        """Let the factor of ``beside``, of the same shape, learn every row as well.
+
+        ``clock`` (2,) counts the rows that weigh something; ``when_due()`` is called when it has reached
+        its second number, and at once. It returns the places and values of the features that were
+        constant so far: when one of them changes, it is due after that row.
+        """
+        self.beside, self.clock, self.when_due = beside, clock, when_due
+        self.constant, self.constants = when_due()
+
+    cdef void _look_for_change(self, double root) noexcept:
+        cdef Py_ssize_t i
+        cdef double value
+        for i in range(self.constant.shape[0]):
+            value = self.buffer[self.intercept + self.constant[i]]
+            if fabs(value - root * self.constants[i]) > SAME * fabs(root * self.constants[i]):
+                self.clock[1] = 0
+
+    cdef int _count(self, double weight) except -1:
+        self.clock[0] += weight > 0.0
+        if self.clock[0] >= self.clock[1]:
+            self.constant, self.constants = self.when_due()
+        return 0
+
+    def values(self, x):
+        """The features of ``x`` as an array (1, m), checked."""
+        self._load(x, 1.0)
+        return np.array(self.buffer[self.intercept:self.shape.p]).reshape(1, self.columns)
+
+    def predict_mean(self, x):
+        """Mean at ``x``."""
+        self._load(x, 1.0)
+        pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
+        return 0.0 - self.buffer[self.shape.p]  # not -0.0
+
+    cdef int _load(self, object x, double root) except -1:
+        cdef Py_ssize_t i
+        cdef double *row = &self.buffer[0]
+        cdef const double *values
+        for i in range(self.shape.p, self.shape.ld):
+            row[i] = 0.0
+        row[0] = root  # overwritten when there is no intercept
+        row += self.intercept
+        if type(x) is dict and self.names is not None and len(<dict> x) == self.columns:
+            self._load_dict(<dict> x, row)
+        elif not (cnp.PyArray_Check(x) and cnp.PyArray_TYPE(x) == cnp.NPY_DOUBLE and cnp.PyArray_NDIM(x) == 1
+                  and cnp.PyArray_DIM(x, 0) == self.columns and cnp.PyArray_IS_C_CONTIGUOUS(x)
+                  and cnp.PyArray_ISALIGNED(x)):
+            x = self._as_array(x)
+            values = <const double *> cnp.PyArray_DATA(x)
+            for i in range(self.columns):
+                row[i] = values[i]
+        else:
+            values = <const double *> cnp.PyArray_DATA(x)
+            for i in range(self.columns):
+                row[i] = values[i]
+        for i in range(self.columns):
+            row[i] *= root
+            if not fabs(row[i]) <= LARGEST:
+                raise ValueError(_complaint(self._column(i), row[i] / root if root else row[i]))
+        return 0
+
+    cdef int _load_dict(self, dict x, double *row) except -1:
+        cdef Py_ssize_t i
+        cdef PyObject *value
+        for i in range(self.columns):
+            value = PyDict_GetItem(x, self.names[i])
+            if value is NULL:
+                self._refuse_names(x)
+            row[i] = <object> value
+        return 0
+
+    def _as_array(self, x):
+        """The general case: mappings of any kind, lists, other dtypes."""
+        if hasattr(x, "keys"):
+            if self.names is None:
+                raise TypeError(
+                    "x is a mapping of names, but the model learned from rows without names: "
+                    "pass an array, or learn from the start with named features"
+                )
+            if len(x) != self.columns or any(name not in x for name in self.names):
+                self._refuse_names(x)
+            x = [x[name] for name in self.names]
+        array = np.ascontiguousarray(x, dtype=np.float64)
+        if array.ndim != 1 or len(array) != self.columns:
+            raise ValueError(
+                f"x has shape {np.shape(x)}: expected ({self.columns},), one value per feature"
+            )
+        return array
+
+    def _refuse_names(self, x):
+        missing = [name for name in self.names if name not in x]
+        unexpected = [name for name in x if name not in self.names]
+        raise ValueError(
+            "x does not have the features the model knows: "
+            + "; ".join(
+                f"{word} {', '.join(map(repr, names))}"
+                for word, names in (("missing", missing), ("unexpected", unexpected)) if names
+            )
+        )
+
+    def _column(self, Py_ssize_t i):
+        return f"x in column {i}" if self.names is None else f"x in column {self.names[i]!r}"
+
+
+cdef class SitePath(RowPath):
+    """Learns rows through the sites of their targets, and tells of their eta; noise has precision 1.
+
+    ``likelihood`` is (code, parameters, moments); ``account`` has the sums ``log_sites``, ``told``,
+    ``seen`` and ``effective``; ``check_targets`` refuses targets (1,) that the likelihood does not know.
+    """
+
+    cdef pk_likelihood likelihood
+    cdef object account, check_targets
+    cdef double[::1] work
+    # Labels in order, and the target that each stands for.
+    cdef object labels
+    cdef dict targets
+
+    def __init__(self, triangle, counts, bint intercept, names, likelihood, account, check_targets):
+        RowPath.__init__(self, triangle, counts, intercept, names)
+        code, parameters, moments = likelihood
+        self.likelihood.code, self.likelihood.moments = code, moments
+        self.likelihood.a, self.likelihood.b, self.likelihood.c = parameters
+        self.account, self.check_targets = account, check_targets
+        self.work = _aligned(PK_SITE_WORK_SIZE(self.shape))
+        self.labels, self.targets = (), {}
+
+    def learn(self, x, double y, double weight=1.0):
+        """Learn the row ``x`` (array of length m, or mapping of names), target ``y``."""
+        cdef double mean, variance, precision, target, log_normalizer
+        _check_weight(weight)
+        if not self._knows(y):
+            if not fabs(y) <= LARGEST:
+                raise ValueError(_complaint("y", y))
+            self.check_targets(np.array([y]))
+        self._load(x, 1.0)
+        variance = self._believe(&mean)
+        pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
+        self._refuse_overflow(sqrt(precision), target)
+        if self.beside is not None:
+            self._look_for_change(1.0)
+        if precision > 0.0:
+            self._take(precision, target, mean, variance)
+        self._enter(weight, mean, variance, precision, target, log_normalizer)
+        if self.beside is not None:
+            self._count(precision)
+
+    cdef bint _knows(self, double y) noexcept:
+        # Labels are 0 and 1, which all others know as well; counts are whole.
+        if y == 0.0 or y == 1.0:
+            return True
+        counts = self.likelihood.code == PK_POISSON or self.likelihood.code == PK_NEGATIVE_BINOMIAL
+        return counts and 0.0 <= y <= LARGEST and floor(y) == y
+
+    cdef double _believe(self, double *mean) noexcept:
+        return pk_believe_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], self.shape, mean)
+
+    cdef int _refuse_overflow(self, double root, double target) except -1:
+        cdef Py_ssize_t i
+        cdef bint usable = fabs(target) * root <= LARGEST and root <= LARGEST
+        for i in range(self.shape.p):
+            usable = usable and fabs(self.buffer[i]) * root <= LARGEST
+        if not usable:
+            raise ValueError("learning this row overflows: its values and weight are too large together")
+        return 0
+
+    cdef void _take(self, double precision, double target, double mean, double variance) noexcept:
+        cdef double root = sqrt(precision)
+        cdef Py_ssize_t i
+        pk_take_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], precision, target, mean, variance, self.shape)
+        self.counts[0] += precision
+        self.counts[1] += precision
+        if self.beside is not None:
+            for i in range(self.shape.ld):
+                self.beside.buffer[i] = root * self.buffer[i]
+            self.beside.buffer[self.shape.p] = root * target
+            self.beside._append(precision)
+
+    cdef int _enter(self, double weight, double mean, double variance, double precision, double target,
+                    double log_normalizer) except -1:
+        """Enter a row into the account, as Sites.log_scale has it."""
+        cdef double off = target - mean, spread = 1.0 + precision * variance, log_scale = log_normalizer
+        if variance < INFINITY:
+            log_scale += 0.5 * (log(spread) + precision * off * off / spread)
+        elif precision > 0.0:
+            log_scale += 0.5 * log(precision) - PK_LOG_ROOT_2PI
+        account = self.account
+        account.log_sites += log_scale + PK_LOG_ROOT_2PI * precision
+        account.told += log_normalizer
+        account.seen += weight
+        account.effective = account.seen
+        return 0
+
+    def believe(self, x):
+        """Mean and variance of eta at ``x``; infinite where a direction is open."""
+        cdef double mean, variance
+        self._load(x, 1.0)
+        variance = self._believe(&mean)
+        return mean, variance
+
+    # ---- labels ------------------------------------------------------------------------------
+
+    def name_labels(self, labels, bint flipped):
+        """Name one label or two, in order; the second stands for 1, if ``flipped`` the first."""
+        self.labels = tuple(labels)
+        self.targets = {label: float(place != flipped) for place, label in enumerate(self.labels)}
+
+    def learn_label(self, x, label, double weight=1.0):
+        """Learn the row ``x`` and its label; False, and nothing happens, for a label without a name."""
+        cdef PyObject *target = PyDict_GetItem(self.targets, label)
+        if target is NULL:
+            return False
+        self.learn(x, <object> target, weight)
+        return True
+
+    def probabilities(self, x):
+        """Probability of each label at ``x``, where eta is the log odds: averaged over eta."""
+        cdef double mean, variance, yes, no
+        self._load(x, 1.0)
+        if len(self.labels) == 1:
+            return {self.labels[0]: 1.0}
+        variance = self._believe(&mean)
+        # As little is believed of eta as when the first row is learned.
+        pk_expected_label_one(mean, variance if variance < INFINITY else PK_VAGUE_VARIANCE, &yes, &no)
+        first, second = self.labels
+        if self.targets[first] == 1.0:
+            return {first: yes, second: no}
+        return {first: no, second: yes}
+
+
+cdef int _check_weight(double weight) except -1:
+    if not (weight >= 0.0 and isfinite(weight)):
+        raise ValueError(f"weight is {weight}: it must be finite and not negative")
+    return 0
+
+
+cdef _complaint(str where, double value):
+    if isfinite(value):
+        return f"{where} is {value:g}: beyond 1e150 its square overflows; use smaller units"
+    return f"{where} is not finite ({value}): remove the row or fill the value in"
