@@ -53,9 +53,7 @@ def ours(approximation: str, prior_precision: float | str, X: Array, y: Labels) 
 
 
 def gaussian(X: Array, y: Array) -> object:
-    model = BayesianLinearRegression(
-        prior_precision=1.0, noise_precision=1.0, fit_intercept=False
-    )
+    model = BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0, fit_intercept=False)
     told = model.predict_then_learn(X, y)
     return told.mean(), told.std()
 

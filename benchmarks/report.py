@@ -20,6 +20,7 @@ PACKAGES = (
     "polars-ds",
     "polars-ols",
     "river",
+    "bayesianbandits",
 )
 HEADER = ("what", "ours", "peer", "theirs", "ratio", "target", "reached")
 

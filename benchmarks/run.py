@@ -14,6 +14,7 @@ NAMES = (
     "streams",
     "forgetting",
     "calls",
+    "adapters",
     "batch",
     "evidence",
     "likelihoods",

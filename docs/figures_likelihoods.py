@@ -99,7 +99,9 @@ def classes() -> Figure:
     right.imshow(image, origin="lower", extent=(0.0, 8.0, -0.5, 3.5), aspect="auto")
     for k, name in enumerate(iris.target_names):
         right.plot(X[y == k, 0], X[y == k, 1], ".", color=colors[k], mec="w", mew=0.4, ms=9)
-        right.annotate(name, X[y == k].mean(axis=0) + [0.0, 0.55], ha="center", fontsize=9)
+        right.annotate(
+            name, X[y == k].mean(axis=0) + np.array([0.0, 0.55]), ha="center", fontsize=9
+        )
     right.set(xlabel="petal length (cm)", ylabel="petal width (cm)")
     right.set_title("Three classes: probabilities as shades", loc="left", fontsize=11)
     return figure

@@ -20,12 +20,21 @@ NAMES = sorted(
     if path.name != "__main__.py"
 )
 # What the rooms need beyond the hard dependencies: the extras of pyproject.toml.
-EXTRAS = {"cli": {"click", "rich", "pyarrow"}, "io": {"pyarrow"}, "plots": {"matplotlib"}}
+EXTRAS = {
+    "cli": {"click", "rich", "pyarrow"},
+    "io": {"pyarrow"},
+    "plots": {"matplotlib"},
+    "report": {"vl_convert"},
+    "adapters.river": {"river", "pandas"},
+    "adapters._river_distribution": {"river"},
+    "adapters._river_features": {"river"},
+}
 
 
 def missing_extras(name: str) -> set[str]:
-    room = name.split(".")[1] if "." in name else ""
-    return {extra for extra in EXTRAS.get(room, set()) if importlib.util.find_spec(extra) is None}
+    parts = name.split(".")[1:3]
+    extras = {extra for n in (1, 2) for extra in EXTRAS.get(".".join(parts[:n]), set())}
+    return {extra for extra in extras if importlib.util.find_spec(extra) is None}
 
 
 @pytest.mark.parametrize("name", NAMES)

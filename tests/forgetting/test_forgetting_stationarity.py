@@ -207,3 +207,10 @@ def test_electricity(
     if prior_precision > 0.0 and kind is not Smoothing:
         assert np.isfinite(told.std()[20:]).all()
         assert np.mean(np.abs(y - told.mean())) < np.mean(np.abs(y - np.mean(y)))
+
+
+def test_targets_too_small_to_square() -> None:
+    """Their squares underflow; the prior that is refreshed and taken out again must not mind."""
+    model = BayesianLinearRegression(prior_precision=1.0, forgetting=Stabilized(discount=0.9))
+    model.learn_one(np.zeros(2), 0.0).learn_one(np.ones(2), 1e-200)
+    assert np.isfinite(model.coef_).all()

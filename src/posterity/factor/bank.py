@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +35,13 @@ class Bank:
         q = n_coefficients + 1
         self._triangles = np.zeros((capacity, q, kernel.leading_dimension(q)))
         self.size = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"triangles": self._triangles, "size": self.size}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._triangles = np.array(state["triangles"])
+        self.size = state["size"]
 
     @property
     def n_coefficients(self) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,6 +86,14 @@ class Factor:
         self.n_targets = n_targets
         self.triangle = kernel.empty_triangle(n_coefficients + n_targets)
         self._counts = np.zeros(2)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"triangle": self.triangle, "counts": self._counts, "n_targets": self.n_targets}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        n_targets = state["n_targets"]
+        Factor.__init__(self, len(state["triangle"]) - n_targets, n_targets)
+        self._replace(state["triangle"], state["counts"])
 
     # ---- views ---------------------------------------------------------------------------------
 

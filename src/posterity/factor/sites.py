@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,6 +92,35 @@ def learn_sites(
         count = kernel.fading_counts(factor.count, len(rows.X), precision, discounts)[-1]
     factor.commit(triangle, count, factor.seen + total)
     return before
+
+
+def site_path(
+    factor: Factor,
+    site: SiteCode,
+    intercept: bool,
+    names: Sequence[str] | None,
+    account: object,
+    check_targets: Callable[[Array], None],
+) -> kernel.SitePath:
+    """The lean path that learns single rows through their sites, in place.
+
+    It adds to ``log_sites``, ``told``, ``seen`` and ``effective`` of ``account``; what
+    ``check_targets`` refuses is not learned.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> factor = Factor(1)
+    >>> factor.append(np.ones((1, 1)), np.zeros((1, 1)))
+    >>> account = SimpleNamespace(log_sites=0.0, told=0.0, seen=0.0, effective=0.0)
+    >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
+    >>> path = site_path(factor, logit, False, None, account, np.sum)
+    >>> path.learn([1.0], 1.0)
+    >>> factor.coefficients().round(4), account.seen
+    (array([[0.4011]]), 1.0)
+    """
+    triangle, counts = factor.triangle, factor._counts
+    return kernel.SitePath(triangle, counts, intercept, names, site, account, check_targets)
 
 
 def _check_rows(rows: Observations) -> None:

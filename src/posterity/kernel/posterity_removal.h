@@ -8,6 +8,8 @@
 #define PK_EXHAUSTED 64.0  /* below: nothing is left of the diagonal */
 #define PK_IMPOSSIBLE 65536.0 /* below minus this: the row was never in the factor */
 
+#define PK_SQUARED_TO_NOTHING 1e-150 /* squares of smaller numbers underflow: nothing can be told from them */
+
 /* Norm of column j of the triangle. */
 PK_INLINE double pk_column_norm(const double *T, ptrdiff_t j, pk_shape shape)
 {
@@ -39,8 +41,10 @@ PK_INLINE int pk_remove_row(double *restrict T, double *restrict row, pk_shape s
     for (ptrdiff_t j = 0; j < shape.q; j++) {
         double *restrict t = T + j * shape.ld;
         double a = t[j], b = row[j];
-        if (b == 0.0)
+        if (fabs(b) < PK_SQUARED_TO_NOTHING) {
+            row[j] = 0.0;
             continue;
+        }
         double left = (a - b) * (a + b), rounding = DBL_EPSILON * a * pk_column_norm(T, j, shape);
         if (a == 0.0 && fabs(b) <= PK_IMPOSSIBLE * DBL_EPSILON * pk_column_norm(T, j, shape)) {
             row[j] = 0.0;

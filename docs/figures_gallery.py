@@ -1,0 +1,150 @@
+"""Draw the figures of the gallery into docs/_static (``python docs/figures_gallery.py [NAME]``)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.linear_model import BayesianRidge
+from sklearn.preprocessing import PolynomialFeatures
+
+from posterity import BayesianLinearRegression
+from posterity.basis import Polynomial
+from posterity.evaluation import follow_coefficients, progressive_validation
+from posterity.evidence import Maximized
+from posterity.forgetting import Adaptive, Changepoint
+from posterity.plots import (
+    plot_changepoints,
+    plot_coefficients_along_time,
+    plot_coverage_along_time,
+    plot_posterior_density,
+    plot_predictions,
+    plot_residuals,
+)
+
+FOLDER = Path(__file__).parent / "_static"
+
+
+def row_by_row() -> Figure:
+    """The posterior of a row is the next one's prior: a line after 0 to 7 rows."""
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1.0, 1.0, size=(7, 1))
+    y = -0.3 + 0.5 * x[:, 0] + rng.normal(scale=0.2, size=7)
+    line = BayesianLinearRegression(
+        prior_precision=2.0, noise_precision=25.0, fit_intercept=False, basis=PolynomialFeatures(1)
+    )
+    line.learn_one(x[0], y[0], weight=0.0)
+    figure = Figure(figsize=(10.5, 5.6), layout="constrained")
+    for n, panel in enumerate(figure.subplots(2, 4, sharex=True, sharey=True).ravel()):
+        if n:
+            line.learn_one(x[n - 1], y[n - 1])
+        panel.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5))
+        plot_posterior_density(line, panel, truth=(-0.3, 0.5))
+        panel.set(xlabel="intercept" if n > 3 else "", ylabel="" if n % 4 else "slope")
+        panel.set_title(f"{n} row{'s' * (n != 1)}", loc="left", fontsize=10)
+        if n:
+            panel.get_legend().remove()
+    return figure
+
+
+def maximised() -> Figure:
+    """Evidence maximisation for degree 4 on 30 points, beside scikit-learn's BayesianRidge."""
+    rng = np.random.default_rng(2)
+    x = rng.uniform(size=(30, 1))
+    y = 0.5 + np.sin(2.0 * np.pi * x[:, 0]) + rng.normal(scale=0.2, size=30)
+    places = np.linspace(0.0, 1.0, 201)
+    truth = 0.5 + np.sin(2.0 * np.pi * places)
+    basis = Polynomial(degree=4, domain=(0.0, 1.0))
+    model = BayesianLinearRegression(prior_precision=Maximized(), basis=basis).fit(x, y)
+    ridge = BayesianRidge(max_iter=10_000, tol=1e-10).fit(basis.fit_transform(x), y)
+    mean, std = ridge.predict(basis.transform(places[:, None]), return_std=True)
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    plot_predictions(model, places, left, data=(x, y), truth=truth, levels=(0.95,))
+    left.set_title("evidence maximised by posterity", loc="left", fontsize=11)
+    right.fill_between(places, mean - 1.96 * std, mean + 1.96 * std, color="0.8", label="95%")
+    right.plot(places, mean, color="black", label="mean")
+    right.plot(places, truth, color="black", linestyle="--", linewidth=1.0, label="truth")
+    right.plot(x[:, 0], y, "k.")
+    right.set_title("scikit-learn's BayesianRidge", loc="left", fontsize=11)
+    right.legend(frameon=False, fontsize=9)
+    for panel in (left, right):
+        panel.set(xlabel="x", ylabel="y" if panel is left else "")
+    return figure
+
+
+def simulated_coverage() -> Figure:
+    """Coverage of 95% intervals along 5,000 rows of a world that is as the model believes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 5))
+    y = X @ [1.0, -1.0, 0.5, 2.0, 0.0] + rng.normal(scale=0.5, size=5000)
+    result = progressive_validation(BayesianLinearRegression(), X, y)
+    figure = Figure(figsize=(8.5, 4.0), layout="constrained")
+    ax = plot_coverage_along_time(result, figure.subplots())
+    ax.set(ylim=(0.85, 1.0), yticks=[0.85, 0.9, 0.95, 1.0])
+    return figure
+
+
+def drifting() -> tuple[np.ndarray, np.ndarray]:
+    """A slope that changes at once after 300 of 600 rows."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1.0, 1.0, size=(600, 1))
+    slope = np.where(np.arange(600) < 300, 1.0, -1.0)
+    return X, slope * X[:, 0] + rng.normal(scale=0.3, size=600)
+
+
+def change() -> Figure:
+    """Coefficients along time, and where the world changed."""
+    X, y = drifting()
+    figure = Figure(figsize=(9.0, 8.0), layout="constrained")
+    panels = figure.subplots(3, 1, sharex=True, height_ratios=[2.0, 2.0, 1.3])
+    for panel, forgetting in zip(panels, (None, Adaptive()), strict=False):
+        path = follow_coefficients(BayesianLinearRegression(forgetting=forgetting), X, y)
+        truth = np.where(path.row_end <= 300, 1.0, -1.0)[:, None]
+        plot_coefficients_along_time(path, panel, truth=truth)
+        how = "nothing forgotten" if forgetting is None else "forgetting=Adaptive()"
+        panel.set(title="", xlabel="", ylim=(-1.6, 1.6))
+        panel.set_title(how, loc="left", fontsize=11)
+    model = BayesianLinearRegression(forgetting=Changepoint())
+    model.predict_then_learn(X, y)
+    plot_changepoints(model.change_probability_, panels[2])
+    return figure
+
+
+def residuals() -> Figure:
+    """A straight line through a bend with heavy tails: what residuals say."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1.0, 1.0, size=(1500, 1))
+    y = X[:, 0] + X[:, 0] ** 2 + 0.2 * rng.standard_t(3, size=1500)
+    told = BayesianLinearRegression().predict_then_learn(X, y)
+    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
+    for panel, against in zip(figure.subplots(1, 2), ("mean", "quantiles"), strict=True):
+        plot_residuals(told, y, panel, against=against)
+    return figure
+
+
+def validated() -> Figure:
+    """A result, drawn by one call."""
+    X, y = drifting()
+    result = progressive_validation(BayesianLinearRegression(), X, y)
+    return result.plot("A slope that changes after 300 rows")
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "row_by_row": row_by_row,
+    "maximised": maximised,
+    "simulated_coverage": simulated_coverage,
+    "change": change,
+    "residuals": residuals,
+    "validated": validated,
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or FIGURES:
+        path = FOLDER / f"{name}.png"
+        # Without the version of Matplotlib in it the file is the same until the figure changes.
+        FIGURES[name]().savefig(path, dpi=90, metadata={"Software": None})
+        print(f"{path.relative_to(FOLDER.parent)}: {path.stat().st_size / 1e3:.0f} kB")

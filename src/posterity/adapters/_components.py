@@ -1,0 +1,38 @@
+"""A posterior as a few of one factor each, with weights: what draws and exports are made from."""
+
+from __future__ import annotations
+
+from posterity.posteriors import (
+    EvidencePosterior,
+    FadingPosterior,
+    LinearPosterior,
+    WindowPosterior,
+)
+
+Components = list[tuple[float, LinearPosterior]]
+
+
+def components(known: LinearPosterior, asked: str) -> Components:
+    """Weights, of sum 1, and posteriors whose factor is all that they know.
+
+    Raises ``ValueError``, which names what was ``asked``, where there is no such form, or where a
+    direction is still open.
+    """
+    if isinstance(known, EvidencePosterior):
+        nodes = known.nodes
+        found = list(zip(nodes.weights.tolist(), nodes.posteriors, strict=True))
+    else:
+        found = [(1.0, known)]
+    for _, node in found:
+        if type(node) not in (LinearPosterior, FadingPosterior, WindowPosterior):
+            raise ValueError(
+                f"{asked} needs a posterior that is one factor, and this one averages over ways to "
+                "forget: use predict_distribution, or another way to forget than Adaptive and "
+                "Changepoint"
+            )
+        if not node.factor.determined.all():
+            raise ValueError(
+                f"{asked} needs a proper posterior, and a direction with a flat prior was never "
+                "seen: learn more rows, or give a prior_precision above 0"
+            )
+    return found

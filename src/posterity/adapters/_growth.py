@@ -1,0 +1,164 @@
+"""Give a model features that it has not met so far, in the middle of a stream.
+
+A feature that never came was 0 in every row. So its column of the data's factor is zero, and a
+row and a column of zeros more is exactly what the factor would be had the feature been there from
+the start. The prior's part of the new rows is that of a model that has seen nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.generalized._classifier import Classifier
+from posterity.linear.base import LinearModel
+from posterity.posteriors import (
+    AveragedPosterior,
+    EvidencePosterior,
+    FadingPosterior,
+    GeneralizedPosterior,
+    LinearPosterior,
+    WindowPosterior,
+)
+from posterity.posteriors.generalized_average import GeneralizedAverage
+from posterity.posteriors.softmax import SoftmaxPosterior
+
+Array = NDArray[np.float64]
+Model = TypeVar("Model", bound=LinearModel)
+
+
+def widened(model: Model, n_more: int) -> Model:
+    """A model that knows what ``model`` does, and has ``n_more`` features behind the others.
+
+    Raises ``ValueError`` under a strategy that can't take features later.
+
+    Examples
+    --------
+    >>> from posterity import BayesianLinearRegression
+    >>> settings = {"prior_precision": 1.0, "fit_intercept": False}
+    >>> early = BayesianLinearRegression(**settings).fit([[1.0], [2.0]], [1.0, 3.0])
+    >>> late = widened(early, 1).partial_fit([[1.0, 1.0]], [2.0])
+    >>> rows = [[1.0, 0.0], [2.0, 0.0], [1.0, 1.0]]
+    >>> whole = BayesianLinearRegression(**settings).fit(rows, [1.0, 3.0, 2.0])
+    >>> bool(np.allclose(late.coef_, whole.coef_))
+    True
+    """
+    fresh: Any = model._fresh()
+    fresh._set_features(model.n_features_in_ + n_more, None)
+    if isinstance(model, Classifier):
+        fresh.classes_, fresh._flipped = model.classes_, model._flipped
+    fresh._start()
+    _fill(fresh._knowledge, model._knowledge)
+    fresh._now = model._now
+    return fresh
+
+
+def _fill(new: Any, old: Any) -> None:
+    """Let ``new``, which has seen nothing, know what ``old`` does, in place."""
+    fill = _WAYS.get(type(old))
+    if fill is None:
+        name = type(getattr(old, "strategy", old)).__name__
+        raise ValueError(
+            f"under {name} features can't join later: let every row have all of them from the "
+            "start, 0.0 where one is absent, or use another way to forget"
+        )
+    fill(new, old)
+
+
+def _linear(new: LinearPosterior, old: LinearPosterior) -> None:
+    p = old.n_coefficients
+    triangle = new.factor.triangle.copy()  # of the prior: what it says of the features that are new
+    _place(triangle, old.factor, np.arange(p), new.n_coefficients)
+    new.factor.commit(triangle, old.factor.count, old.factor.seen)
+
+
+def _fading(new: FadingPosterior, old: FadingPosterior) -> None:
+    _linear(new, old)
+    new.tally[...] = old.tally
+
+
+def _window(new: WindowPosterior, old: WindowPosterior) -> None:
+    _linear(new, old)
+    n_more = new.n_coefficients - old.n_coefficients
+    new.kept.__dict__.update(replace(old.kept, X=_padded(old.kept.X, n_more)).__dict__)
+
+
+def _averaged(new: AveragedPosterior, old: AveragedPosterior) -> None:
+    # Memories must be longer with more coefficients: each member goes on with its place in the
+    # grid, at the discount that the place has from now on.
+    for mine, theirs in zip(new.runs, old.runs, strict=True):
+        _fill(mine, theirs)
+    new.standing.__dict__.update(copy.deepcopy(old.standing).__dict__)
+
+
+def _evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
+    mine, theirs = new.known, old.known
+    _fill(mine.data, theirs.data)
+    mine.tally = theirs.tally
+    # Only the rows: the nodes of the stream, which know nothing of the new features, are chosen
+    # anew.
+    mine.clock[0] = theirs.clock[0]
+    if mine.scales is not None and theirs.scales is not None:
+        n_more = len(new.mean) - len(old.mean)
+        mine.scales.count = theirs.scales.count
+        mine.scales.mean = _padded(theirs.scales.mean, n_more)
+        mine.scales.squares = _padded(theirs.scales.squares, n_more)
+
+
+def _generalized(new: GeneralizedPosterior, old: GeneralizedPosterior) -> None:
+    _fill(new.inner, old.inner)
+    new.account.become(replace(old.account))
+
+
+def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
+    theirs: Any = old.contrasts
+    mine: Any = type(theirs)(old.n_classes, len(new.prior.center))
+    p, wider, factor = theirs.n_columns, mine.n_columns, theirs.data
+    blocks = factor.n_coefficients // p
+    # Each contrast has p columns of its own, which stay in order; or all share them.
+    columns = (np.arange(blocks)[:, None] * wider + np.arange(p)).ravel()
+    triangle = mine.data.triangle.copy()
+    _place(triangle, factor, columns, mine.data.n_coefficients)
+    mine.data.commit(triangle, factor.count, factor.seen)
+    mine.constant = theirs.constant
+    new.contrasts = mine
+    prior = new.prior
+    prior.count = old.prior.count
+    prior.center = _padded(old.prior.center, wider - p)
+    prior.squares = _padded(old.prior.squares, wider - p)
+    if old.prior.intercept:
+        prior.root[0, 0] = old.prior.root[0, 0]
+    if old.learns:
+        new.prior = prior.scaled(old.prior.scale)
+    new.n_observations, new.n_effective, new.due = old.n_observations, old.n_effective, old.due
+
+
+def _place(triangle: Array, factor: Factor, columns: NDArray[np.intp], p: int) -> None:
+    """Put the factor's root and moments into these columns of a larger triangle."""
+    k = factor.n_targets
+    triangle[np.ix_(columns, columns)] = factor.root
+    triangle[columns, p : p + k] = factor.moments
+    triangle[p:, p : p + k] = factor.residual_root
+
+
+def _padded(array: Array, n_more: int) -> Array:
+    """The array with so many zeros more at the end of its last axis."""
+    return np.concatenate([array, np.zeros((*array.shape[:-1], n_more))], axis=-1)
+
+
+_WAYS: dict[type, Callable[[Any, Any], None]] = {
+    LinearPosterior: _linear,
+    FadingPosterior: _fading,
+    WindowPosterior: _window,
+    AveragedPosterior: _averaged,
+    GeneralizedAverage: _averaged,
+    EvidencePosterior: _evidence,
+    GeneralizedPosterior: _generalized,
+    SoftmaxPosterior: _softmax,
+}

@@ -1,0 +1,144 @@
+"""A predictive distribution in river's interface."""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from river import proba, stats
+
+from posterity.distributions import Normal
+from posterity.noise import Predictive
+
+
+class PredictedTarget(proba.base.ContinuousDistribution):
+    """What is predicted of one target where river has no family for it: a Student-t, a mixture.
+
+    Parameters
+    ----------
+    told
+        A distribution of one row.
+    n_samples
+        Sum of the weights of the rows that were learned.
+    seed
+        Of :meth:`sample`.
+
+    Examples
+    --------
+    >>> from posterity.distributions import StudentT
+    >>> told = PredictedTarget(StudentT(np.array([5.0]), np.array([1.0]), np.array([3.0])), 6.0)
+    >>> told.mu, round(told.sigma, 3), round(told.cdf(1.0), 3)
+    (1.0, 3.873, 0.5)
+    """
+
+    def __init__(self, told: Predictive, n_samples: float, seed: int | None = None) -> None:
+        # Not super().__init__: it seeds a generator for each prediction; few ever draw.
+        self.seed = seed
+        self._told = told
+        self._n_samples = n_samples
+        self._generator: random.Random | None = None
+
+    @property
+    def n_samples(self) -> float:
+        """Sum of the weights of the rows that were learned."""
+        return self._n_samples
+
+    @property
+    def mu(self) -> float:
+        """Mean."""
+        return float(self._told.mean()[0])
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation; infinite with up to two degrees of freedom."""
+        return float(self._told.std()[0])
+
+    @property
+    def mode(self) -> float:
+        """The centre."""
+        return self.mu
+
+    def __call__(self, x: float) -> float:
+        return float(self._told.pdf(np.array([x]))[0])
+
+    def log_pdf(self, x: float) -> float:
+        """Log of the density."""
+        return float(self._told.logpdf(np.array([x]))[0])
+
+    def cdf(self, x: float) -> float:
+        """Probability of a target up to ``x``."""
+        return float(self._told.cdf(np.array([x]))[0])
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Ends of the central interval that holds the target with this probability."""
+        low, high = self._told.interval(level)
+        return float(low[0]), float(high[0])
+
+    def sample(self) -> float:
+        """Draw a target."""
+        if self._generator is None:
+            self._generator = random.Random(self.seed)
+        return float(self._told.ppf(np.array([self._generator.random()]))[0])
+
+    def update(self, x: float) -> None:
+        """Refuse: the model learns, not its prediction."""
+        raise NotImplementedError("a prediction does not learn: call the model's learn_one")
+
+    def revert(self, x: float) -> None:
+        """Refuse, as :meth:`update`."""
+        raise NotImplementedError("a prediction does not unlearn")
+
+    def __repr__(self) -> str:
+        return f"{type(self._told).__name__}(μ={self.mu:.3f}, σ={self.sigma:.3f})"
+
+
+# Not typed: what is an attribute there is computed on demand here.
+Gaussian: Any = proba.Gaussian
+
+
+class PredictedGaussian(Gaussian):
+    """river's Gaussian of a known mean and variance, which makes its generator when asked to draw.
+
+    Examples
+    --------
+    >>> PredictedGaussian(1.0, 4.0)
+    𝒩(μ=1.000, σ=2.000)
+    """
+
+    def __init__(self, mean: float, variance: float, seed: int | None = None) -> None:
+        self.seed = seed
+        self._state = mean, variance
+
+    @property
+    def mu(self) -> float:
+        """Mean."""
+        return self._state[0]
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation."""
+        return math.sqrt(self._state[1])
+
+    # What river's own methods read.
+    @cached_property
+    def _var(self) -> Any:
+        return stats.Var._from_state(1, *self._state, ddof=0)
+
+    @cached_property
+    def _rng(self) -> random.Random:
+        return random.Random(self.seed)
+
+
+def river_distribution(told: Predictive, n_samples: float) -> Any:
+    """river's Gaussian of a Normal of one row, or :class:`PredictedTarget`."""
+    if isinstance(told, Normal):
+        return PredictedGaussian(float(told.loc[0]), float(told.scale[0]) ** 2)
+    return PredictedTarget(told, n_samples)
+
+
+def known_noise_distribution(mean: float, leverage: float, precision: float) -> Any:
+    """The same from a mean and a leverage where the noise is known (Bishop 2006, eq. 3.58-3.59)."""
+    return PredictedGaussian(mean, (1.0 + leverage) / precision)

@@ -1,0 +1,191 @@
+"""From rows as river has them, mappings whose keys come and go, to columns that stay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.adapters._growth import widened
+from posterity.factor import Factor
+from posterity.linear.base import LinearModel
+from posterity.posteriors import FadingPosterior, LinearPosterior
+
+Array = NDArray[np.float64]
+Row = Mapping[Hashable, float]
+Model = TypeVar("Model", bound=LinearModel)
+
+
+# Posteriors that are one factor, which learns in place.
+SINGLE = (LinearPosterior, FadingPosterior)
+
+
+class LeanPaths:
+    """Bound methods that share memory with the model's factor; copies and pickles are empty."""
+
+    __slots__ = ("learn", "predict", "told", "width")
+
+    def __init__(self) -> None:
+        self.learn: Callable[..., None] | None = None
+        self.predict: Callable[[Any], float] | None = None
+        # Mean and leverage, where a single factor tells them.
+        self.told: Callable[[Any], tuple[float, float]] | None = None
+        self.width = -1
+
+    def __reduce__(self) -> tuple[type[LeanPaths], tuple[()]]:
+        return LeanPaths, ()
+
+
+class NamedRows(Generic[Model]):
+    """A model, and which feature each of its columns is; a feature that is absent is 0.
+
+    Parameters
+    ----------
+    model
+        An estimator that has learned nothing.
+
+    Examples
+    --------
+    >>> from posterity import BayesianLinearRegression
+    >>> rows = NamedRows(BayesianLinearRegression(prior_precision=1.0))
+    >>> rows.begin({"a": 1.0})
+    >>> rows.grow({"b": 2.0})
+    >>> rows.values({"b": 2.0, "c": 3.0})
+    (array([0., 2.]), {'c': 3.0})
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.columns: dict[Hashable, int] = {}
+        self.paths = LeanPaths()
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a posterior: something was learned."""
+        return self.model._knowledge is not None
+
+    def begin(self, names: Any) -> None:
+        """Start from the prior over these features."""
+        self.name(names)
+        self.model._set_features(len(self.columns), None)
+        self.model._start()
+
+    def name(self, names: Any) -> None:
+        """Name the first columns, sorted: the order of keys in a row makes no difference."""
+        self.columns = {name: column for column, name in enumerate(sorted(names, key=repr))}
+
+    def grow(self, names: Any) -> None:
+        """Let features join that are new, with their prior."""
+        new = sorted((name for name in names if name not in self.columns), key=repr)
+        if new:
+            self.model = widened(self.model, len(new))
+            self.columns |= {name: len(self.columns) + i for i, name in enumerate(new)}
+            self.paths = LeanPaths()
+
+    def values(self, x: Row) -> tuple[Array, dict[Hashable, float]]:
+        """The row (m,), and the features of ``x`` that are unknown, all checked."""
+        row, unknown = np.zeros(len(self.columns)), {}
+        for name, value in checked(x).items():
+            column = self.columns.get(name)
+            if column is None:
+                unknown[name] = value
+            else:
+                row[column] = value
+        return row, unknown
+
+    def seeing(self, x: Row) -> tuple[Model, Array]:
+        """A model that has all features of ``x``, and the row (1, m); nothing changes."""
+        row, unknown = self.values(x)
+        if not unknown:
+            return self.model, row[None]
+        model = widened(self.model, len(unknown))
+        return model, np.concatenate([row, list(unknown.values())])[None]
+
+    def frame_values(self, names: list[Hashable], values: Array) -> Array:
+        """``values`` (n, len(names)) in the order of the columns (n, m); the unknown are left out.
+
+        Raises ``ValueError`` as :func:`check_values`.
+        """
+        check_values(names, values)
+        rows = np.zeros((len(values), len(self.columns)))
+        known = [i for i, name in enumerate(names) if name in self.columns]
+        rows[:, [self.columns[names[i]] for i in known]] = values[:, known]
+        return rows
+
+    def open_paths(self) -> None:
+        """Open the lean paths, as far as the posterior has them by now."""
+        paths, known, names = self.paths, self.model._known, cast(Any, tuple(self.columns))
+        paths.width = len(names)
+        if paths.learn is None and known.learns_lean:
+            paths.learn = known.row_path(names).learn
+        if paths.predict is None and known.predicts_lean:
+            paths.predict = known.row_path(names).predict_mean
+        if paths.told is None and type(known) in SINGLE:
+            paths.told = _told(known, names)
+
+
+def _told(known: LinearPosterior, names: tuple[Hashable, ...]) -> Callable[[Any], Any]:
+    values = Factor(len(names)).row_path(False, cast(Any, names)).values
+    predict, intercept = known.factor.predict, known.intercept
+
+    def told(x: Any) -> tuple[float, float]:
+        mean, leverage = predict(values(x), intercept=intercept)
+        return mean.item(), leverage.item()
+
+    return told
+
+
+def checked(x: Row) -> dict[Hashable, float]:
+    """The row with floats; raises what names the feature that is not a finite number.
+
+    Examples
+    --------
+    >>> checked({"a": True, "b": 2})
+    {'a': 1.0, 'b': 2.0}
+    >>> checked({"a": None})
+    Traceback (most recent call last):
+        ...
+    ValueError: feature 'a' is None: leave it out of the row (it is then 0), or fill it in, ...
+    """
+    row = {}
+    for name, value in x.items():
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            if value is None:
+                raise ValueError(_refusal(name, value)) from None
+            raise TypeError(
+                f"feature {name!r} is {value!r}, which is no number: encode it, for example with "
+                "river.preprocessing.OneHotEncoder"
+            ) from None
+        if not math.isfinite(number):
+            raise ValueError(_refusal(name, value))
+        row[name] = number
+    return row
+
+
+def check_values(names: list[Hashable], values: Array) -> None:
+    """Raise ``ValueError`` naming the row and column of a value that is not finite."""
+    if not np.isfinite(values).all():
+        row, column = (int(place) for place in np.argwhere(~np.isfinite(values))[0])
+        raise ValueError(_refusal(names[column], values[row, column], f" in row {row}"))
+
+
+def checked_target(y: Any, weight: float) -> float:
+    """The target as a float; raises ``ValueError`` for one, or a weight, that can't be used."""
+    target = float(y)
+    if not math.isfinite(target):
+        raise ValueError(f"y is {target}: leave the row out")
+    if not 0.0 <= weight < math.inf:
+        raise ValueError(f"weight is {weight}: it must be finite and not negative")
+    return target
+
+
+def _refusal(name: Hashable, value: object, where: str = "") -> str:
+    return (
+        f"feature {name!r} is {value}{where}: leave it out of the row (it is then 0), or fill it "
+        "in, for example with river.preprocessing.StatImputer"
+    )

@@ -1,0 +1,33 @@
+"""What skops has to be told to trust, to load estimators that it has saved.
+
+skops writes an estimator as a zip of JSON and arrays, and creates on loading only objects of types
+that the caller trusts. :func:`posterity.save` needs neither skops nor trust; this is for pipelines
+that are kept as skops files anyway.
+"""
+
+from __future__ import annotations
+
+from posterity.files.registry import HOMES, class_of
+
+__all__ = ["trusted_types"]
+
+# Triangles, which model files hold as arrays.
+FACTORS = {"posterity.factor.factor.Factor", "posterity.factor.bank.Bank"}
+
+
+def trusted_types() -> list[str]:
+    """The types of posterity that its estimators consist of, for ``trusted=`` of ``skops.io``.
+
+    Returns
+    -------
+    list of str
+        Full names, sorted: data classes and estimators, none of which runs code of the file's.
+
+    Examples
+    --------
+    >>> "posterity.linear.regression.BayesianLinearRegression" in trusted_types()
+    True
+    """
+    kinds = (class_of(name) for name in HOMES)
+    named = {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
+    return sorted(named | FACTORS)
