@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
-ROOMS = ["evidence", "basis", "forgetting", "evaluation", "plots", "io"]
+ROOMS = [
+    "evidence",
+    "basis",
+    "forgetting",
+    "distributions",
+    "likelihoods",
+    "evaluation",
+    "calibration",
+    "plots",
+    "report",
+    "io",
+    "files",
+]
 DIRECTIVE = re.compile(
     r"\.\. (currentmodule|autoclass|autofunction|autoexception|py:class):: (\S+)"
 )

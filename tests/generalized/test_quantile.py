@@ -37,7 +37,7 @@ def uneven(seed: int, n: int, p: int = 3) -> tuple[Array, Array]:
 @pytest.mark.parametrize(
     "model",
     [
-        BayesianQuantileRegression(),
+        pytest.param(BayesianQuantileRegression(), marks=pytest.mark.slow),
         BayesianQuantileRegression(quantile=0.9, prior_precision=0.0),
     ],
 )

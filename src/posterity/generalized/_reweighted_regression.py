@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -63,6 +64,41 @@ class ReweightedRegression(BayesianLinearRegression):
         with explained(fresh, X, y):
             fresh._reweighted.settle(fresh._columns(X), y, weights, elapsed)
         return self._take_over(fresh)
+
+    def learn_one(
+        self,
+        x: ArrayLike | Mapping[str, float],
+        y: float,
+        weight: float = 1.0,
+        time: float | None = None,
+    ) -> Self:
+        """Learn one row; no lean path: about a millisecond a call, as the row has to be weighed.
+
+        Where rows come in batches, ``partial_fit`` and ``predict_then_learn`` learn them in the
+        same order with the same result, at tens of microseconds a row. The first 64 rows, which
+        are settled together, take longer.
+
+        Parameters
+        ----------
+        x : (m,) array, or mapping of feature names to numbers
+        y : float
+        weight : float, default 1.0
+        time : float, optional
+            When the row came; see ``times`` of :meth:`fit`.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`; also when a mapping lacks a feature or has one too many.
+
+        Examples
+        --------
+        >>> from posterity import RobustBayesianRegression
+        >>> model = RobustBayesianRegression()
+        >>> model.learn_one({"age": 1.0}, 3.0).learn_one({"age": 2.0}, 5.0).n_observations_
+        2.0
+        """
+        return super().learn_one(x, y, weight, time)
 
     # ---- reading ---------------------------------------------------------------------------------
 

@@ -288,7 +288,7 @@ class Quantile:
 class LaplaceNoise(Quantile):
     """Laplace noise of a known scale: its mode is least absolute deviations.
 
-    The density is exp(-|y - eta| / scale) / (2 scale).
+    The density is ``exp(-|y - eta| / scale) / (2 scale)``.
 
     Examples
     --------
