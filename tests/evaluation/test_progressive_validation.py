@@ -375,12 +375,13 @@ def test_result_is_ready_for_json() -> None:
     document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert set(document) == {
         "mae", "rmse", "log_score", "crps", "coverage", "width", "n_rows", "n_unscored",
-        "n_certain", "along",
+        "n_certain", "along", "pit", "calibration_error", "baselines", "slices", "drift",
     }  # fmt: skip
     assert document["mae"] == result.mae
     assert document["coverage"] == {"0.5": result.coverage[0.5], "0.95": result.coverage[0.95]}
     assert set(document["along"]) == {
         "row_end", "n_rows", "n_unscored", "mae", "rmse", "log_score", "crps", "coverage", "width",
+        "max_error",
     }  # fmt: skip
     assert len(document["along"]["mae"]) == len(result.along)
     assert document["along"]["row_end"][-1] == 700

@@ -78,7 +78,7 @@ def test_axes_are_made_where_none_are_given(result: ValidationResult) -> None:
 
 def test_one_row_is_enough() -> None:
     one = progressive_validation(BayesianLinearRegression(), np.ones((1, 1)), np.ones(1))
-    assert len(plot_validation(one, "One row").axes) == 2
+    assert len(plot_validation(one, "One row").axes) == 4
 
 
 def test_figure_is_titled_and_not_registered(result: ValidationResult) -> None:
@@ -86,7 +86,7 @@ def test_figure_is_titled_and_not_registered(result: ValidationResult) -> None:
 
     figure = plot_validation(result, "A title")
     assert figure.get_suptitle() == "A title"
-    assert len(figure.axes) == 2
+    assert len(figure.axes) == 4
     assert not plt.get_fignums()
 
 

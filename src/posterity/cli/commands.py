@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from posterity import __version__
 from posterity.cli import forgetting as ways
+from posterity.cli import models as words
 
 EXAMPLES = """\b
 Examples:
@@ -18,6 +21,8 @@ Examples:
   posterity evaluate sensor.csv.gz --target load --missing mean --delay 24
   posterity evaluate sensor.csv --target load --forgetting adaptive
   posterity evaluate rides.csv --target fare --json > scores.json
+  posterity evaluate rides.csv --target fare --report report.html
+  posterity compare rides.csv --target fare --models auto,flat,spline
   posterity demo
   posterity demo drift"""
 
@@ -29,10 +34,28 @@ Examples:
   posterity evaluate rides.csv --target fare --json | jq .coverage"""
 
 
+COMPARE_EXAMPLES = """\b
+Examples:
+  posterity compare rides.csv --target fare --models auto,flat,ard
+  posterity compare rides.csv --target fare --models auto,spline,hsgp+adaptive
+  posterity compare load.csv --target load --models auto,adaptive --report compared.html
+
+\b
+Models: words with plus signs between, at most one of each kind.
+  prior       auto (the default), ard, flat, prior:NUMBER
+  basis       spline[:KNOTS], hsgp[:FUNCTIONS], polynomial[:DEGREE], bumps[:CENTRES],
+              fourier[:FREQUENCIES], random-fourier[:FUNCTIONS]; else straight lines
+  forgetting  adaptive, exponential:0.99, stabilized:0.99, directional:0.99,
+              smoothing:0.8, random-walk:0.01, window:500, changepoint[:0.01]; else none"""
+
+
 class Problem(click.ClickException):
     """Input that cannot be used."""
 
     exit_code = 2
+
+
+WRITTEN = "posterity.written"
 
 
 class OneLineErrors(click.Group):
@@ -63,6 +86,11 @@ class OneLineErrors(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         sys.exit(code if isinstance(code, int) else 0)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what was written, for reports to say how they were made."""
+        ctx.meta[WRITTEN] = shlex.join(["posterity", *args])
+        return click.Group.parse_args(self, ctx, args)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         return click.Group.main(self, *args, standalone_mode=False, **kwargs)  # type: ignore[call-overload]
@@ -123,6 +151,40 @@ def posterity() -> None:
     before it; then it is learned. The scores that result are honest: no row was known before it
     was predicted.
     """
+
+
+def _models(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    """Check what was written; the models are made when the work begins."""
+    try:
+        words.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+def _options_of(command: click.Command, *names: str) -> Callable[[Any], Any]:
+    """The same options as another command's, with the same help."""
+
+    def add(function: Any) -> Any:
+        known = {parameter.name: parameter for parameter in command.params}
+        own = getattr(function, "__click_params__", [])
+        function.__click_params__ = own + [known[name] for name in reversed(names)]
+        return function
+
+    return add
+
+
+report_option = click.option(
+    "--report",
+    metavar="PAGE.html",
+    type=click.Path(),
+    help="Also write a page with charts, to be opened in a browser; it needs nothing else.",
+)
+period_option = click.option(
+    "--period",
+    type=click.IntRange(min=1),
+    help="Rows in a season, 24 for hours of a day: compare with the value one season ago as well.",
+)
 
 
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
@@ -194,6 +256,8 @@ def posterity() -> None:
     type=click.Choice(["error", "skip", "mean"]),
     help="Missing values: stop, leave the row out, or use the mean of the column so far.",
 )
+@period_option
+@report_option
 @click.option("--no-intercept", is_flag=True, help="Predict 0 where all features are 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 @click.option("--quiet", is_flag=True, help="No progress bar and no notes on stderr.")
@@ -208,7 +272,39 @@ def evaluate(**options: Any) -> None:
     """
     from posterity.cli.evaluate import Settings, run
 
-    _guarded(run, Settings(**options))
+    _guarded(run, Settings(**options, command=_written()))
+
+
+@posterity.command(
+    epilog=COMPARE_EXAMPLES, short_help="Rank several models by their predictions of a file."
+)
+@click.argument("file", type=click.Path())
+@click.option("--target", required=True, help="Column to predict.")
+@click.option(
+    "--models",
+    required=True,
+    metavar="a,b+c,...",
+    callback=_models,
+    help="Models to compare, with commas between; their words are listed below.",
+)
+@click.option(
+    "--loss",
+    default="log_score",
+    show_default=True,
+    type=click.Choice(["log_score", "crps", "absolute", "squared"]),
+    help="What they are ranked by: minus the log density of the targets, or an error.",
+)
+@_options_of(evaluate, "levels", "noise_precision", "features", "drop", "batch_rows", "delay")
+@_options_of(evaluate, "missing", "period", "report", "as_json", "quiet")
+def compare(**options: Any) -> None:
+    """Let several models predict, then learn, every row of FILE, and rank them.
+
+    All models predict the same rows, so their losses are compared in pairs; standard errors allow
+    for rows that go together in time (Diebold and Mariano 1995). FILE is read as by evaluate.
+    """
+    from posterity.cli.compare import Settings, run
+
+    _guarded(run, Settings(**options, command=_written()))
 
 
 @posterity.command(short_help="See it work, and draw a figure.")
@@ -237,6 +333,10 @@ def demo(what: str, output: str | None) -> None:
     from posterity.cli.demo import run
 
     _guarded(run, output or "posterity-demo.png")
+
+
+def _written() -> str:
+    return str(click.get_current_context().meta.get(WRITTEN, ""))
 
 
 def _guarded(work: Any, *arguments: Any) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
+from posterity.cli.pages import replacing
 from posterity.cli.report import print_report
 from posterity.evaluation import progressive_validation
 
@@ -46,15 +45,6 @@ def checked_path(output: str) -> Path:
 
 
 def write_png(figure: Any, path: Path, dpi: int = 150) -> None:
-    """Write under another name, then rename: a reader never meets half a figure."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            figure.savefig(file, format="png", dpi=dpi)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    """Write a figure, whole or not at all."""
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=dpi)

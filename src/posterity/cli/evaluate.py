@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +13,11 @@ from typing import Any, Literal
 import click
 
 from posterity.cli.forgetting import parse
+from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_report
 from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import TableStream, open_table
+from posterity.report import About, Survey, validation_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +38,16 @@ class Settings:
     no_intercept: bool
     as_json: bool
     quiet: bool
+    report: str | None = None
+    period: int | None = None
+    command: str = ""
 
 
 def run(settings: Settings) -> None:
     """Read, predict, learn, report."""
     from posterity import BayesianLinearRegression
 
+    page = None if settings.report is None else checked_page(settings.report)
     table = open_table(
         settings.file,
         settings.target,
@@ -50,20 +57,31 @@ def run(settings: Settings) -> None:
         missing=settings.missing,
         drop_first=not settings.no_intercept,
     )
+    survey = None if page is None else Survey(table)
     model = BayesianLinearRegression(
         prior_precision=settings.prior_precision,
         noise_precision=settings.noise_precision,
         fit_intercept=not settings.no_intercept,
         forgetting=parse(settings.forgetting),
     )
-    with _progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         result = progressive_validation(
             model,
-            table,
+            table if survey is None else survey,
             levels=settings.levels,
             delay=settings.delay,
+            period=settings.period,
             progress=advance,
         )
+    if page is not None and survey is not None:
+        html = validation_report(
+            result,
+            about(settings, table, survey),
+            model=model,
+            features=table.feature_names,
+            spread=survey.spread,
+        )
+        write_text(html, page)
     if settings.as_json:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
@@ -71,8 +89,10 @@ def run(settings: Settings) -> None:
         title = f"{settings.file}: {settings.target}, predicted from {n_features}"
         print_report(result, title, forgetting=settings.forgetting)
     if not settings.quiet:
-        for note in _notes(table):
+        for note in notes(table):
             click.echo(f"note: {note}", err=True)
+        if page is not None:
+            click.echo(f"The report is in {page}", err=True)
 
 
 def _document(settings: Settings, table: TableStream, result: ValidationResult) -> dict[str, Any]:
@@ -89,7 +109,28 @@ def _document(settings: Settings, table: TableStream, result: ValidationResult) 
     }
 
 
-def _notes(table: TableStream) -> Iterator[str]:
+def about(settings: Any, table: TableStream, survey: Survey) -> About:
+    """What a report on a file is about."""
+    shown = {
+        "features": ", ".join(table.feature_names),
+        "rows read": f"{table.n_rows_read:,}",
+        "missing values": settings.missing,
+        "delay": f"{settings.delay:,}",
+        "forgetting": getattr(settings, "forgetting", ""),
+        "prior precision": str(getattr(settings, "prior_precision", "")),
+        "models": getattr(settings, "models", ""),
+    }
+    return About(
+        title=f"{os.path.basename(settings.file)}: {settings.target}, predicted row by row",
+        target=settings.target,
+        command=settings.command,
+        problems=[*notes(table), *survey.problems(table.feature_names, settings.target)],
+        settings=[(name, value) for name, value in shown.items() if value],
+    )
+
+
+def notes(table: TableStream) -> Iterator[str]:
+    """What was done to rows and values on the way in, in words."""
     if n := table.n_skipped:
         yield f"{_count(n, 'row')} {_were(n)} left out because a value was missing"
     if n := table.n_filled:
@@ -112,7 +153,7 @@ def _were(n: int) -> str:
 
 
 @contextmanager
-def _progress_bar(table: TableStream, *, shown: bool) -> Iterator[Callable[[int], object] | None]:
+def progress_bar(table: TableStream, *, shown: bool) -> Iterator[Callable[[int], object] | None]:
     """Yield what is to be called with the number of rows done, or None where nobody is watching."""
     if not shown:
         yield None

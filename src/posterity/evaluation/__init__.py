@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+from posterity.evaluation.baselines import Baseline
+from posterity.evaluation.classification import (
+    ClassificationResult,
+    progressive_classification,
+)
+from posterity.evaluation.coefficient_path import CoefficientPath, follow_coefficients
 from posterity.evaluation.compare import compare
 from posterity.evaluation.comparison import Comparison
+from posterity.evaluation.drift import DriftPeriod
+from posterity.evaluation.paired import compare_predictions
+from posterity.evaluation.paired_result import PairedComparison, PairedDifference
+from posterity.evaluation.pit import PIT
 from posterity.evaluation.progressive import progressive_validation
 from posterity.evaluation.result import Stretches, ValidationResult
+from posterity.evaluation.slices import Slices
 
-__all__ = ["Comparison", "Stretches", "ValidationResult", "compare", "progressive_validation"]
+__all__ = [
+    "PIT",
+    "Baseline",
+    "ClassificationResult",
+    "CoefficientPath",
+    "Comparison",
+    "DriftPeriod",
+    "PairedComparison",
+    "PairedDifference",
+    "Slices",
+    "Stretches",
+    "ValidationResult",
+    "compare",
+    "compare_predictions",
+    "follow_coefficients",
+    "progressive_classification",
+    "progressive_validation",
+]

@@ -30,17 +30,25 @@ class StretchLedger:
     batch does.
     """
 
-    def __init__(self, n_columns: int, capacity: int = 128) -> None:
+    def __init__(self, n_columns: int, capacity: int = 128, n_maxima: int = 0) -> None:
         if capacity % 2:
             raise ValueError("capacity must be even, so that stretches merge in pairs")
         self._capacity = capacity
         self._total = np.zeros((capacity, n_columns))
         self._carry = np.zeros((capacity, n_columns))
+        self._most = np.full((capacity, n_maxima), -np.inf)
         self.stretch_rows = 1
         self.n_rows = 0
 
-    def add(self, columns: Sequence[NDArray[np.float64] | NDArray[np.bool_]]) -> None:
-        """Add the next rows of the stream: one array (n,) for each column."""
+    def add(
+        self,
+        columns: Sequence[NDArray[np.float64] | NDArray[np.bool_]],
+        maxima: Sequence[NDArray[np.float64] | NDArray[np.bool_]] = (),
+    ) -> None:
+        """Add the next rows of the stream: one array (n,) for each column.
+
+        Of those in `maxima` the greatest is kept, not the sum.
+        """
         n = len(columns[0])
         if n == 0:
             return
@@ -56,6 +64,9 @@ class StretchLedger:
             touched = slice(first, first + len(starts))
             self._total[touched], error = two_sum(self._total[touched], sums)
             self._carry[touched] += error
+        for i, column in enumerate(maxima):
+            greatest = np.maximum.reduceat(column, starts)
+            self._most[touched, i] = np.maximum(self._most[touched, i], greatest)
         self.n_rows += n
 
     def _merge_pairs(self) -> None:
@@ -65,6 +76,8 @@ class StretchLedger:
         carry = self._carry[::2] + self._carry[1::2] + error
         self._total[:half], self._total[half:] = total, 0.0
         self._carry[:half], self._carry[half:] = carry, 0.0
+        most = np.maximum(self._most[::2], self._most[1::2])
+        self._most[:half], self._most[half:] = most, -np.inf
         self.stretch_rows *= 2
 
     def stretches(self) -> tuple[NDArray[np.int64], FloatArray]:
@@ -73,6 +86,10 @@ class StretchLedger:
         row_end = np.arange(1, n_stretches + 1, dtype=np.int64) * self.stretch_rows
         row_end[-1:] = self.n_rows
         return row_end, self._total[:n_stretches] + self._carry[:n_stretches]
+
+    def maxima(self) -> FloatArray:
+        """Greatest values in each stretch, (s, n_maxima)."""
+        return self._most[: -(-self.n_rows // self.stretch_rows)]
 
     def overall(self) -> FloatArray:
         """Sums over the whole stream, (n_columns,)."""

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+
+def named(models: Mapping[str, Any] | Sequence[Any]) -> tuple[tuple[str, ...], list[Any]]:
+    """Names and models, of a mapping or of a list."""
+    if isinstance(models, Mapping):
+        return tuple(models), list(models.values())
+    if not isinstance(models, list | tuple):
+        raise TypeError(
+            "models must be a mapping of names to models, or a list of models; got "
+            f"{type(models).__name__}"
+        )
+    return names_of(models), list(models)
 
 
 def names_of(models: Sequence[Any]) -> tuple[str, ...]:

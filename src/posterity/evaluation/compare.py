@@ -21,7 +21,7 @@ from posterity.averaging.members import (
 from posterity.averaging.standing import shares
 from posterity.evaluation._batches import Batch, bounded_batches
 from posterity.evaluation._ledger import two_sum
-from posterity.evaluation._names import names_of
+from posterity.evaluation._names import named
 from posterity.evaluation.comparison import Comparison
 
 FloatArray = NDArray[np.float64]
@@ -125,7 +125,7 @@ def compare(
         raise ValueError(f'score is {score!r}: it must be "evidence" or "prequential"')
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
-    names, given = _named(models)
+    names, given = named(models)
     prior = log_prior(prior_weights, len(names))
     for name, model in zip(names, given, strict=True):
         check_member(name, model, NEEDED[score])
@@ -192,17 +192,6 @@ def _prequential(
             f"none of the {seen} rows was predicted by all models: give proper priors or more rows"
         )
     return total + carry, seen, unscored
-
-
-def _named(models: Mapping[str, Any] | Sequence[Any]) -> tuple[tuple[str, ...], list[Any]]:
-    if isinstance(models, Mapping):
-        return tuple(models), list(models.values())
-    if not isinstance(models, list | tuple):
-        raise TypeError(
-            "models must be a mapping of names to models, or a list of models; got "
-            f"{type(models).__name__}"
-        )
-    return names_of(models), list(models)
 
 
 def _check_comparable(models: Mapping[str, Any]) -> None:

@@ -9,10 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from posterity.evaluation._batches import Batch, WeightedBatch, bounded_batches, joined, take
-from posterity.evaluation._ledger import StretchLedger
-from posterity.evaluation._scores import Column, n_columns, score_columns
-from posterity.evaluation.result import ValidationResult, summarize
+from posterity.evaluation._batches import (
+    Batch,
+    FloatArray,
+    WeightedBatch,
+    bounded_batches,
+    joined,
+    take,
+)
+from posterity.evaluation._scores import score_columns
+from posterity.evaluation._tally import Scored, Tally
+from posterity.evaluation.result import ValidationResult
+from posterity.evaluation.slices import Sliced
 
 
 def progressive_validation(
@@ -22,6 +30,8 @@ def progressive_validation(
     *,
     levels: Sequence[float] = (0.95,),
     delay: int = 0,
+    period: int | None = None,
+    slices: Sliced | None = None,
     batch_rows: int = 16384,
     sample_weight: Any = None,
     progress: Callable[[int], object] | None = None,
@@ -50,6 +60,12 @@ def progressive_validation(
     delay : int
         Labels arrive so many rows later: row i is predicted by a model that has learned rows up to
         i - delay - 1. What is still waiting at the end is then learned. Costs about twice the time.
+    period : int, optional
+        Rows in a season, 24 for hours of a day: the value one season ago is a baseline too, beside
+        the mean so far and the last value. Baselines know no more targets than the model.
+    slices : mapping of feature to int or edges, optional
+        Scores by slice of a feature (its name in a data frame, or its number): so many slices of
+        equal numbers of rows in the first batch, or increasing edges between them.
     batch_rows : int
         Larger batches are cut into pieces of so many rows. Changes memory and speed, not results.
     sample_weight : (n,) array, optional
@@ -61,14 +77,16 @@ def progressive_validation(
     Returns
     -------
     ValidationResult
-        MAE, RMSE, log score, CRPS, and coverage and width of the intervals, overall and along time.
+        MAE, RMSE, log score, CRPS, and coverage and width of the intervals, overall, along time and
+        by slice; where y fell in its predictive distribution; and skill over baselines.
 
     Raises
     ------
     ValueError
-        Levels outside (0, 1), a negative delay, an empty stream, or X, y and the weights not of one
-        length; the batch is named. What the model finds wrong in a batch passes through with a note
-        that says which rows of the stream it was given; earlier rows stay learned.
+        Levels outside (0, 1), a negative delay, a period below 1, slices of a feature that is not
+        there, an empty stream, or X, y and the weights not of one length; the batch is named. What
+        the model finds wrong in a batch passes through with a note that says which rows of the
+        stream it was given; earlier rows stay learned.
     TypeError
         The stream is not iterable, or the model has no ``predict_then_learn``.
 
@@ -87,26 +105,32 @@ def progressive_validation(
     True
     >>> bool(result.along.row_end[-1] == 2000)
     True
+    >>> result.baselines["mean so far"].skill > 0.5
+    True
     """
-    levels = _checked_levels(levels)
-    delay = _checked_count("delay", delay, 0)
-    batch_rows = _checked_count("batch_rows", batch_rows, 1)
+    levels = checked_levels(levels)
+    delay = checked_count("delay", delay, 0)
+    batch_rows = checked_count("batch_rows", batch_rows, 1)
+    if period is not None:
+        period = checked_count("period", period, 1)
     _check_model(model)
+    tally = Tally(levels, delay=delay, period=period, slices=slices)
     batches = bounded_batches(stream, y, sample_weight, batch_rows)
-    scored = _delayed(model, batches, levels, delay) if delay else _at_once(model, batches, levels)
-    ledger = StretchLedger(n_columns(levels))
-    for columns in scored:
-        ledger.add(columns)
+    for scored in scored_batches(model, batches, levels, delay):
+        tally.add(scored)
         if progress is not None:
-            progress(ledger.n_rows)
-    if ledger.n_rows == 0:
-        raise ValueError("the stream is empty: there is no row to predict")
-    return summarize(ledger, levels)
+            progress(tally.n_rows)
+    return tally.result()
 
 
-def _at_once(
-    model: Any, batches: Iterator[Batch], levels: Sequence[float]
-) -> Iterator[list[Column]]:
+def scored_batches(
+    model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
+) -> Iterator[Scored]:
+    """Predict, score, then learn, batch by batch; empty batches are passed over."""
+    return _delayed(model, batches, levels, delay) if delay else _at_once(model, batches, levels)
+
+
+def _at_once(model: Any, batches: Iterator[Batch], levels: Sequence[float]) -> Iterator[Scored]:
     """Labels arrive with their rows: one pass predicts and learns a whole batch."""
     seen = 0
     for X, y, weight in batches:
@@ -114,12 +138,12 @@ def _at_once(
             continue
         distribution = _predict_then_learn(model, (X, y, weight), seen)
         seen += len(y)
-        yield score_columns(distribution, y, levels)
+        yield Scored(X, y, score_columns(distribution, y, levels), _transforms(distribution, y))
 
 
 def _delayed(
     model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
-) -> Iterator[list[Column]]:
+) -> Iterator[Scored]:
     """Labels arrive `delay` rows later.
 
     Weight w is the row w times, so a row of weight zero is predicted and not learned. A pass over
@@ -152,9 +176,22 @@ def _delayed(
         still = slice(max(n_waiting + n - delay, 0), None)
         waiting = take(rows[0], still), rows[1][still], rows[2][still]
         columns = score_columns(distribution, targets, levels)
-        yield [column[is_prediction] for column in columns]
+        u = _transforms(distribution, targets)
+        yield Scored(
+            batch[0],
+            batch[1],
+            [column[is_prediction] for column in columns],
+            None if u is None else u[is_prediction],
+        )
     if waiting is not None:
         model.predict_then_learn(waiting[0], waiting[1], sample_weight=waiting[2])
+
+
+def _transforms(distribution: Any, y: FloatArray) -> FloatArray | None:
+    """F(y), of distributions that have it; of one that is discrete it would not be uniform."""
+    if not hasattr(distribution, "cdf") or hasattr(distribution, "logpmf"):
+        return None
+    return np.asarray(distribution.cdf(y))
 
 
 def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:
@@ -167,7 +204,7 @@ def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:
         raise
 
 
-def _checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
+def checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
     if isinstance(levels, (int, float)):
         raise TypeError(f"levels must be a sequence of numbers, as in levels=({levels},)")
     checked = tuple(dict.fromkeys(float(level) for level in levels))
@@ -177,7 +214,7 @@ def _checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
     return checked
 
 
-def _checked_count(name: str, value: int, least: int) -> int:
+def checked_count(name: str, value: int, least: int) -> int:
     try:
         count = index(value)
     except TypeError:

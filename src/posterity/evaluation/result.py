@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evaluation import _scores as column
 from posterity.evaluation._ledger import StretchLedger
+from posterity.evaluation._tables import count_rows, html_table
+from posterity.evaluation.baselines import Baseline
+from posterity.evaluation.drift import DriftPeriod, drift_periods
+from posterity.evaluation.pit import PIT
+from posterity.evaluation.slices import Slices
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
 
@@ -31,6 +40,8 @@ class Stretches:
     crps : (s,) array, units of y
     coverage, width : dict of level to (s,) array
         Shares between 0 and 1, and units of y. NaN where no row of the stretch was scored.
+    max_error : (s,) array, units of y
+        Greatest absolute error of a row in the stretch.
     """
 
     row_end: NDArray[np.int64]
@@ -42,6 +53,7 @@ class Stretches:
     crps: FloatArray
     coverage: dict[float, FloatArray]
     width: dict[float, FloatArray]
+    max_error: FloatArray
 
     def __len__(self) -> int:
         return len(self.row_end)
@@ -64,7 +76,7 @@ class ValidationResult:
     coverage : dict of float to float
         For each level, the share of the scored rows whose y fell in the central interval.
     width : dict of float to float
-        For each level, the mean width of that interval, in units of y.
+        For each level, the mean width of that interval, in units of y: how sharp predictions are.
     n_rows : int
         Rows seen.
     n_unscored : int
@@ -75,6 +87,14 @@ class ValidationResult:
         out of `log_score`.
     along : Stretches
         The same scores along time.
+    pit : PIT or None
+        Where y fell in its predictive distribution, and from that coverage at any level; None if
+        the distributions have no ``cdf`` or are discrete.
+    baselines : dict of str to Baseline
+        "mean so far", "last value" and, where a period was given, "value one season ago", each with
+        the model's skill over it.
+    slices : dict of str to Slices
+        Scores by slice of each feature that was asked for.
     """
 
     mae: float
@@ -87,6 +107,73 @@ class ValidationResult:
     n_unscored: int
     n_certain: int
     along: Stretches = field(repr=False)
+    pit: PIT | None = field(default=None, repr=False)
+    baselines: dict[str, Baseline] = field(default_factory=dict, repr=False)
+    slices: dict[str, Slices] = field(default_factory=dict, repr=False)
+
+    @property
+    def skill(self) -> dict[str, float]:
+        """Skill over each baseline, by absolute errors: 1 is perfect, 0 is no better."""
+        return {name: baseline.skill for name, baseline in self.baselines.items()}
+
+    def drift_periods(self) -> list[DriftPeriod]:
+        """Rows in which predictions were worse than in those before, if there were such.
+
+        Stretches whose mean absolute error is above that of the rows before by 5 standard errors
+        and by a quarter at least; neighbours are joined. A description, not a test.
+        """
+        return drift_periods(self.along)
+
+    def to_frame(self, by: str = "time") -> Any:
+        """A pandas data frame of scores.
+
+        Parameters
+        ----------
+        by : str
+            "time": a row for each stretch; "level": coverage by level, those asked for and (if
+            there is a PIT) 0.02 to 0.98; or the name of a feature in `slices`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such feature.
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas: install it (pip install pandas), or use to_dict()"
+            ) from None
+        if by == "level":
+            return pandas.DataFrame(self._by_level()).set_index("level").sort_index()
+        if by == "time":
+            columns = {"row_end": self.along.row_end, **_columns(self.along)}
+            columns["max_error"] = self.along.max_error
+            return pandas.DataFrame(columns).set_index("row_end")
+        if by not in self.slices:
+            known = ", ".join(repr(name) for name in ("time", "level", *self.slices))
+            raise ValueError(f"there are no scores by {by!r}: there are those by {known}")
+        chosen = self.slices[by]
+        return pandas.DataFrame({by: chosen.names, **_columns(chosen)}).set_index(by)
+
+    def plot(self, title: str = "Predict, then learn", *, unit: str = "units of y") -> Figure:
+        """Coverage and error along time, and, if there is a PIT, its histogram and calibration.
+
+        Returns
+        -------
+        matplotlib Figure
+            Not registered with pyplot: notebooks show it, ``savefig`` saves it.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            Matplotlib is not installed.
+        """
+        from posterity.plots import plot_validation
+
+        return plot_validation(self, title, unit=unit)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and None (for what is not finite): ready for JSON.
@@ -103,18 +190,69 @@ class ValidationResult:
                 "row_end": along.row_end.tolist(),
                 "n_rows": along.n_rows.tolist(),
                 "n_unscored": along.n_unscored.tolist(),
+                "max_error": _plain(along.max_error),
                 **_plain_scores(along),
             },
+            "calibration_error": None if self.pit is None else _plain(self.pit.error),
+            "pit": None if self.pit is None else self.pit.counts.tolist(),
+            "baselines": {
+                name: {
+                    "n_rows": each.n_rows,
+                    "mae": _plain(each.mae),
+                    "rmse": _plain(each.rmse),
+                    "skill": _plain(each.skill),
+                    "skill_crps": _plain(each.skill_crps),
+                }
+                for name, each in self.baselines.items()
+            },
+            "slices": {
+                name: {
+                    "edges": each.edges.tolist(),
+                    "n_rows": each.n_rows.tolist(),
+                    "n_unscored": each.n_unscored.tolist(),
+                    **_plain_scores(each),
+                }
+                for name, each in self.slices.items()
+            },
+            "drift": [
+                {"row_start": p.row_start, "row_end": p.row_end, "mae": p.mae, "usual": p.usual}
+                for p in self.drift_periods()
+            ],
         }
 
     def __repr__(self) -> str:
         lines = [f"Progressive validation of {self.n_rows:,} rows"]
         lines += [f"  {label:<34}{value:>14}" for label, value in self._table()]
+        return "\n".join([*lines, *(f"  {note}" for note in self._notes())])
+
+    def _repr_html_(self) -> str:
+        title = f"Progressive validation of {self.n_rows:,} rows"
+        return html_table(title, ("score", "value"), self._table(), self._notes())
+
+    def _notes(self) -> list[str]:
+        notes = []
         if self.n_unscored:
-            lines.append(f"  {_rows(self.n_unscored)} not scored: the prediction was still flat")
+            notes.append(f"{count_rows(self.n_unscored)} not scored: the prediction was still flat")
         if self.n_certain:
-            lines.append(f"  {_rows(self.n_certain)} without log score: predicted with certainty")
-        return "\n".join(lines)
+            notes.append(
+                f"{count_rows(self.n_certain)} without log score: predicted with certainty"
+            )
+        return notes
+
+    def _by_level(self) -> list[dict[str, float]]:
+        asked = [
+            {"level": level, "coverage": share, "width": self.width[level]}
+            for level, share in self.coverage.items()
+        ]
+        if self.pit is None:
+            return asked
+        levels = self.pit.levels
+        shares = zip(levels.tolist(), self.pit.coverage(levels).tolist(), strict=True)
+        return asked + [
+            {"level": level, "coverage": share, "width": math.nan}
+            for level, share in shares
+            if not any(math.isclose(level, other) for other in self.coverage)
+        ]
 
     def _table(self) -> list[tuple[str, str]]:
         rows = [
@@ -126,15 +264,27 @@ class ValidationResult:
         for level, share in self.coverage.items():
             rows.append((f"{level:.6g} interval: coverage", f"{share:.6g}"))
             rows.append((f"{level:.6g} interval: mean width", f"{self.width[level]:.6g}"))
+        if self.pit is not None:
+            rows.append(("calibration error", f"{self.pit.error:.6g}"))
+        for name, baseline in self.baselines.items():
+            rows.append((f"skill over {name}", f"{baseline.skill:.6g}"))
         return rows
 
 
-def summarize(ledger: StretchLedger, levels: Sequence[float]) -> ValidationResult:
+def summarize(
+    ledger: StretchLedger,
+    levels: Sequence[float],
+    *,
+    pit: PIT | None = None,
+    baselines: Mapping[str, Baseline] | None = None,
+    slices: Mapping[str, Slices] | None = None,
+) -> ValidationResult:
     """Turn the ledger's sums into means."""
     row_end, sums = ledger.stretches()
     overall = ledger.overall()
-    total = _means(overall, levels)
-    along = _means(sums, levels)
+    total = means(overall, levels)
+    along = means(sums, levels)
+    along["max_error"] = ledger.maxima()[:, 0].copy()
     return ValidationResult(
         **{name: _as_floats(value) for name, value in total.items()},
         n_rows=int(overall[column.ROWS]),
@@ -146,10 +296,13 @@ def summarize(ledger: StretchLedger, levels: Sequence[float]) -> ValidationResul
             n_unscored=(sums[:, column.ROWS] - sums[:, column.SCORED]).astype(np.int64),
             **along,
         ),
+        pit=pit,
+        baselines=dict(baselines or {}),
+        slices=dict(slices or {}),
     )
 
 
-def _means(sums: FloatArray, levels: Sequence[float]) -> dict[str, Any]:
+def means(sums: FloatArray, levels: Sequence[float]) -> dict[str, Any]:
     """Means along the last axis of the sums; NaN where nothing was counted."""
 
     def mean(numerator: int, count: int) -> FloatArray:
@@ -173,7 +326,19 @@ def _as_floats(value: Any) -> Any:
     return float(value)
 
 
-def _plain_scores(scores: ValidationResult | Stretches) -> dict[str, Any]:
+def _columns(scores: Stretches | Slices) -> dict[str, Any]:
+    """Columns of a data frame, one level after the other."""
+    columns: dict[str, Any] = {
+        name: getattr(scores, name)
+        for name in ("n_rows", "n_unscored", "mae", "rmse", "log_score", "crps")
+    }
+    for level, share in scores.coverage.items():
+        columns[f"coverage_{level:g}"] = share
+        columns[f"width_{level:g}"] = scores.width[level]
+    return columns
+
+
+def _plain_scores(scores: ValidationResult | Stretches | Slices) -> dict[str, Any]:
     return {
         "mae": _plain(scores.mae),
         "rmse": _plain(scores.rmse),
@@ -188,7 +353,3 @@ def _plain(value: float | FloatArray) -> float | list[float | None] | None:
     if isinstance(value, np.ndarray):
         return [entry if math.isfinite(entry) else None for entry in value.tolist()]
     return value if math.isfinite(value) else None
-
-
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n:,} rows"

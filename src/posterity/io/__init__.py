@@ -1,8 +1,33 @@
-"""Tables on disk as streams of batches, never the whole file at once (needs PyArrow)."""
+"""Tables as streams of batches, never the whole at once; models that learn from them (PyArrow)."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from posterity.io.errors import TableError
 from posterity.io.table import TableStream, open_table
 
-__all__ = ["TableError", "TableStream", "open_table"]
+if TYPE_CHECKING:
+    from posterity.io.formulas import FormulaStream, open_formula
+    from posterity.io.learning import learn_stream, predict_stream
+
+__all__ = [
+    "FormulaStream",
+    "TableError",
+    "TableStream",
+    "learn_stream",
+    "open_formula",
+    "open_table",
+    "predict_stream",
+]
+
+
+def __getattr__(name: str) -> object:
+    # Reading a table needs no model: scikit-learn is imported when one learns.
+    if name in ("learn_stream", "predict_stream"):
+        from posterity.io import learning as home
+    elif name in ("FormulaStream", "open_formula"):
+        from posterity.io import formulas as home  # type: ignore[no-redef]
+    else:
+        raise AttributeError(f"module 'posterity.io' has no attribute {name!r}")
+    return getattr(home, name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from posterity.io.errors import TableError
 
 FloatArray = NDArray[np.float64]
+Dates = Literal["error", "days"]
 MOST_LEVELS = 256
 _FEW_LEVELS = 20
 
@@ -88,6 +89,83 @@ class Categories:
                 self.unseen[levels[code]] += int(counts[code])
 
 
+@dataclass(frozen=True)
+class Days:
+    """A column of dates, times or durations, in days: since 1970 (UTC), since midnight, or long."""
+
+    column: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column's own name."""
+        return (self.column,)
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Write days and their fractions."""
+        out[:, 0] = as_days(values)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An encoder, with the places of its features among those of a row."""
+
+    encoder: Encoder
+    places: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its features."""
+        return self.encoder.names
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Write into those of the columns of the rows ``out`` (n, m) that are its own."""
+        if not self.places:
+            return
+        first, last = self.places[0], self.places[-1]
+        if self.places == tuple(range(first, last + 1)):
+            self.encoder.fill(values, out[:, first : last + 1])
+            return
+        block = np.empty((len(values), len(self.places)))
+        self.encoder.fill(values, block)
+        out[:, self.places] = block
+
+    def grown(self, values: Any, n_features: int) -> Placed:
+        """With a feature at the end for each level in ``values`` that has not come so far."""
+        if not isinstance(self.encoder, Categories):
+            return self
+        codes, words = _codes(values)
+        counts = np.bincount(codes, minlength=len(words) + 1)
+        there = {word for word, count in zip(words, counts, strict=False) if count}
+        new = sorted(there.difference(self.encoder.levels))
+        if not new:
+            return self
+        places = (*self.places, *range(n_features, n_features + len(new)))
+        return Placed(replace(self.encoder, levels=(*self.encoder.levels, *new)), places)
+
+
+def placed(encoders: Sequence[Encoder]) -> tuple[Placed, ...]:
+    """Encoders whose features stand side by side."""
+    made, first = [], 0
+    for encoder in encoders:
+        last = first + len(encoder.names)
+        made.append(Placed(encoder, tuple(range(first, last))))
+        first = last
+    return tuple(made)
+
+
+def as_days(values: Any) -> FloatArray:
+    """An Arrow array of dates, times or durations as days, with fractions."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_date(kind):
+        return as_floats(values.cast(pa.date32()).cast(pa.int32()))
+    if pa.types.is_time(kind):
+        values = values.cast(pa.time64("ns"))
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[values.type.unit]
+    return as_floats(values.cast(pa.int64())) / (86400.0 * per_second)
+
+
 def as_floats(values: Any) -> FloatArray:
     """An Arrow array of numbers or booleans as float64, without a copy where there can be none."""
     import pyarrow as pa
@@ -112,9 +190,9 @@ def chosen_columns(
     twice = [name for name, count in Counter(present).items() if count > 1]
     if twice:
         raise TableError(f"the file has more than one column named {_list(twice)}: rename them")
-    _require([target], present, "target")
-    _require(features or [], present, "feature")
-    _require(drop, present, "column to drop")
+    require([target], present, "target")
+    require(features or [], present, "feature")
+    require(drop, present, "column to drop")
     if target in (features or []):
         raise TableError(f"the target {target!r} is among the features: leave it out of one")
     chosen = [
@@ -139,11 +217,17 @@ def check_target(schema: Any, target: str) -> None:
 
 
 def make_encoders(
-    schema: Any, columns: Sequence[str], first: Any, drop_first: bool
+    schema: Any,
+    columns: Sequence[str],
+    first: Any,
+    drop_first: bool,
+    dates: Dates = "error",
+    levels: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Encoder, ...]:
     """An encoder for each column: by its type, and for categories by the levels in `first`.
 
-    `first` is the first record batch. Nothing later is looked at: the stream is read once.
+    `first` is the first record batch. Nothing later is looked at: the stream is read once. Where
+    `levels` names a column, its levels are those.
     """
     import pyarrow as pa
 
@@ -153,7 +237,11 @@ def make_encoders(
         if _is_number(pa, kind):
             encoders.append(Numbers(name))
         elif _is_text(pa, kind):
-            encoders.append(Categories(name, _levels(name, first.column(name)), drop_first))
+            given = (levels or {}).get(name)
+            found = _levels(name, first.column(name)) if given is None else tuple(map(str, given))
+            encoders.append(Categories(name, found, drop_first))
+        elif dates == "days" and pa.types.is_temporal(kind):
+            encoders.append(Days(name))
         else:
             raise TableError(
                 f"column {name!r} holds {_described(pa, kind)}, which have no one meaning as "
@@ -165,6 +253,48 @@ def make_encoders(
             f"no feature is left: {_list(columns)} held only one level in the first batch"
         )
     return tuple(encoders)
+
+
+def encoders_for(schema: Any, names: Sequence[str]) -> tuple[Placed, ...]:
+    """Encoders that make the features of a model, by their names: "size", or "zone=b" of "zone".
+
+    Raises
+    ------
+    TableError
+        Where no column makes a feature, or one of another type than it was learned from.
+    """
+    import pyarrow as pa
+
+    present = set(schema.names)
+    levels: dict[str, list[tuple[int, str]]] = {}
+    made: list[Placed] = []
+    for place, name in enumerate(names):
+        column = _column_of(name, present)
+        if column is None:
+            require([name], list(schema.names), "feature")
+        elif column != name:
+            levels.setdefault(column, []).append((place, name[len(column) + 1 :]))
+        else:
+            kind = schema.field(name).type
+            if not (_is_number(pa, kind) or pa.types.is_temporal(kind)):
+                raise TableError(
+                    f"column {name!r} holds {_described(pa, kind)}, and was numbers when it was "
+                    "learned"
+                )
+            encoder: Encoder = Days(name) if pa.types.is_temporal(kind) else Numbers(name)
+            made.append(Placed(encoder, (place,)))
+    for column, found in levels.items():
+        words = Categories(column, tuple(word for _, word in found), drop_first=False)
+        made.append(Placed(words, tuple(place for place, _ in found)))
+    return tuple(made)
+
+
+def _column_of(feature: str, present: Collection[str]) -> str | None:
+    """The column that a feature comes from: its name, or what is before an = in it."""
+    if feature in present:
+        return feature
+    stems = [feature[:i] for i, mark in enumerate(feature) if mark == "="]
+    return next((stem for stem in stems if stem in present), None)
 
 
 def _levels(name: str, values: Any) -> tuple[str, ...]:
@@ -187,7 +317,7 @@ def _levels(name: str, values: Any) -> tuple[str, ...]:
     return tuple(levels)
 
 
-def _codes(values: Any) -> tuple[NDArray[np.intp], list[str]]:
+def codes_of(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
     """Place of each value among the words of its dictionary; missing is one past the last."""
     import pyarrow as pa
 
@@ -199,10 +329,16 @@ def _codes(values: Any) -> tuple[NDArray[np.intp], list[str]]:
     if None in words:
         nulls = [i for i, word in enumerate(words) if word is None]
         place = np.where(np.isin(place, nulls), len(words), place)
+    return place, words
+
+
+def _codes(values: Any) -> tuple[NDArray[np.intp], list[str]]:
+    place, words = codes_of(values)
     return place, [str(word) for word in words]
 
 
-def _require(names: Sequence[str], present: list[str], role: str) -> None:
+def require(names: Sequence[str], present: list[str], role: str) -> None:
+    """Refuse names that are not there, with the nearest that are."""
     for name in names:
         if name in present:
             continue

@@ -24,6 +24,8 @@ _CONVERSION = re.compile(
 class CsvSource:
     """A text table with column names in its first line; comma, semicolon, tab or bar between."""
 
+    reads_ahead = True
+
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
 

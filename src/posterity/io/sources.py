@@ -12,10 +12,22 @@ from posterity.io.errors import TableError
 
 
 class Source(Protocol):
-    """A table on disk. `schema` is decided when it is opened."""
+    """A table. `schema` is decided when it is opened; `path` is what messages call it."""
 
-    path: Path
-    schema: Any
+    @property
+    def path(self) -> Path | str:
+        """Path, or a few words."""
+        ...
+
+    @property
+    def schema(self) -> Any:
+        """Arrow schema."""
+        ...
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether batches may be drawn in a thread of their own."""
+        ...
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches of these columns, each with the share of the file read so far."""
@@ -31,6 +43,8 @@ _BUFFER = 1 << 18
 
 class ParquetSource:
     """An Apache Parquet file, read row group by row group."""
+
+    reads_ahead = True
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -75,6 +89,8 @@ class ParquetSource:
 
 class ArrowSource:
     """An Arrow IPC (Feather) file, mapped into memory."""
+
+    reads_ahead = True
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa

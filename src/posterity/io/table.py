@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,22 @@ from numpy.typing import NDArray
 from posterity.io._ahead import read_ahead
 from posterity.io.columns import (
     Categories,
-    Encoder,
-    as_floats,
-    check_target,
+    Dates,
+    Placed,
     chosen_columns,
+    encoders_for,
     make_encoders,
+    placed,
 )
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing, Policy, make_policy, refuse_infinite
 from posterity.io.sources import Source, open_source
+from posterity.io.tables import is_table, open_tables
+from posterity.io.targets import Target, TargetNumbers, TargetRows
 
 FloatArray = NDArray[np.float64]
 # Arrow hands out whole blocks; levels are looked for in the first of at least so many rows.
-_FIRST_ROWS = 8192
+FIRST_ROWS = 8192
 
 
 class TableStream:
@@ -47,28 +50,42 @@ class TableStream:
     def __init__(
         self,
         source: Source,
-        target: str,
-        encoders: tuple[Encoder, ...],
+        target: Target,
+        encoders: tuple[Placed, ...],
         batch_rows: int,
         missing: Missing,
+        *,
+        growing: bool = False,
     ) -> None:
         self._source = source
         self._target = target
         self._encoders = encoders
         self._batch_rows = batch_rows
         self._missing: Missing = missing
-        self.feature_names = tuple(name for encoder in encoders for name in encoder.names)
-        # Which column of the file each feature comes from, for messages.
-        self._origin = [encoder.column for encoder in encoders for _ in encoder.names]
+        self._growing = growing
         self._restart()
 
     def _restart(self) -> Policy:
         self.n_rows_read, self.fraction = 0, 0.0
-        for encoder in self._encoders:
-            if isinstance(encoder, Categories):
-                encoder.unseen.clear()
+        for one in self._encoders:
+            if isinstance(one.encoder, Categories):
+                one.encoder.unseen.clear()
         self._policy = make_policy(self._missing)
         return self._policy
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Columns of X; a level of a category is ``column=level``."""
+        return tuple(name for name, _ in self._features())
+
+    def _features(self) -> list[tuple[str, str]]:
+        """Name and column of each feature, in order."""
+        found = {
+            place: (name, one.encoder.column)
+            for one in self._encoders
+            for place, name in zip(one.places, one.names, strict=True)
+        }
+        return [found[place] for place in range(len(found))]
 
     @property
     def n_skipped(self) -> int:
@@ -84,18 +101,18 @@ class TableStream:
     def unseen_levels(self) -> dict[str, dict[str, int]]:
         """For each column, the values that were not among its levels, and how often they came."""
         return {
-            encoder.column: dict(encoder.unseen)
-            for encoder in self._encoders
-            if isinstance(encoder, Categories) and encoder.unseen
+            one.encoder.column: dict(one.encoder.unseen)
+            for one in self._encoders
+            if isinstance(one.encoder, Categories) and one.encoder.unseen
         }
 
-    def __iter__(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def __iter__(self) -> Iterator[tuple[FloatArray, Any]]:
         policy = self._restart()
-        columns = [encoder.column for encoder in self._encoders] + [self._target]
-        for batch, fraction in read_ahead(
-            self._source.batches(columns, max(self._batch_rows, _FIRST_ROWS))
-        ):
-            X, y = policy.apply(*self._numbers(batch), self._place)
+        columns = [one.encoder.column for one in self._encoders] + list(self._target.columns)
+        batches = self._source.batches(columns, max(self._batch_rows, FIRST_ROWS))
+        for batch, fraction in read_ahead(batches) if self._source.reads_ahead else batches:
+            X, numbers = policy.apply(*self._numbers(batch), self._place)
+            y = self._target.told(numbers)
             self.n_rows_read += batch.num_rows
             self.fraction = fraction
             for start in range(0, len(y), self._batch_rows):
@@ -106,25 +123,32 @@ class TableStream:
 
     def _numbers(self, batch: Any) -> tuple[FloatArray, FloatArray]:
         """Encode a record batch: X (n, p) C-contiguous, y (n,), with NaN where missing."""
-        X = np.empty((batch.num_rows, len(self.feature_names)))
-        first = 0
-        for i, encoder in enumerate(self._encoders):
-            last = first + len(encoder.names)
-            encoder.fill(batch.column(i), X[:, first:last])
-            first = last
-        y = np.array(as_floats(batch.column(len(self._encoders))))  # Arrow's own is read-only
+        if self._growing:
+            self._grow(batch)
+        X = np.empty((batch.num_rows, sum(len(one.places) for one in self._encoders)))
+        for i, one in enumerate(self._encoders):
+            one.fill(batch.column(i), X)
+        y = self._target.numbers(batch, self.n_rows_read)
         refuse_infinite(X, y, self._place)
         return X, y
 
+    def _grow(self, batch: Any) -> None:
+        grown: list[Placed] = []
+        n_features = sum(len(one.places) for one in self._encoders)
+        for i, one in enumerate(self._encoders):
+            grown.append(one.grown(batch.column(i), n_features))
+            n_features += len(grown[-1].places) - len(one.places)
+        self._encoders = tuple(grown)
+
     def _place(self, row: int, column: int) -> str:
-        name = self._target if column < 0 else self._origin[column]
+        name = self._target.columns[0] if column < 0 else self._features()[column][1]
         return (
             f"{self._source.path}: {self._source.row_name(self.n_rows_read + row)}, column {name!r}"
         )
 
 
 def open_table(
-    path: str | os.PathLike[str],
+    table: Any,
     target: str,
     *,
     features: Sequence[str] | None = None,
@@ -132,10 +156,12 @@ def open_table(
     batch_rows: int = 65536,
     missing: Missing = "error",
     drop_first: bool = True,
+    dates: Dates = "error",
+    levels: Mapping[str, Sequence[str]] | None = None,
 ) -> TableStream:
-    r"""Open a CSV (also gzipped), Parquet or Arrow file as a stream of numbers.
+    r"""Open a table, on disk or in the hands of another library, as a stream of numbers.
 
-    The file is never held whole, and read once. Column types are decided on its first megabyte
+    A file is never held whole, and read once. Column types are decided on its first megabyte
     (CSV) or taken from its schema. Numbers and booleans are used as they are; text columns are
     categories, one feature for each level, in alphabetical order. The levels are those of the
     *first batch* (the first megabyte of CSV, the first `batch_rows` rows or 8,192 otherwise): at
@@ -144,9 +170,12 @@ def open_table(
 
     Parameters
     ----------
-    path : path
-        Its ending says what it is: .csv, .tsv, .txt (each also with .gz), .parquet, .pq, .arrow,
-        .feather. The first line of a text file holds the column names; the delimiter is comma,
+    table : path, data frame, Arrow table or reader, database cursor, or iterable of these
+        Anything with the Arrow stream interface (pandas, Polars, PyArrow, DuckDB), a cursor that
+        has run its query (ADBC, sqlite3 and others of PEP 249), or an iterator of tables with the
+        same columns. A reader, cursor or iterator can be read only once. The ending of a path says
+        what it is: .csv, .tsv, .txt (each also with .gz), .parquet, .pq, .arrow or .feather. The
+        first line of a text file holds the column names; the delimiter is comma,
         semicolon, tab or bar, whichever of these comes first in this list and is in that line.
         A quoted field may not hold a line break.
     target : str
@@ -163,6 +192,11 @@ def open_table(
         out all the same where the target is missing, or nothing was seen yet to take a mean of.
     drop_first : bool
         Leave out the first level of each category: right when the model has an intercept.
+    dates : {"error", "days"}
+        What becomes of columns of dates, times and durations: refused, for they have no one
+        meaning as numbers; or days since 1970 (UTC), since midnight, or of length.
+    levels : mapping of column to levels, optional
+        The levels of these columns, in the order of their features, wherever they first come.
 
     Returns
     -------
@@ -191,16 +225,61 @@ def open_table(
     [[1.5, 1.0, 0.0], [2.5, 0.0, 1.0]] [7.0, 10.0]
     >>> folder.cleanup()
     """
+    source = open_any(table, batch_rows, missing)
+    columns = chosen_columns(source.schema, target, features, drop)
+    goal = TargetNumbers(target)
+    goal.check(source.schema)
+    encoders = first_encoders(source, columns, batch_rows, (drop_first, dates, levels))
+    return TableStream(source, goal, encoders, batch_rows, missing)
+
+
+def open_rows(
+    table: Any,
+    names: Sequence[str],
+    *,
+    target: Target | None = None,
+    batch_rows: int = 65536,
+    missing: Missing = "error",
+    growing: bool = False,
+) -> TableStream:
+    """Open a table as rows of the features that a model has learned, by their names.
+
+    Without a target, y are the numbers of the rows. Raises :class:`TableError` as
+    :func:`open_table`.
+    """
+    source = open_any(table, batch_rows, missing)
+    goal = target or TargetRows()
+    goal.check(source.schema)
+    encoders = encoders_for(source.schema, names)
+    return TableStream(source, goal, encoders, batch_rows, missing, growing=growing)
+
+
+def open_any(table: Any, batch_rows: int, missing: Missing) -> Source:
+    """A source, of a path or of anything that holds a table."""
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
     make_policy(missing)
-    source = open_source(path)
-    columns = chosen_columns(source.schema, target, features, drop)
-    check_target(source.schema, target)
-    peek = source.batches(columns, max(batch_rows, _FIRST_ROWS))
+    if isinstance(table, str | os.PathLike):
+        return open_source(table)
+    if not is_table(table):
+        raise TableError(
+            f"a {type(table).__name__} is no table: give a path, a data frame, an Arrow table or "
+            "reader, a database cursor, or an iterable of tables"
+        )
+    return open_tables(table)
+
+
+def first_encoders(
+    source: Source,
+    columns: Sequence[str],
+    batch_rows: int,
+    how: tuple[bool, Dates, Mapping[str, Sequence[str]] | None],
+) -> tuple[Placed, ...]:
+    """Encoders as the first batch has them be."""
+    peek = source.batches(columns, max(batch_rows, FIRST_ROWS))
     first = next(peek, None)
     if first is None:
         raise TableError(f"{source.path} has column names but no rows")
-    encoders = make_encoders(source.schema, columns, first[0], drop_first)
+    encoders = make_encoders(source.schema, columns, first[0], *how)
     peek.close()
-    return TableStream(source, target, encoders, batch_rows, missing)
+    return placed(encoders)

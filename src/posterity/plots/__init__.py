@@ -7,17 +7,31 @@ from posterity.plots.along_time import (
     plot_error_along_time,
     plot_validation,
 )
+from posterity.plots.calibration import plot_calibration, plot_coverage_by_slice, plot_pit
+from posterity.plots.checks import (
+    plot_changepoints,
+    plot_coefficients_along_time,
+    plot_residuals,
+)
+from posterity.plots.differences import plot_differences
 from posterity.plots.models import plot_evidence
 from posterity.plots.posterior import plot_coefficients, plot_posterior_density
 from posterity.plots.predictions import plot_predictions, plot_sampled_lines
 
 __all__ = [
+    "plot_calibration",
+    "plot_changepoints",
     "plot_coefficients",
+    "plot_coefficients_along_time",
     "plot_coverage_along_time",
+    "plot_coverage_by_slice",
+    "plot_differences",
     "plot_error_along_time",
     "plot_evidence",
+    "plot_pit",
     "plot_posterior_density",
     "plot_predictions",
+    "plot_residuals",
     "plot_sampled_lines",
     "plot_validation",
 ]

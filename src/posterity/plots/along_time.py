@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.plots._frame import COLOURS, MARKERS, STYLES, axes_of, figure_of, finish
+from posterity.plots.calibration import plot_calibration, plot_pit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +43,22 @@ class Result(Protocol):
         """Scores by stretch, an `Along`."""
         ...
 
+    @property
+    def pit(self) -> Any:
+        """Where targets fell in their predictions, or None."""
+        ...
+
+    def drift_periods(self) -> Any:
+        """Rows where predictions were worse than before."""
+        ...
+
 
 def plot_error_along_time(
-    result: Result, ax: Axes | None = None, *, unit: str = "units of y"
+    result: Result,
+    ax: Axes | None = None,
+    *,
+    unit: str = "units of y",
+    shade: Sequence[tuple[int, int]] | None = None,
 ) -> Axes:
     """Draw the mean absolute error of predictions along the stream.
 
@@ -57,6 +72,9 @@ def plot_error_along_time(
         Where to draw; new ones by default.
     unit : str
         Unit of the target, for the axis label.
+    shade : sequence of (int, int), optional
+        Rows to shade, each a first row and the row after the last. Default: the
+        ``drift_periods()`` of the result, where predictions were worse than before.
 
     Returns
     -------
@@ -101,6 +119,11 @@ def plot_error_along_time(
         label="all rows so far",
         zorder=3,
     )
+    if shade is None:
+        shade = [(each.row_start, each.row_end) for each in result.drift_periods()]
+    for k, (start, end) in enumerate(shade):
+        label = None if k else "worse than before"
+        ax.axvspan(start, end, color="0.85", linewidth=0.0, zorder=0, label=label)
     ax.set_ylim(bottom=0.0)
     title = "Error of predictions made before their row was learned"
     return _finish(ax, result, title, f"mean absolute error ({unit})")
@@ -188,7 +211,7 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def plot_validation(result: Result, title: str, *, unit: str = "units of y") -> Figure:
-    """Draw coverage above error in one figure, without a window.
+    """Draw coverage and error along time and, if there is a PIT, what it says, in one figure.
 
     Returns
     -------
@@ -209,10 +232,17 @@ def plot_validation(result: Result, title: str, *, unit: str = "units of y") -> 
     >>> model = BayesianLinearRegression()
     >>> result = progressive_validation(model, x[:, None], 2 * x + np.sin(9 * x))
     >>> len(plot_validation(result, "A wave").axes)
-    2
+    4
     """
-    figure = figure_of(8.5, 8.0, title)
-    upper, lower = figure.subplots(2, 1, sharex=True)
+    if result.pit is None:
+        figure = figure_of(8.5, 8.0, title)
+        upper, lower = figure.subplots(2, 1, sharex=True)
+    else:
+        figure = figure_of(13.0, 8.0, title)
+        panels = figure.subplots(2, 2, width_ratios=[8.5, 4.5])
+        upper, lower = panels[:, 0]
+        plot_calibration(result, panels[0, 1])
+        plot_pit(result, panels[1, 1])
     plot_coverage_along_time(result, upper).set_xlabel("")
     plot_error_along_time(result, lower, unit=unit)
     return figure

@@ -1,0 +1,78 @@
+"""Several models on a file, beside one another."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import click
+
+from posterity.cli.evaluate import about, notes, progress_bar
+from posterity.cli.models import build, parse
+from posterity.cli.pages import checked_page, write_text
+from posterity.cli.report import print_comparison
+from posterity.evaluation import compare_predictions
+from posterity.io import open_table
+from posterity.report import Survey, comparison_report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What was asked for, one field an option."""
+
+    file: str
+    target: str
+    models: str
+    loss: str
+    levels: tuple[float, ...]
+    noise_precision: float | None
+    features: tuple[str, ...] | None
+    drop: tuple[str, ...]
+    batch_rows: int
+    delay: int
+    missing: Literal["error", "skip", "mean"]
+    period: int | None
+    as_json: bool
+    quiet: bool
+    report: str | None
+    command: str
+
+
+def run(settings: Settings) -> None:
+    """Read, let all models predict and learn, rank them."""
+    page = None if settings.report is None else checked_page(settings.report)
+    table = open_table(
+        settings.file,
+        settings.target,
+        features=settings.features,
+        drop=settings.drop,
+        batch_rows=settings.batch_rows,
+        missing=settings.missing,
+    )
+    common: dict[str, Any] = {"noise_precision": settings.noise_precision}
+    models = {words.text: build(words, common) for words in parse(settings.models)}
+    survey = Survey(table)
+    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+        comparison = compare_predictions(
+            models,
+            survey,
+            loss=settings.loss,
+            levels=settings.levels,
+            delay=settings.delay,
+            period=settings.period,
+            progress=advance,
+        )
+    if page is not None:
+        write_text(comparison_report(comparison, about(settings, table, survey)), page)
+    if settings.as_json:
+        document = {"file": settings.file, "target": settings.target, **comparison.to_dict()}
+        click.echo(json.dumps(document, allow_nan=False))
+    else:
+        print_comparison(comparison, f"{settings.file}: {settings.target}, {len(models)} models")
+    if not settings.quiet:
+        for note in notes(table):
+            click.echo(f"note: {note}", err=True)
+        if page is not None:
+            click.echo(f"The report is in {page}", err=True)

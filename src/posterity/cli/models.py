@@ -1,0 +1,127 @@
+"""Models in words: ``auto``, ``flat``, ``spline+adaptive``, as the command takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from posterity.cli import forgetting as ways
+
+PRIORS: dict[str, float | str] = {"auto": "auto", "ard": "ard", "flat": 0.0}
+# Word -> class of posterity.basis, and the parameter that its number goes to.
+BASES = {
+    "spline": ("Spline", "n_knots"),
+    "hsgp": ("HilbertSpaceGP", "n_functions"),
+    "polynomial": ("Polynomial", "degree"),
+    "bumps": ("RadialBasis", "n_centers"),
+    "fourier": ("Fourier", "n_frequencies"),
+    "random-fourier": ("RandomFourier", "n_functions"),
+}
+# Sums of functions of one feature each, where there may be many features.
+ADDITIVE = {"hsgp": {"additive": True}, "polynomial": {"interactions": False}}
+
+
+@dataclass(frozen=True)
+class Words:
+    """One model: its words by kind, "" where there is none."""
+
+    text: str
+    prior: str = ""
+    basis: str = ""
+    forgetting: str = ""
+
+
+def parse(text: str) -> tuple[Words, ...]:
+    """Read ``auto,flat,spline+adaptive``: models between commas, words between plus signs.
+
+    Raises
+    ------
+    ValueError
+        A word that is none, or two of one kind, or the same model twice, or fewer than two.
+
+    Examples
+    --------
+    >>> [words.text for words in parse("auto, spline + ard")]
+    ['auto', 'spline+ard']
+    >>> parse("auto,spline+adaptive")[1].forgetting
+    'adaptive'
+    """
+    found = tuple(_model(model) for model in text.split(",") if model.strip())
+    texts = [words.text for words in found]
+    if len(set(texts)) < len(texts):
+        raise ValueError(f"{text!r} has the same model twice")
+    if len(found) < 2:
+        raise ValueError(f"{text!r}: give two models or more, as in auto,flat")
+    return found
+
+
+def _model(text: str) -> Words:
+    kinds: dict[str, str] = {}
+    words = [word.strip().lower().replace("_", "-") for word in text.split("+")]
+    for word in words:
+        kind = _kind(word, text.strip())
+        if kind in kinds:
+            raise ValueError(f"{text.strip()!r} has two words for its {kind}: give one")
+        kinds[kind] = word
+    return Words("+".join(words), **kinds)
+
+
+def _kind(word: str, model: str) -> str:
+    name, _, number = word.partition(":")
+    if name in PRIORS or name == "prior":
+        _checked_prior(word)
+        return "prior"
+    if name in BASES:
+        if ":" in word and not (number.isdigit() and int(number) > 0):
+            raise ValueError(f"{word!r}: {number!r} is not a whole number; as in {name}:8")
+        return "basis"
+    if name in ways.KINDS or name == "none":
+        ways.parse(word)
+        return "forgetting"
+    known = ", ".join([*PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
+    raise ValueError(f"{word!r} in {model!r} is no word for a model: give {known}")
+
+
+def _checked_prior(word: str) -> float | str:
+    name, colon, number = word.partition(":")
+    if name != "prior":
+        if colon:
+            raise ValueError(f"{word!r}: {name} takes no number; write {name} alone")
+        return PRIORS[name]
+    try:
+        precision = float(number)
+    except ValueError:
+        precision = -1.0
+    if not 0.0 <= precision < float("inf"):
+        raise ValueError(f"{word!r}: {number!r} is not a number from 0 up; as in prior:1")
+    return precision
+
+
+def build(words: Words, common: dict[str, Any]) -> Any:
+    """The estimator; ``common`` has its other parameters.
+
+    Examples
+    --------
+    >>> build(parse("flat,spline:5")[1], {})
+    BayesianLinearRegression(basis=Spline(n_knots=5))
+    """
+    from posterity import BayesianLinearRegression
+
+    given = dict(common)
+    if words.prior:
+        given["prior_precision"] = _checked_prior(words.prior)
+    if words.forgetting:
+        given["forgetting"] = ways.parse(words.forgetting)
+    if words.basis:
+        given["basis"] = _basis(words.basis)
+    return BayesianLinearRegression(**given)
+
+
+def _basis(word: str) -> Any:
+    from posterity import basis
+
+    name, _, number = word.partition(":")
+    kind, parameter = BASES[name]
+    make: Callable[..., Any] = getattr(basis, kind)
+    return make(**ADDITIVE.get(name, {}), **({parameter: int(number)} if number else {}))

@@ -1,0 +1,35 @@
+"""Small tables, for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+def html_table(
+    caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str] = ()
+) -> str:
+    """An HTML table whose first column names its rows; whatever the text, it stays text.
+
+    Examples
+    --------
+    >>> "&lt;b&gt;" in html_table("<b>", ("name", "value"), [("a", "1")])
+    True
+    """
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+    body = "".join(
+        f'<tr><th scope="row" style="text-align:left">{escape(first)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in others)
+        + "</tr>"
+        for first, *others in rows
+    )
+    below = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return (
+        f"<div><table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table>{below}</div>"
+    )
+
+
+def count_rows(n: int) -> str:
+    """So many rows, in words."""
+    return "1 row" if n == 1 else f"{n:,} rows"

@@ -1,0 +1,87 @@
+"""Everything that is kept of a stream while it is scored, in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.evaluation import _scores as column
+from posterity.evaluation._ledger import StretchLedger
+from posterity.evaluation._scores import Column, n_columns
+from posterity.evaluation.baselines import BaselineLedger
+from posterity.evaluation.pit import N_BINS, PIT, count_bins
+from posterity.evaluation.result import ValidationResult, means, summarize
+from posterity.evaluation.slices import Sliced, SliceLedger
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One batch of predictions with their scores.
+
+    Attributes
+    ----------
+    X, y : the rows
+    columns : list of (n,) arrays, as `_scores` names them
+    u : (n,) array or None
+        F(y), where the distribution can say it.
+    """
+
+    X: Any
+    y: FloatArray
+    columns: list[Column]
+    u: FloatArray | None
+
+
+class Tally:
+    """Sums over the rows scored so far."""
+
+    def __init__(
+        self, levels: Sequence[float], *, delay: int, period: int | None, slices: Sliced | None
+    ) -> None:
+        self._levels = levels
+        self._ledger = StretchLedger(n_columns(levels), n_maxima=1)
+        self._baselines = BaselineLedger(delay, period)
+        self._counts: NDArray[np.int64] | None = np.zeros(N_BINS, dtype=np.int64)
+        self._slices = [
+            SliceLedger(feature, edges, levels) for feature, edges in (slices or {}).items()
+        ]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows so far."""
+        return self._ledger.n_rows
+
+    def add(self, scored: Scored) -> None:
+        """Add a batch."""
+        columns = scored.columns
+        for ledger in self._slices:
+            ledger.add(scored.X, columns)
+        self._ledger.add(columns, [columns[column.ABSOLUTE]])
+        self._baselines.add(scored.y, columns)
+        if scored.u is None or self._counts is None:
+            self._counts = None
+        else:
+            counted = columns[column.SCORED]
+            u = scored.u if counted.all() else scored.u[counted.astype(bool)]
+            self._counts += count_bins(u)
+
+    def result(self) -> ValidationResult:
+        """What was found; raises ``ValueError`` if there was no row."""
+        if self.n_rows == 0:
+            raise ValueError("the stream is empty: there is no row to predict")
+        return summarize(
+            self._ledger,
+            self._levels,
+            pit=None if self._counts is None else PIT(self._counts),
+            baselines=self._baselines.results(),
+            slices={
+                str(ledger.feature): ledger.result(means(ledger.sums, self._levels))
+                for ledger in self._slices
+            },
+        )

@@ -1,0 +1,195 @@
+"""Models beside one another on one stream: is the difference of their losses more than chance?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import tee
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.averaging.members import check_member, final_of, fresh, transformed
+from posterity.evaluation import _scores as column
+from posterity.evaluation._batches import bounded_batches
+from posterity.evaluation._ledger import StretchLedger
+from posterity.evaluation._long_run import MOST_LAGS, LongRunLedger
+from posterity.evaluation._names import named
+from posterity.evaluation._tally import Scored, Tally
+from posterity.evaluation.paired_result import PairedComparison
+from posterity.evaluation.progressive import checked_count, checked_levels, scored_batches
+from posterity.evaluation.slices import Sliced
+
+FloatArray = NDArray[np.float64]
+
+# Column of the loss, its sign, and the column that says which rows have it.
+LOSSES = {
+    "log_score": (column.LOG_SCORE, -1.0, column.WITH_DENSITY),
+    "crps": (column.CRPS, 1.0, column.WITH_CRPS),
+    "absolute": (column.ABSOLUTE, 1.0, column.ROWS),
+    "squared": (column.SQUARED, 1.0, column.ROWS),
+}
+
+
+class _Learner:
+    """A copy of a model, or of a pipeline whose steps are fitted on the first batch."""
+
+    def __init__(self, name: str, model: Any) -> None:
+        check_member(name, model, ("predict_then_learn",))
+        self.name, self.model = name, fresh(model)
+        self._began = False
+
+    def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        rows = transformed(self.model, X, y, first=not self._began)
+        self._began = True
+        try:
+            return final_of(self.model).predict_then_learn(rows, y, sample_weight=sample_weight)
+        except (ValueError, TypeError) as error:
+            error.add_note(f"model {self.name!r}")
+            raise
+
+
+def compare_predictions(
+    models: Mapping[str, Any] | Sequence[Any],
+    X: Any,
+    y: Any = None,
+    *,
+    loss: str = "log_score",
+    levels: Sequence[float] = (0.95,),
+    delay: int = 0,
+    period: int | None = None,
+    slices: Sliced | None = None,
+    lags: int | None = None,
+    batch_rows: int = 16384,
+    sample_weight: Any = None,
+    progress: Callable[[int], object] | None = None,
+) -> PairedComparison:
+    """Run models beside one another along a stream, and say how sure their differences are.
+
+    Each model predicts every row, then learns it, as in :func:`progressive_validation`. Losses of
+    two models in the same row are paired: what is hard for both does not blur the difference.
+    The standard error of the mean difference allows for rows that go together (Diebold and Mariano
+    1995, J. Bus. Econ. Stat. 13, 253-263; variance by Newey and West 1987). The models given are
+    not changed: copies learn, from nothing. Memory does not grow with the stream.
+
+    Parameters
+    ----------
+    models : mapping of name to model, or list of models
+        As in :func:`compare`.
+    X, y, sample_weight, batch_rows, progress
+        As in :func:`compare`.
+    loss : {"log_score", "crps", "absolute", "squared"}
+        What is compared, in the rows where every model has it; "log_score" is minus the log
+        predictive density.
+    levels, delay, period, slices
+        As in :func:`progressive_validation`.
+    lags : int, optional
+        How many rows apart losses may still go together, at most 64. Default: grows slowly with
+        the rows, 4 (n / 100)^(2/9), and is at least `delay`.
+
+    Returns
+    -------
+    PairedComparison
+        Mean losses, differences with their standard errors, and every model's own validation.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two models, or no row that all of them scored; an unknown loss; too
+        many lags; or as in :func:`progressive_validation`.
+    TypeError
+        If a model has no ``predict_then_learn``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.basis import Polynomial
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, size=(500, 1))
+    >>> y = X[:, 0] ** 2 + 0.1 * rng.normal(size=500)
+    >>> result = compare_predictions(
+    ...     {
+    ...         "line": BayesianLinearRegression(),
+    ...         "parabola": BayesianLinearRegression(basis=Polynomial(degree=2)),
+    ...     },
+    ...     X,
+    ...     y,
+    ... )
+    >>> result.best
+    'parabola'
+    >>> difference = result.between("line", "parabola")
+    >>> difference.mean > 0.5, difference.p_value < 1e-6
+    (True, True)
+    """
+    if loss not in LOSSES:
+        raise ValueError(f"loss is {loss!r}: it must be one of {', '.join(map(repr, LOSSES))}")
+    levels = checked_levels(levels)
+    delay = checked_count("delay", delay, 0)
+    if period is not None:
+        period = checked_count("period", period, 1)
+    names, given = named(models)
+    if len(names) < 2:
+        raise ValueError(f"give two models or more to compare, got {len(names)}")
+    if max(delay, lags or 0) > MOST_LAGS:
+        raise ValueError(f"lags, and delay, must be at most {MOST_LAGS} in a paired comparison")
+    learners = [_Learner(name, model) for name, model in zip(names, given, strict=True)]
+    tallies = [Tally(levels, delay=delay, period=period, slices=slices) for _ in names]
+    pairs = _Pairs(len(names), loss, MOST_LAGS if lags is None else lags)
+    batches = bounded_batches(X, y, sample_weight, checked_count("batch_rows", batch_rows, 1))
+    told = [
+        scored_batches(learner, own, levels, delay)
+        for learner, own in zip(learners, tee(batches, len(learners)), strict=True)
+    ]
+    for together in zip(*told, strict=True):
+        for tally, scored in zip(tallies, together, strict=True):
+            tally.add(scored)
+        pairs.add(together)
+        if progress is not None:
+            progress(tallies[0].n_rows)
+    results = dict(zip(names, [tally.result() for tally in tallies], strict=True))
+    if pairs.long_run.n_rows == 0:
+        raise ValueError(
+            f"none of the {tallies[0].n_rows} rows has a loss by all models: give proper priors or "
+            'more rows, or loss="absolute"'
+        )
+    return PairedComparison(
+        names=names,
+        loss=loss,
+        results=results,
+        row_end=pairs.along.stretches()[0],
+        n_scored=pairs.along.stretches()[1][:, 0].astype(np.int64),
+        losses=_mean_losses(pairs.along.stretches()[1]),
+        models={learner.name: learner.model for learner in learners},
+        _long_run=pairs.long_run,
+        _lags=lags,
+        _delay=delay,
+    )
+
+
+class _Pairs:
+    """Losses of all models in the rows that all of them scored."""
+
+    def __init__(self, n_models: int, loss: str, lags: int) -> None:
+        self._column, self._sign, self._has = LOSSES[loss]
+        self.long_run = LongRunLedger(n_models, lags)
+        self.along = StretchLedger(1 + n_models)
+
+    def add(self, together: Sequence[Scored]) -> None:
+        """Add a batch, scored by each model."""
+        scored = np.ones(len(together[0].y), dtype=bool)
+        for one in together:
+            scored &= one.columns[self._has].astype(bool)
+        losses = np.stack([self._sign * one.columns[self._column] for one in together])
+        self.long_run.add(losses[:, scored])
+        self.along.add([scored, *np.where(scored, losses, 0.0)])
+
+
+def _mean_losses(sums: FloatArray) -> FloatArray:
+    """Mean loss in each stretch by each model, (k, s); NaN where no row was scored."""
+    rows = sums[:, 0]
+    return np.where(rows > 0, sums[:, 1:].T / np.maximum(rows, 1.0), math.nan)
+
+
+__all__ = ["compare_predictions"]

@@ -1,0 +1,252 @@
+"""What a paired comparison of models found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+from posterity.evaluation._long_run import LongRunLedger, usual_lags
+from posterity.evaluation._tables import count_rows, html_table
+from posterity.evaluation.result import ValidationResult
+
+FloatArray = NDArray[np.float64]
+
+UNITS = {
+    "log_score": "nats",
+    "crps": "units of y",
+    "absolute": "units of y",
+    "squared": "units of y^2",
+}
+HEADER = ("model", "mean loss", "behind the best", "standard error", "p-value", "mean error")
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """Mean difference of two models' losses in the same rows.
+
+    Attributes
+    ----------
+    mean : float
+        Of the first model's loss less the second's: positive if the second is better.
+    standard_error : float
+        Of the mean, allowing for rows up to `lags` apart that go together.
+    p_value : float
+        Two-sided, of no difference, by Student's t with n_rows - 1 degrees of freedom.
+    n_rows, lags : int
+    """
+
+    mean: float
+    standard_error: float
+    p_value: float
+    n_rows: int
+    lags: int
+
+    @property
+    def statistic(self) -> float:
+        """Diebold and Mariano's statistic: the mean in standard errors."""
+        return _ratio(self.mean, self.standard_error)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Confidence interval of the mean difference."""
+        half = float(stdtrit(self.n_rows - 1, 0.5 + level / 2.0)) * self.standard_error
+        return self.mean - half, self.mean + half
+
+
+@dataclass(frozen=True, eq=False)
+class PairedComparison:
+    """Models on the same stream, each row predicted by all of them before it was learned.
+
+    Attributes
+    ----------
+    names : tuple of str
+    loss : str
+        What is compared: smaller is better.
+    results : mapping of name to ValidationResult
+        Each model's own scores.
+    row_end, n_scored : (s,) int arrays
+        Rows seen at the end of each stretch of the stream, and those of the stretch that all models
+        scored.
+    losses : (k, s) array
+        Mean loss of each model in each stretch, over those rows.
+    models : mapping of name to model
+        The copies that have learned the stream.
+    """
+
+    names: tuple[str, ...]
+    loss: str
+    results: Mapping[str, ValidationResult]
+    row_end: NDArray[np.int64]
+    n_scored: NDArray[np.int64]
+    losses: FloatArray
+    models: Mapping[str, Any] = field(repr=False)
+    _long_run: LongRunLedger = field(repr=False)
+    _lags: int | None = field(repr=False)
+    _delay: int = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that all models scored."""
+        return int(self.n_scored.sum())
+
+    @property
+    def mean_losses(self) -> FloatArray:
+        """Mean loss of each model over the rows that all scored, (k,)."""
+        total = np.where(self.n_scored > 0, self.losses, 0.0) @ self.n_scored
+        return np.asarray(total / self.n_rows)
+
+    @property
+    def best(self) -> str:
+        """Name of the model with the smallest mean loss."""
+        return self.names[int(np.argmin(self.mean_losses))]
+
+    def between(self, one: str, other: str) -> PairedDifference:
+        """Loss of `one` less that of `other`, with its uncertainty.
+
+        Raises
+        ------
+        ValueError
+            If there is no such model.
+        """
+        first, second = self._number(one), self._number(other)
+        n = self._long_run.n_rows
+        lags = max(usual_lags(n), self._delay) if self._lags is None else self._lags
+        if n < 2 or first == second:
+            return PairedDifference(
+                0.0 if first == second else self._long_run.mean_difference(first, second),
+                0.0 if first == second else math.inf,
+                1.0,
+                n,
+                lags,
+            )
+        mean = self._long_run.mean_difference(first, second)
+        error = math.sqrt(self._long_run.variance_of_difference(first, second, lags))
+        p_value = 2.0 * float(stdtr(n - 1, -abs(_ratio(mean, error))))
+        return PairedDifference(mean, error, p_value, n, lags)
+
+    def difference_along(self, one: str, other: str) -> tuple[FloatArray, FloatArray]:
+        """Mean difference over all rows so far, and its standard error, at each of `row_end`.
+
+        The error is that of the whole stream, scaled by the number of rows.
+        """
+        first, second = self._number(one), self._number(other)
+        seen = np.cumsum(self.n_scored)
+        each = np.where(self.n_scored > 0, self.losses[first] - self.losses[second], 0.0)
+        known = np.maximum(seen, 1)
+        mean = np.where(seen > 0, np.cumsum(each * self.n_scored) / known, math.nan)
+        error = self.between(one, other).standard_error * np.sqrt(self.n_rows / known)
+        return mean, error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings, lists and None (for what is not finite): ready for JSON."""
+        return {
+            "loss": self.loss,
+            "best": self.best,
+            "n_rows_compared": self.n_rows,
+            "models": [
+                {
+                    **{name: _plain(value) for name, value in row.items()},
+                    "validation": self.results[row["name"]].to_dict(),
+                }
+                for row in self._rows()
+            ],
+        }
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each model, the best first.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas: install it (pip install pandas), or use to_dict()"
+            ) from None
+        return pandas.DataFrame(self._rows()).set_index("name")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how far each model is behind the best along time; returns matplotlib Axes."""
+        from posterity.plots import plot_differences
+
+        return plot_differences(self, ax)
+
+    def __repr__(self) -> str:
+        wide = max(len("model"), *(len(name) for name in self.names))
+        lines = [
+            f"  {name:<{wide}}" + "".join(f"{cell:>17}" for cell in cells)
+            for name, *cells in (HEADER, *self.cells())
+        ]
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), HEADER, self.cells())
+
+    def _title(self) -> str:
+        return (
+            f"{len(self.names)} models on {count_rows(self.n_rows)}, by {self.loss} "
+            f"({UNITS[self.loss]}; smaller is better)"
+        )
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Name, loss, how far behind, standard error, p-value and mean error, the best first."""
+        return [
+            (
+                row["name"],
+                f"{row['loss']:.6g}",
+                f"{row['behind']:.4g}",
+                f"{row['standard_error']:.2g}",
+                f"{row['p_value']:.2g}",
+                f"{row['mae']:.6g}",
+            )
+            for row in self._rows()
+        ]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Each model against the best, best first."""
+        best, means = self.best, self.mean_losses
+        rows = []
+        for k in np.argsort(means, kind="stable").tolist():
+            behind, result = self.between(self.names[k], best), self.results[self.names[k]]
+            rows.append(
+                {
+                    "name": self.names[k],
+                    "loss": float(means[k]),
+                    "behind": behind.mean,
+                    "standard_error": behind.standard_error,
+                    "p_value": behind.p_value,
+                    "mae": result.mae,
+                    "rmse": result.rmse,
+                    "crps": result.crps,
+                    "log_score": result.log_score,
+                    **{f"coverage_{level:g}": s for level, s in result.coverage.items()},
+                }
+            )
+        return rows
+
+    def _number(self, name: str) -> int:
+        if name not in self.names:
+            raise ValueError(f"there is no model {name!r}: there are {', '.join(self.names)}")
+        return self.names.index(name)
+
+
+def _ratio(mean: float, error: float) -> float:
+    if error > 0.0:
+        return mean / error
+    return 0.0 if mean == 0.0 else math.copysign(math.inf, mean)
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+__all__ = ["PairedComparison", "PairedDifference"]

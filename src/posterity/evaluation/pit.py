@@ -1,0 +1,107 @@
+"""Probability integral transforms: is the whole distribution right, not only one level?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+N_BINS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class PIT:
+    """How often y fell where in its predictive distribution: counts of F(y) in bins of equal width.
+
+    If the predictive distributions F are right, F(y) is uniform (Dawid 1984; Diebold, Gunther and
+    Tay 1998, Int. Econ. Rev. 39, 863-883). A histogram like a U says that they are too narrow, one
+    like a hill that they are too wide, a slope that they are biased.
+
+    Attributes
+    ----------
+    counts : (100,) int array
+        Rows whose F(y) lay in [k/100, (k + 1)/100); 1 is in the last bin.
+
+    Examples
+    --------
+    >>> pit = PIT(np.full(100, 7))
+    >>> pit.n_rows, pit.error < 1e-15
+    (700, True)
+    >>> pit.coverage([0.5, 0.95]).round(3)
+    array([0.5 , 0.95])
+    """
+
+    counts: NDArray[np.int64]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows counted: those whose prediction was not flat."""
+        return int(self.counts.sum())
+
+    @property
+    def levels(self) -> FloatArray:
+        """Levels of central intervals that end on borders of bins: 0.02, 0.04, ..., 0.98."""
+        return np.arange(1, N_BINS // 2) * 2.0 / N_BINS
+
+    @property
+    def error(self) -> float:
+        """Mean over :attr:`levels` of the distance of coverage and level: 0 is calibrated."""
+        return float(np.mean(np.abs(self.coverage(self.levels) - self.levels)))
+
+    @property
+    def distance(self) -> float:
+        """Greatest distance of the shares of F(y) from uniform ones, at borders of bins.
+
+        Kolmogorov's statistic, but for what lies within bins.
+        """
+        if not self.n_rows:
+            return math.nan
+        return float(np.max(np.abs(self._shares() - np.arange(N_BINS + 1) / N_BINS)))
+
+    def histogram(self, bins: int = 20) -> FloatArray:
+        """Density of F(y) in so many bins, (bins,): 1 everywhere if calibrated.
+
+        Parameters
+        ----------
+        bins : int
+            A divisor of 100.
+
+        Raises
+        ------
+        ValueError
+            If it is not one.
+        """
+        if bins < 1 or N_BINS % bins:
+            raise ValueError(f"bins must divide {N_BINS}, as 10, 20 and 25 do; got {bins}")
+        joined = self.counts.reshape(bins, -1).sum(axis=1)
+        return np.asarray(joined * (bins / self.n_rows if self.n_rows else math.nan))
+
+    def coverage(self, levels: ArrayLike) -> FloatArray:
+        """Share of rows inside their central intervals, for levels of any shape.
+
+        y is inside the interval of level L if F(y) lies within (1 - L)/2 and (1 + L)/2. Exact at
+        :attr:`levels`, interpolated between them.
+        """
+        level = np.asarray(levels, dtype=np.float64)
+        if not self.n_rows:
+            return np.full(level.shape, math.nan)
+        borders, shares = np.arange(N_BINS + 1) / N_BINS, self._shares()
+        upper = np.interp((1.0 + level) / 2.0, borders, shares)
+        return np.asarray(upper - np.interp((1.0 - level) / 2.0, borders, shares))
+
+    def _shares(self) -> FloatArray:
+        """Share of F(y) below each border of a bin, (101,)."""
+        return np.concatenate([[0.0], np.cumsum(self.counts)]) / self.n_rows
+
+
+def count_bins(u: FloatArray) -> NDArray[np.int64]:
+    """Counts (100,) of values between 0 and 1."""
+    place = np.minimum((u * N_BINS).astype(np.intp), N_BINS - 1)
+    return np.bincount(place, minlength=N_BINS)
+
+
+__all__ = ["PIT"]

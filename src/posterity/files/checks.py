@@ -1,0 +1,138 @@
+"""What must fit together in what a file holds: lengths, shapes, order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from posterity.factor import Factor
+from posterity.kernel import leading_dimension
+
+# Triangles in one bank: far more than any use, and no way to ask for all of the memory.
+MOST_RUNS = 1_000_000
+
+
+def check(name: str, made: Any) -> None:
+    """Raise ``ValueError`` when the parts of an object do not fit together."""
+    parts_fit = _CHECKS.get(name, _nothing_to_check)
+    if not parts_fit(made):
+        raise ValueError(f"the parts of a {name} do not fit together")
+
+
+def _nothing_to_check(made: Any) -> bool:
+    return True
+
+
+def _posterior(known: Any) -> bool:
+    prior, factor = known.prior, known.factor
+    return prior.n_targets == factor.n_targets == 1 and _as_long(prior, factor, known.intercept)
+
+
+def _as_long(prior: Factor, factor: Factor, intercept: bool) -> bool:
+    return prior.n_coefficients == factor.n_coefficients >= int(intercept)
+
+
+def _fading(known: Any) -> bool:
+    return _posterior(known) and known.tally.shape == (1,)
+
+
+def _window(known: Any) -> bool:
+    kept, n_features = known.kept, known.n_coefficients - int(known.intercept)
+    n = len(kept.weights)
+    return (
+        _posterior(known)
+        and kept.X.shape == (n, n_features)
+        and kept.y.shape == (n, 1)
+        and kept.weights.shape == kept.times.shape == (n,)
+        and bool((kept.weights >= 0.0).all() and np.isfinite(kept.times).all())
+        and bool((np.diff(kept.times) >= 0.0).all())
+        and bool(np.isfinite(kept.X).all() and np.isfinite(kept.y).all())
+    )
+
+
+def _averaged(known: Any) -> bool:
+    standing, rates = known.standing, len(known.persistence)
+    return (
+        _posterior(known)
+        and len(known.runs) > 0
+        and all(run.n_coefficients == known.n_coefficients for run in known.runs)
+        and standing.members.shape == (rates, leading_dimension(len(known.runs)))
+        and standing.rates.shape == (leading_dimension(rates),)
+    )
+
+
+def _runs(runs: Any) -> bool:
+    capacity = len(runs.bank._triangles) - 1
+    arrays = (runs.first, runs.probability, runs.freed, runs.learned)
+    return (
+        runs.bank.size >= 2
+        and all(array.shape == (capacity,) for array in arrays)
+        and len(runs.changes) == runs.size <= capacity
+        and (runs.latest_start is None or runs.latest_start.triangle.ndim == 2)
+    )
+
+
+def _changepoint(known: Any) -> bool:
+    runs, q = known.learned.runs, len(known.prior.triangle)
+    start = runs.latest_start
+    return (
+        _posterior(known)
+        and runs.bank.n_coefficients == known.n_coefficients
+        and len(runs.first) == known.strategy.max_runs + 1
+        and (start is None or start.triangle.shape == (q, leading_dimension(q)))
+    )
+
+
+def _evidence(known: Any) -> bool:
+    data, stream, scales = known.known.data, known.known.stream, known.known.scales
+    m = known.n_coefficients - int(known.intercept)
+    return (
+        _posterior(known)
+        and known.mean.shape == (m,)
+        and (known.shapes is None or (known.shapes.ndim == 2 and known.shapes.shape[1] == m))
+        and known.known.clock.shape == (2,)
+        and data.n_coefficients == known.n_coefficients
+        and data.intercept == known.intercept
+        and (
+            stream is None or all(n.n_coefficients == m + data.intercept for n in stream.posteriors)
+        )
+        and (scales is None or scales.mean.shape == scales.squares.shape == (m,))
+    )
+
+
+def _nodes(nodes: Any) -> bool:
+    k = len(nodes.posteriors)
+    choice = nodes.choice
+    return (
+        k > 0
+        and nodes.log_weights.shape == choice.weights.shape == (k,)
+        and choice.pinned.ndim == 1
+    )
+
+
+def _wrapped(known: Any) -> bool:
+    return _posterior(known) and known.inner.n_coefficients == known.n_coefficients
+
+
+def _contrasts(known: Any) -> bool:
+    return known.n_classes >= 2 and known.n_columns >= 0
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "LinearPosterior": _posterior,
+    "FadingPosterior": _fading,
+    "WindowPosterior": _window,
+    "AveragedPosterior": _averaged,
+    "GeneralizedAverage": _averaged,
+    "Runs": _runs,
+    "ChangepointPosterior": _changepoint,
+    "EvidencePosterior": _evidence,
+    "Nodes": _nodes,
+    "GeneralizedPosterior": _wrapped,
+    "FullContrasts": _contrasts,
+    "SharedContrasts": _contrasts,
+}
+
+__all__ = ["MOST_RUNS", "check"]

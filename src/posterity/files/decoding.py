@@ -1,0 +1,177 @@
+"""The model again, from a document and arrays; see :mod:`posterity.files.encoding`.
+
+Only classes of the registry are made. Every field must be there, of the type that its class
+declares, and pass the checks of the class itself and of :mod:`posterity.files.checks`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from posterity.factor import Factor
+from posterity.factor.bank import Bank
+from posterity.files import checks, triangles
+from posterity.files.container import DTYPES
+from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, name_of
+from posterity.files.types import check_type, hints_of
+
+AnyArray = NDArray[Any]
+
+_FLOATS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
+
+
+class Decoder:
+    """Makes the objects of a document, one after the other.
+
+    Raises ``ValueError``, ``TypeError``, ``KeyError`` and the like for a document that
+    :class:`posterity.files.encoding.Encoder` would not write; who calls it knows the file's name.
+    """
+
+    def __init__(self, objects: list[Any], arrays: Mapping[str, AnyArray]) -> None:
+        self._arrays = arrays
+        self._made: list[Any] = []
+        for node in objects:
+            self._made.append(self._object(node))
+
+    def value(self, node: Any) -> Any:
+        """The value that a node stands for."""
+        if node is None or isinstance(node, bool | int | float | str):
+            return node
+        ((what, inner), *rest) = node.items()
+        if what == "object":
+            if type(inner) is not int or not 0 <= inner < len(self._made):
+                raise ValueError(f"object {inner!r} comes before it is made")
+            return self._made[inner]
+        if what == "list":
+            return [self.value(one) for one in inner]
+        if what == "tuple":
+            return tuple(self.value(one) for one in inner)
+        if what == "dict":
+            return {self.value(key): self.value(one) for key, one in inner}
+        if what == "float":
+            return float(_FLOATS[inner])
+        if what == "scalar":
+            return np.dtype(DTYPES[inner]).type(self.value(dict(rest)["of"]))
+        raise ValueError(f"{what!r} is no kind of value")
+
+    def _object(self, node: dict[str, Any]) -> Any:
+        if "class" in node:
+            return self._instance(node["class"], node["fields"])
+        if "factor" in node:
+            return self._factor(node)
+        if "bank" in node:
+            return self._bank(node)
+        if "labels" in node:
+            return self._labels(node)
+        return self._array(node)
+
+    def _instance(self, name: str, fields: dict[str, Any]) -> Any:
+        if name not in HOMES:
+            raise ValueError(f"{name!r} is no class that a model file may hold")
+        kind = class_of(name)
+        values = {key: self.value(node) for key, node in fields.items()}
+        made = _made(kind, values)
+        checks.check(name, made)
+        if name == "Spline" and "knots_" in values:
+            _make_splines(made)
+        return made
+
+    def _factor(self, node: dict[str, Any]) -> Factor:
+        values = self._arrays[node["values"]] if "values" in node else None
+        size = int(self._arrays[node["size"]]) if "size" in node else None
+        triangle = triangles.unpacked(self._arrays[node["factor"]], values, size)
+        n_targets = node["targets"]
+        if type(n_targets) is not int or not 1 <= n_targets <= len(triangle):
+            raise ValueError(f"a factor can't have {n_targets!r} targets")
+        count, seen = (self.value(one) for one in node["counts"])
+        factor = Factor(len(triangle) - n_targets, n_targets)
+        if triangle.dtype != np.float64 or triangle.shape != factor.triangle.shape:
+            raise ValueError("a factor is no triangle of numbers")
+        factor.commit(triangle, float(count), float(seen))
+        return factor
+
+    def _bank(self, node: dict[str, Any]) -> Bank:
+        stack, capacity = self._arrays[node["bank"]], node["capacity"]
+        if stack.dtype != np.float64 or stack.ndim != 3 or stack.shape[1] < 1:
+            raise ValueError("a bank holds no triangles")
+        if type(capacity) is not int or not len(stack) <= capacity <= checks.MOST_RUNS:
+            raise ValueError(f"a bank of {len(stack)} triangles has room for {capacity!r}")
+        bank = Bank(stack.shape[1] - 1, capacity)
+        for triangle in stack:
+            bank.push(triangle)
+        return bank
+
+    def _labels(self, node: dict[str, Any]) -> AnyArray:
+        labels = [self.value(one) for one in node["labels"]]
+        code = node["dtype"]
+        if code == "O":
+            array = np.empty(len(labels), dtype=object)
+            array[:] = labels
+        else:
+            if not (isinstance(code, str) and code[1:2] == "U"):
+                raise ValueError(f"labels can't be of the type {code!r}")
+            array = np.array([str(label) for label in labels], dtype=np.dtype(code))
+        return array.reshape(node["shape"])
+
+    def _array(self, node: dict[str, Any]) -> AnyArray:
+        array = self._arrays[node["array"]]
+        if node.get("order") == "F":
+            return array.copy().T
+        if "spread" in node:
+            return np.broadcast_to(array.copy(), node["spread"])
+        return array.copy()
+
+
+def _made(kind: type, values: dict[str, Any]) -> Any:
+    if dataclasses.is_dataclass(kind):
+        expected = {one.name for one in dataclasses.fields(kind)}
+    elif hasattr(kind, "_fields"):
+        expected = set(kind._fields)
+    else:
+        return _with_attributes(kind, values)
+    if values.keys() != expected:
+        odd = sorted(expected ^ values.keys())
+        raise ValueError(f"{kind.__name__} has fields too few or too many: {odd}")
+    for key, value in values.items():
+        check_type(hints_of(kind)[key], value, f"{kind.__name__}.{key}")
+    return kind(**values)
+
+
+def _with_attributes(kind: type, values: dict[str, Any]) -> Any:
+    """An object as it was, without its ``__init__``; an estimator needs its parameters at least."""
+    hints = hints_of(kind)
+    needed: set[str] = set()
+    if issubclass(kind, BaseEstimator):
+        needed = set(kind._get_param_names())  # type: ignore[attr-defined]
+    if missing := sorted(needed - values.keys()):
+        raise ValueError(f"{kind.__name__} lacks {missing}")
+    made: Any = object.__new__(kind)
+    for key, value in values.items():
+        behaviour = hasattr(kind, key) and key not in hints and key not in needed
+        if not key.isidentifier() or key.startswith("__") or key in DERIVED or behaviour:
+            raise ValueError(f"{kind.__name__} has no attribute {key!r}")
+        if key == "_knowledge":  # declared as one kind of posterior, which stands for all
+            if value is not None and (name_of(type(value)) or "") not in POSTERIORS:
+                raise TypeError(f"a {type(value).__name__} is nothing that a model has learned")
+        elif key not in needed and key in hints:
+            check_type(hints[key], value, f"{kind.__name__}.{key}")
+        made.__dict__[key] = value
+    return made
+
+
+def _make_splines(basis: Any) -> None:
+    """Of scikit-learn's splines a file has the knots alone."""
+    row = np.zeros((1, 1))
+    basis._splines = [
+        type(basis)(degree=basis.degree, knots=places).fit(row)._splines[0]
+        for places in basis.knots_
+    ]
+
+
+__all__ = ["Decoder"]

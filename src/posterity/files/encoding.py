@@ -1,0 +1,176 @@
+"""A model as a document of plain values, and arrays.
+
+The document is a list of objects, each after those it refers to, and values:
+
+    null, true, 3, 0.5, "text"      themselves
+    {"float": "nan"}                what JSON has no number for: nan, inf, -inf
+    {"scalar": "F64", "of": 0.5}    a NumPy scalar
+    {"list": [...]}, {"tuple": [...]}, {"dict": [[key, value], ...]}
+    {"object": 7}                   the object number 7 of the list
+
+and an object is one of
+
+    {"class": "LearnedNoise", "fields": {"shape": 0.0, "rate": 0.0}}
+    {"factor": "3", "targets": 1, "counts": [8.0, 8.0]}     see :mod:`posterity.files.triangles`
+    {"bank": "3", "capacity": 52}
+    {"array": "3"}, also with "order": "F" or "spread": shape (one number for all places of an axis)
+    {"labels": [...], "dtype": "O", "shape": [3]}           an array of Python's own values, or text
+
+An object that two others share is one object in the file, and is shared again when it is loaded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.factor.bank import Bank
+from posterity.files import triangles
+from posterity.files.container import NAMES
+from posterity.files.errors import ModelFileError
+from posterity.files.registry import CACHES, DERIVED, name_of
+
+AnyArray = NDArray[Any]
+Node = Any
+
+
+class Encoder:
+    """Collects the objects and the arrays of one model."""
+
+    def __init__(self) -> None:
+        self.objects: list[dict[str, Node]] = []
+        self.arrays: dict[str, AnyArray] = {}
+        # By identity, with the object itself, so that no other gets its place in memory meanwhile.
+        self._numbers: dict[int, tuple[int, object]] = {}
+
+    def value(self, value: Any, where: str) -> Node:
+        """A value as it stands in the document; ``where`` it was found is for the message."""
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if isinstance(value, np.generic):
+            return self._scalar(value, where)
+        if kind in (list, tuple):
+            inner = [self.value(one, f"{where}[{i}]") for i, one in enumerate(value)]
+            return {kind.__name__: inner}
+        if kind is dict:
+            pairs = [
+                [self.value(key, f"a key of {where}"), self.value(one, f"{where}[{key!r}]")]
+                for key, one in value.items()
+            ]
+            return {"dict": pairs}
+        return {"object": self._object(value, where)}
+
+    def _scalar(self, value: np.generic, where: str) -> Node:
+        if isinstance(value, np.str_):
+            return str(value)
+        if value.dtype not in NAMES:
+            raise _refused(value, where)
+        return {"scalar": NAMES[value.dtype], "of": self.value(value.item(), where)}
+
+    def _object(self, value: Any, where: str) -> int:
+        known = self._numbers.get(id(value))
+        if known is not None:
+            return known[0]
+        if type(value) is np.ndarray:
+            entry = self._array(value, where)
+        elif type(value) is Factor:
+            entry = self._factor(value)
+        elif type(value) is Bank:
+            entry = {"bank": self._store(value.triangles), "capacity": len(value._triangles)}
+        else:
+            entry = self._instance(value, where)
+        self.objects.append(entry)
+        self._numbers[id(value)] = len(self.objects) - 1, value
+        return len(self.objects) - 1
+
+    def _instance(self, value: Any, where: str) -> dict[str, Node]:
+        kind = type(value)
+        name = name_of(kind)
+        if name is None:
+            raise _refused(value, where)
+        self._chain(value, where)
+        if dataclasses.is_dataclass(kind):
+            attributes = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind)}
+        elif hasattr(kind, "_fields"):
+            attributes = value._asdict()
+        else:
+            attributes = dict(sorted(vars(value).items()))
+        caches = CACHES.get(name, {})
+        return {
+            "class": name,
+            "fields": {
+                key: self.value(caches.get(key, one), f"{where}.{key}" if where else key)
+                for key, one in attributes.items()
+                if key not in DERIVED
+            },
+        }
+
+    def _chain(self, value: Any, where: str) -> None:
+        """Of a chain of changes the oldest first: a long one would be too deep to follow."""
+        links = []
+        earlier = getattr(value, "earlier", None)
+        while earlier is not None and id(earlier) not in self._numbers:
+            links.append(earlier)
+            earlier = earlier.earlier
+        for link in reversed(links):
+            self._object(link, where)
+
+    def _factor(self, factor: Factor) -> dict[str, Node]:
+        entry: dict[str, Node] = {
+            key: self._store(array) for key, array in triangles.packed(factor.triangle).items()
+        }
+        counts = [self.value(factor.count, "count"), self.value(factor.seen, "seen")]
+        return entry | {"targets": factor.n_targets, "counts": counts}
+
+    def _array(self, array: AnyArray, where: str) -> dict[str, Node]:
+        if array.dtype.kind in "OUT":
+            labels = [
+                self.value(one, f"{where}[{i}]") for i, one in enumerate(array.ravel().tolist())
+            ]
+            code = "O" if array.dtype.kind != "U" else array.dtype.str
+            return {"labels": labels, "dtype": code, "shape": list(array.shape)}
+        if array.dtype.newbyteorder("=") not in NAMES:
+            raise _refused(array, where)
+        still = tuple(
+            slice(0, 1) if stride == 0 and length > 1 else slice(None)
+            for stride, length in zip(array.strides, array.shape, strict=True)
+        )
+        if any(part.stop == 1 for part in still):
+            return {"array": self._store(array[still]), "spread": list(array.shape)}
+        if array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous:
+            return {"array": self._store(array.T), "order": "F"}
+        return {"array": self._store(array)}
+
+    def _store(self, array: AnyArray) -> str:
+        name = str(len(self.arrays))
+        native = array.dtype.newbyteorder("=")
+        # Not ascontiguousarray, which makes a number an array of one.
+        self.arrays[name] = np.asarray(array, dtype=native, order="C")
+        return name
+
+
+def _refused(value: Any, where: str) -> ModelFileError:
+    kind = type(value)
+    what = f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(value, np.ndarray | np.generic):
+        what = f"of the type {value.dtype}" if kind is np.ndarray else f"a {what}"
+    elif callable(value) and hasattr(value, "__qualname__"):
+        what = f"the function or class {value.__qualname__}"
+    else:
+        what = f"a {what}"
+    return ModelFileError(
+        f"{where or 'the model'} is {what}: a model file holds numbers, text, arrays and "
+        "posterity's own models, bases, strategies and likelihoods, and runs no code when it is "
+        "loaded; use one of these, or joblib.dump, which is for files that you trust"
+    )
+
+
+__all__ = ["Encoder", "Node"]

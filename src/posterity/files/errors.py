@@ -1,0 +1,7 @@
+"""What is wrong with a model file, or with a model that a file can't hold."""
+
+from __future__ import annotations
+
+
+class ModelFileError(ValueError):
+    """A model file that is damaged, too new or not one; or a model that can't be saved."""

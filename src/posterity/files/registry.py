@@ -1,0 +1,142 @@
+"""The classes that a model file may name: these, and no others.
+
+A file says "LearnedNoise"; what that is stands here, never in the file. To have objects of one
+more class saved, give it a line in ``HOMES``: a dataclass or named tuple is saved field by field,
+an estimator or any other object attribute by attribute. Names in files are for ever: a class that
+moves keeps its name here. What is only a cache goes into ``CACHES``; what can't be checked by the
+types of the fields alone goes into :mod:`posterity.files.checks`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from posterity.linear.base import SHARED
+
+# Name in files -> module; the class has the same name there, or that of ``CLASS_NAMES``.
+HOMES = {
+    # estimators
+    "BayesianLinearRegression": "posterity.linear",
+    "BayesianLogisticRegression": "posterity.generalized.logistic",
+    "BayesianPoissonRegression": "posterity.generalized.poisson",
+    "BayesianQuantileRegression": "posterity.generalized.quantile",
+    "RobustBayesianRegression": "posterity.generalized.robust",
+    "Averaged": "posterity.averaging",
+    "Conformal": "posterity.calibration.conformal",
+    "Recalibrated": "posterity.calibration.recalibrated",
+    # bases
+    "Fourier": "posterity.basis",
+    "HilbertSpaceGP": "posterity.basis",
+    "Polynomial": "posterity.basis",
+    "RadialBasis": "posterity.basis",
+    "RandomFourier": "posterity.basis",
+    "Spline": "posterity.basis",
+    # strategies
+    "Adaptive": "posterity.forgetting",
+    "Changepoint": "posterity.forgetting",
+    "Directional": "posterity.forgetting",
+    "Exponential": "posterity.forgetting",
+    "RandomWalk": "posterity.forgetting",
+    "Smoothing": "posterity.forgetting",
+    "Stabilized": "posterity.forgetting",
+    "Window": "posterity.forgetting",
+    "Integrated": "posterity.evidence",
+    "Maximized": "posterity.evidence",
+    "Relevance": "posterity.evidence",
+    # beliefs
+    "GaussianPrior": "posterity.priors",
+    "KnownNoise": "posterity.noise",
+    "LearnedNoise": "posterity.noise",
+    # likelihoods
+    "Bernoulli": "posterity.likelihoods",
+    "CountsOrRates": "posterity.generalized.poisson",
+    "Gaussian": "posterity.likelihoods",
+    "LaplaceNoise": "posterity.likelihoods",
+    "NegativeBinomial": "posterity.likelihoods",
+    "Poisson": "posterity.likelihoods",
+    "Quantile": "posterity.likelihoods",
+    "StudentT": "posterity.likelihoods",
+    # posteriors and their state
+    "LinearPosterior": "posterity.posteriors",
+    "FadingPosterior": "posterity.posteriors",
+    "WindowPosterior": "posterity.posteriors",
+    "KeptRows": "posterity.posteriors.window",
+    "AveragedPosterior": "posterity.posteriors",
+    "AveragedStanding": "posterity.posteriors.averaged",
+    "ChangepointPosterior": "posterity.posteriors",
+    "ChangepointLearned": "posterity.posteriors.changepoint",
+    "Runs": "posterity.posteriors._runs",
+    "Change": "posterity.posteriors._runs",
+    "Start": "posterity.posteriors._runs",
+    "EvidencePosterior": "posterity.posteriors",
+    "EvidenceKnown": "posterity.posteriors.evidence",
+    "Nodes": "posterity.posteriors._nodes",
+    "Choice": "posterity.evidence",
+    "RunningScales": "posterity.evidence",
+    "GeneralizedPosterior": "posterity.posteriors",
+    "GeneralizedAverage": "posterity.posteriors.generalized_average",
+    "Account": "posterity.posteriors.generalized",
+    "SoftmaxPosterior": "posterity.posteriors.softmax",
+    "ContrastPrior": "posterity.posteriors._softmax_prior",
+    "FullContrasts": "posterity.posteriors._softmax_full",
+    "SharedContrasts": "posterity.posteriors._softmax_shared",
+    "ReweightedPosterior": "posterity.generalized._reweighted",
+    "QuantilePosterior": "posterity.generalized._quantile_posterior",
+    "ReweightedKept": "posterity.generalized._start",
+    "NoiseTally": "posterity.generalized._noise_tally",
+    "NoiseFading": "posterity.generalized._noise_tally",
+    "StudentTNoise": "posterity.generalized._student_t_noise",
+    "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
+    "ModelStanding": "posterity.averaging.standing",
+    "AdaptedTails": "posterity.calibration.tails",
+    "TrackedTails": "posterity.calibration.tails",
+    "ProbabilityMap": "posterity.calibration.probability_map",
+}
+
+# Where the class itself has a name that others have, too.
+CLASS_NAMES = {
+    "AveragedStanding": "Standing",
+    "ModelStanding": "Standing",
+    "ChangepointLearned": "Learned",
+    "EvidenceKnown": "Known",
+    "ReweightedKept": "Kept",
+}
+
+# Attributes that are made anew when they are needed, and what they are until then.
+CACHES: dict[str, dict[str, object]] = {
+    "EvidenceKnown": {"fresh": None, "fresh_at": -1.0},
+}
+
+# Attributes that share memory with a factor, or can be told from the others: not in the file.
+DERIVED = frozenset({*SHARED, "_places", "_splines"})
+
+# What an estimator may have learned.
+POSTERIORS = frozenset(name for name in HOMES if name.endswith("Posterior")) | {
+    "GeneralizedAverage"
+}
+
+
+@cache
+def class_of(name: str) -> type:
+    """The class that a name in a file stands for; ``KeyError`` for any other name."""
+    found = getattr(import_module(HOMES[name]), CLASS_NAMES.get(name, name))
+    assert isinstance(found, type)
+    return found
+
+
+def name_of(kind: type) -> str | None:
+    """The name of a class in files, or None if it has none."""
+    if kind not in _NAMES:
+        module = f"{kind.__module__}."
+        # By name before by import: that way nothing is imported that the model does not use.
+        likely = (
+            name
+            for name, home in HOMES.items()
+            if CLASS_NAMES.get(name, name) == kind.__name__ and module.startswith(f"{home}.")
+        )
+        _NAMES[kind] = next((name for name in likely if class_of(name) is kind), None)
+    return _NAMES[kind]
+
+
+_NAMES: dict[type, str | None] = {}

@@ -1,0 +1,194 @@
+"""Models to bytes and files, and back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from posterity.files import container, schemas
+from posterity.files.errors import ModelFileError
+
+
+def dumps(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
+    """The content of a model file, for a database or another file.
+
+    Parameters
+    ----------
+    model : estimator of posterity
+    notes : mapping of str to plain values or arrays, optional
+        Whatever else should be kept with the model; :func:`loads_with_notes` gives it back.
+
+    Returns
+    -------
+    bytes
+        The same for the same model.
+
+    Raises
+    ------
+    ModelFileError
+        As :func:`save`.
+
+    Examples
+    --------
+    >>> from posterity import BayesianLinearRegression
+    >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 2.0])
+    >>> bool(loads(dumps(model)).coef_ == model.coef_)
+    True
+    """
+    if isinstance(model, type) or not isinstance(model, BaseEstimator):
+        what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise ModelFileError(f"{what} is no model: give an estimator of posterity")
+    return container.pack(*schemas.write(model, notes or {}))
+
+
+def loads(content: bytes) -> Any:
+    """The model in the content of a model file; raises as :func:`load`.
+
+    Examples
+    --------
+    >>> loads(b"something else")
+    Traceback (most recent call last):
+    posterity.files.errors.ModelFileError: this is not a model file of posterity, ...
+    """
+    return loads_with_notes(content)[0]
+
+
+def loads_with_notes(content: bytes) -> tuple[Any, dict[str, Any]]:
+    """The model, and the notes kept with it.
+
+    Examples
+    --------
+    >>> from posterity import BayesianLinearRegression
+    >>> content = dumps(BayesianLinearRegression(), notes={"target": "fare"})
+    >>> loads_with_notes(content)[1]
+    {'target': 'fare'}
+    """
+    return schemas.read(*container.unpack(content))
+
+
+def save(
+    model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None
+) -> None:
+    """Write a model to a file, whole or not at all.
+
+    The file is written beside ``path`` under another name, brought to disk, and then takes its
+    place: whoever reads ``path`` finds the old model or the new one.
+
+    Parameters
+    ----------
+    model : estimator of posterity
+        With all that it has learned, whatever the way it forgets.
+    path : path
+        An existing file is replaced; what a link points to is, and not the link.
+    notes : mapping of str to plain values or arrays, optional
+        Whatever else should be kept with the model; :func:`load_with_notes` gives it back.
+
+    Raises
+    ------
+    ModelFileError
+        If the model holds anything that a file can't: a basis, strategy or likelihood that is not
+        posterity's own, a pipeline, a random state.
+    OSError
+        If the file can't be written; one that was there stays.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from posterity import BayesianLinearRegression
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "line.safetensors"
+    >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 2.0])
+    >>> save(model, path)
+    >>> again = load(path).partial_fit([[4.0]], [2.5])
+    >>> bool(again.coef_ == model.partial_fit([[4.0]], [2.5]).coef_)
+    True
+    >>> folder.cleanup()
+    """
+    _replace(Path(os.path.realpath(path)), dumps(model, notes))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model from a file; no code in it is run, for there is none.
+
+    Parameters
+    ----------
+    path : path
+        A file that :func:`save` wrote, of this version of posterity or an older one.
+
+    Returns
+    -------
+    estimator
+        It goes on bit for bit as the model that was saved would.
+
+    Raises
+    ------
+    ModelFileError
+        A ``ValueError`` that names the file: it is damaged, too new, or no model file.
+    OSError
+        If there is no such file, or it can't be read.
+
+    Examples
+    --------
+    See :func:`save`.
+
+    >>> load("no-such-file.safetensors")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'no-such-file.safetensors'
+    """
+    return load_with_notes(path)[0]
+
+
+def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """The model of a file, and the notes kept with it; as :func:`load`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from posterity import BayesianLinearRegression
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "line.safetensors"
+    >>> save(BayesianLinearRegression(), path, notes={"target": "fare"})
+    >>> load_with_notes(path)[1]
+    {'target': 'fare'}
+    >>> folder.cleanup()
+    """
+    content = Path(path).read_bytes()
+    try:
+        return loads_with_notes(content)
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a file into the place of another, in one step that a crash can't halve."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        with open(descriptor, "wb", closefd=True) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    if hasattr(os, "O_DIRECTORY"):  # the new name is on disk when its folder is
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with contextlib.suppress(OSError):  # not every file system can
+                os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+__all__ = ["dumps", "load", "load_with_notes", "loads", "loads_with_notes", "save"]

@@ -1,0 +1,236 @@
+"""Models that learn from tables and predict into them, batch by batch, by the names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from posterity.io.columns import Dates, chosen_columns
+from posterity.io.containers import Output, container
+from posterity.io.errors import TableError
+from posterity.io.missing import Missing
+from posterity.io.table import TableStream, first_encoders, open_any, open_rows
+from posterity.io.targets import Target, TargetLabels, TargetNumbers
+
+FloatArray = NDArray[np.float64]
+Model = TypeVar("Model")
+Levels = Mapping[str, Sequence[str]] | Literal["fixed", "growing"]
+
+
+def learn_stream(
+    model: Model,
+    table: Any,
+    target: str,
+    *,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    batch_rows: int = 65536,
+    missing: Missing = "error",
+    dates: Dates = "error",
+    levels: Levels = "fixed",
+    progress: Callable[[TableStream], object] | None = None,
+) -> Model:
+    """Learn all rows of a table, out of core, on top of what the model knows.
+
+    Parameters
+    ----------
+    model : estimator with ``partial_fit``
+        One that has learned nothing takes its features from the table; any other finds its own by
+        their names, in whatever order they are, with the same levels.
+    table : path, data frame, Arrow table or reader, database cursor, or iterable of these
+        As in :func:`open_table`.
+    target : str
+        Column to predict: numbers, or the labels of a classifier.
+    features, drop : sequences of str, optional
+        Columns to use, in this order, and to leave out; only where the model has learned nothing.
+    batch_rows : int
+        Rows to learn at a time.
+    missing : {"error", "skip", "mean"}
+        As in :func:`open_table`.
+    dates : {"error", "days"}
+        As in :func:`open_table`.
+    levels : "fixed", "growing" or mapping of column to levels, default "fixed"
+        Levels of categories. "fixed": those in the first batch, the first of them left out; a
+        level that comes later has zeros in all. A mapping says beforehand what will come.
+        "growing": every level has a feature, which joins the model when it first comes; the prior
+        decides what is believed of it, so it must not be flat.
+    progress : callable, optional
+        Called with the stream after every batch; it tells ``n_rows_read`` and ``fraction``.
+
+    Returns
+    -------
+    The model. Rows before an error stay learned.
+
+    Raises
+    ------
+    TableError
+        A `ValueError`: no such column, one of another type than it was learned from, missing or
+        infinite values; it names the table, the row and the column.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from posterity import BayesianLinearRegression
+    >>> rides = {"km": [1.0, 2.0, 3.0, 4.0], "zone": list("abab"), "fare": [3.0, 6, 7, 10]}
+    >>> rides = pa.table(rides)
+    >>> model = learn_stream(BayesianLinearRegression(), rides, "fare")
+    >>> model.feature_names_in_
+    array(['km', 'zone=b'], dtype=object)
+    >>> learn_stream(model, rides.select(["zone", "fare", "km"]), "fare").n_observations_
+    8.0
+    """
+    known = getattr(model, "feature_names_in_", None)
+    goal: Target = TargetLabels(target) if is_classifier(model) else TargetNumbers(target)
+    growing = levels == "growing"
+    if known is None:
+        stream = _opened_first(
+            table, goal, (features, drop), (batch_rows, missing), (dates, levels)
+        )
+    else:
+        if features is not None or drop:
+            raise TableError(
+                "the model has learned already, and knows its features by name: leave out features "
+                "and drop"
+            )
+        stream = open_rows(
+            table, list(known), target=goal, batch_rows=batch_rows, missing=missing, growing=growing
+        )
+    for X, y in stream:
+        names = stream.feature_names
+        if growing:
+            _widen(model, names)
+        model.partial_fit(named(X, names), y)  # type: ignore[attr-defined]
+        if progress is not None:
+            progress(stream)
+    return model
+
+
+def predict_stream(
+    model: Any,
+    table: Any,
+    *,
+    level: float | None = None,
+    quantiles: Sequence[float] = (),
+    batch_rows: int = 65536,
+    missing: Missing = "error",
+    output: Output = "same",
+) -> Iterator[Any]:
+    """Predict all rows of a table, out of core, in the container that they came in.
+
+    Parameters
+    ----------
+    model : estimator that has learned from columns with names
+    table : path, data frame, Arrow table or reader, database cursor, or iterable of these
+        As in :func:`open_table`; other columns than the model's are passed over.
+    level : float, optional
+        Level of an interval for a new observation: columns "lower" and "upper".
+    quantiles : sequence of float, optional
+        A column "q0.1" for 0.1, and so on.
+    batch_rows : int
+        Rows to predict at a time.
+    missing : {"error", "skip", "mean"}
+        As in :func:`open_table`. Where rows are left out, "row" (or the index) says which are
+        there.
+    output : {"same", "arrow", "pandas", "polars", "numpy"}
+        "same": pandas for pandas, with its index; Polars for Polars; Arrow for all else.
+
+    Yields
+    ------
+    One container a batch: a data frame, an Arrow record batch, or a dictionary of arrays. Its
+    columns are "row" (from 0; the index in pandas), "mean", "std" and those asked for; of a
+    classifier "label" and the probabilities, "p=yes".
+
+    Raises
+    ------
+    TableError
+        As :func:`learn_stream`; also where the model has learned from rows without names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from posterity import BayesianLinearRegression
+    >>> rides = pd.DataFrame({"km": [1.0, 2.0, 3.0], "fare": [3.0, 5.0, 7.0]}, index=list("xyz"))
+    >>> model = learn_stream(BayesianLinearRegression(prior_precision=0.0), rides, "fare")
+    >>> next(predict_stream(model, rides[["km"]]))["mean"].round(6)
+    x    3.0
+    y    5.0
+    z    7.0
+    Name: mean, dtype: float64
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        raise TableError(
+            "the model has learned no names of columns: teach it by learn_stream, or from a data "
+            "frame"
+        )
+    stream = open_rows(table, list(names), batch_rows=batch_rows, missing=missing)
+    wrapped = container(table, output)
+    for X, rows in stream:
+        yield wrapped(rows, _told(model, named(X, names), level, quantiles))
+
+
+def _opened_first(
+    table: Any,
+    goal: Target,
+    columns: tuple[Sequence[str] | None, Sequence[str]],
+    reading: tuple[int, Missing],
+    encoding: tuple[Dates, Levels],
+) -> TableStream:
+    """The table, encoded by what its first batch holds."""
+    source = open_any(table, *reading)
+    chosen = chosen_columns(source.schema, goal.columns[0], *columns)
+    goal.check(source.schema)
+    dates, levels = encoding
+    given = levels if isinstance(levels, Mapping) else None
+    growing = levels == "growing"
+    encoders = first_encoders(source, chosen, reading[0], (not growing, dates, given))
+    return TableStream(source, goal, encoders, *reading, growing=growing)
+
+
+def _widen(model: Any, names: Sequence[str]) -> None:
+    """Let features that have come since join the model, behind the others."""
+    n_known = getattr(model, "n_features_in_", len(names))
+    if n_known == len(names):
+        return
+    from posterity.adapters._growth import widened
+    from posterity.linear.base import LinearModel
+
+    if not isinstance(model, LinearModel):
+        raise TableError(
+            f'levels="growing" needs one of posterity\'s own models, not a {type(model).__name__}: '
+            "name the levels beforehand, as in levels={'zone': ['a', 'b']}"
+        )
+    wider = widened(model, len(names) - n_known)
+    wider.feature_names_in_ = np.asarray(names, dtype=object)
+    model._take_over(wider)
+
+
+def named(X: FloatArray, names: Sequence[str]) -> Any:
+    """Rows with names for their columns, which models check: an Arrow table."""
+    import pyarrow as pa
+
+    return pa.Table.from_arrays([pa.array(column) for column in X.T], names=list(names))
+
+
+def _told(
+    model: Any, X: Any, level: float | None, quantiles: Sequence[float]
+) -> dict[str, NDArray[Any]]:
+    if is_classifier(model):
+        shares = model.predict_proba(X)
+        labels = model.classes_[np.argmax(shares, axis=1)]
+        columns = {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
+        return {"label": labels, **columns}
+    distribution = model.predict_distribution(X)
+    told = {"mean": distribution.mean(), "std": distribution.std()}
+    if level is not None:
+        told["lower"], told["upper"] = distribution.interval(level)
+    for quantile in quantiles:
+        told[f"q{quantile:g}"] = np.asarray(distribution.ppf(quantile))
+    return told
+
+
+__all__ = ["learn_stream", "named", "predict_stream"]

@@ -1,0 +1,275 @@
+"""Tables in memory, in databases and in the hands of other libraries, as Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from posterity.io.csv_source import Batches
+from posterity.io.errors import TableError
+
+# Rows that are asked of a database cursor at a time.
+FETCHED_ROWS = 8192
+
+
+class TableSource:
+    """A table that can be read again: ``read(columns)`` begins a stream of record batches.
+
+    ``rows`` is how many there are, where that is known.
+    """
+
+    reads_ahead = False
+
+    def __init__(
+        self,
+        name: str,
+        schema: Any,
+        read: Callable[[Sequence[str]], Iterable[Any]],
+        rows: int | None = None,
+    ) -> None:
+        self.path, self.schema = name, schema
+        self._read, self._rows = read, rows
+
+    def batches(self, columns: Sequence[str], rows: int) -> Batches:
+        """Record batches of ``rows`` rows, but for the last."""
+        done = 0
+        for batch in rechunked(self._read(columns), columns, rows):
+            done += batch.num_rows
+            yield batch, min(done / self._rows, 1.0) if self._rows else 0.0
+
+    def row_name(self, row: int) -> str:
+        """The row, counted from zero as positions in a frame are."""
+        return f"row {row}"
+
+
+class OnceSource:
+    """Record batches that come only once: a reader, a cursor, an iterator of tables.
+
+    The first batch is looked at before any is used, and kept until the second is asked for.
+    """
+
+    reads_ahead = False
+
+    def __init__(self, name: str, schema: Any, batches: Iterable[Any]) -> None:
+        self.path, self.schema = name, schema
+        self._coming = iter(batches)
+        self._chunks: Iterator[Any] | None = None
+        self._first: Any = None
+        self._spent = False
+
+    def batches(self, columns: Sequence[str], rows: int) -> Batches:
+        """Record batches of ``rows`` rows, but for the last."""
+        if self._spent:
+            raise TableError(
+                f"{self.path} can be read only once, and was: give a new one, or a table that "
+                "can be read again"
+            )
+        if self._chunks is None:
+            self._chunks = rechunked(self._coming, list(self.schema.names), rows)
+            self._first = next(self._chunks, None)
+        if self._first is not None:
+            yield self._first.select(list(columns)), 0.0
+        self._spent, self._first = True, None
+        for batch in self._chunks:
+            yield batch.select(list(columns)), 0.0
+
+    def row_name(self, row: int) -> str:
+        """The row, counted from zero."""
+        return f"row {row}"
+
+
+def rechunked(batches: Iterable[Any], columns: Sequence[str], rows: int) -> Iterator[Any]:
+    """The same rows in record batches of ``rows`` rows, the last of what is left."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    n_waiting = 0
+    for batch in batches:
+        waiting.append(batch.select(list(columns)))
+        n_waiting += batch.num_rows
+        while n_waiting >= rows:
+            whole = _joined(pa, waiting)
+            yield whole.slice(0, rows)
+            rest = whole.slice(rows)
+            waiting, n_waiting = [rest], rest.num_rows
+    if n_waiting:
+        yield _joined(pa, waiting)
+
+
+def _joined(pa: Any, batches: list[Any]) -> Any:
+    filled = [batch for batch in batches if batch.num_rows]
+    if len(filled) == 1:
+        return filled[0]
+    table = pa.Table.from_batches(filled).unify_dictionaries().combine_chunks()
+    return table.to_batches()[0]
+
+
+# ---- what there is -------------------------------------------------------------------------------
+
+
+def is_table(data: Any) -> bool:
+    """Whether this is a table, or a stream of tables, and no path."""
+    ways = ("__arrow_c_stream__", "__arrow_c_array__", "fetchmany", "collect", "__next__")
+    return any(hasattr(data, way) for way in ways) or isinstance(data, list | tuple)
+
+
+def open_tables(data: Any) -> TableSource | OnceSource:
+    """A source from whatever holds a table.
+
+    Raises
+    ------
+    TableError
+        For what is no table, an empty stream, and columns whose names are not text.
+    """
+    module = type(data).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(data, "iloc"):
+        return _of_pandas(data)
+    if hasattr(data, "collect"):  # a lazy frame of Polars
+        data = data.collect(engine="streaming")
+    if hasattr(data, "fetchmany"):
+        return _of_cursor(data)
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatchReader):
+        return OnceSource("the reader", data.schema, data)
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        table = pa.table(data) if isinstance(data, pa.RecordBatch) else data
+        return TableSource("the table", table.schema, _batches_of(table), table.num_rows)
+    if hasattr(data, "__arrow_c_stream__"):
+        return _of_stream(pa, data, module)
+    if isinstance(data, Iterable):
+        return _of_many(pa, data)
+    raise TableError(
+        f"a {type(data).__name__} is no table: give a path, a data frame, an Arrow table or "
+        "reader, a database cursor, or an iterable of tables"
+    )
+
+
+def _batches_of(table: Any) -> Callable[[Sequence[str]], Iterable[Any]]:
+    return lambda columns: table.select(list(columns)).to_batches()
+
+
+def _of_stream(pa: Any, data: Any, module: str) -> TableSource:
+    """Anything that begins an Arrow stream whenever it is asked: Polars, DuckDB, narwhals."""
+
+    def read(columns: Sequence[str]) -> Iterable[Any]:
+        chosen = data.select(list(columns)) if module == "polars" else data
+        return pa.RecordBatchReader.from_stream(chosen)
+
+    kind = type(data).__name__
+    head = data.head(0) if module == "polars" else data
+    schema = pa.RecordBatchReader.from_stream(head).schema
+    rows = len(data) if hasattr(data, "__len__") else None
+    return TableSource(f"the {kind}", schema, read, rows)
+
+
+def _of_pandas(frame: Any) -> TableSource:
+    import pyarrow as pa
+
+    odd = [name for name in frame.columns if not isinstance(name, str)]
+    if odd:
+        raise TableError(
+            f"column {odd[0]!r} of the data frame is not named by text: rename it, as in "
+            "frame.columns = frame.columns.astype(str)"
+        )
+    try:
+        schema = pa.Schema.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError) as error:
+        raise TableError(f"the data frame has a column of mixed types: {error}") from error
+
+    def read(columns: Sequence[str]) -> Iterable[Any]:
+        chosen = pa.schema([schema.field(name) for name in columns])
+        for start in range(0, len(frame), FETCHED_ROWS):
+            part = frame[list(columns)].iloc[start : start + FETCHED_ROWS]
+            yield pa.RecordBatch.from_pandas(part, schema=chosen, preserve_index=False)
+
+    return TableSource("the data frame", schema, read, len(frame))
+
+
+def _of_cursor(cursor: Any) -> OnceSource:
+    """A cursor of Python's database interface (PEP 249) that has run its query."""
+    import pyarrow as pa
+
+    if hasattr(cursor, "fetch_record_batch"):  # ADBC: Arrow all the way
+        reader = cursor.fetch_record_batch()
+        return OnceSource("the query", reader.schema, reader)
+    if cursor.description is None:
+        raise TableError("the cursor has no rows: execute a query that selects some first")
+    names = [column[0] for column in cursor.description]
+    rows = cursor.fetchmany(FETCHED_ROWS)
+    # Types are those of the first rows; a number that is whole there may have a fraction later.
+    kinds = [_settled(pa, values) for values in _columns(rows, names)]
+    schema = pa.schema(list(zip(names, kinds, strict=True)))
+
+    def read() -> Iterator[Any]:
+        fetched, done = rows, 0
+        while fetched:
+            arrays = [
+                _converted(pa, values, field, done)
+                for values, field in zip(_columns(fetched, names), schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            done += len(fetched)
+            fetched = cursor.fetchmany(FETCHED_ROWS)
+
+    return OnceSource("the query", schema, read())
+
+
+def _columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> list[list[Any]]:
+    return [[row[i] for row in rows] for i in range(len(names))]
+
+
+def _settled(pa: Any, values: list[Any]) -> Any:
+    try:
+        kind = pa.array(values).type
+    except pa.ArrowException:
+        return pa.string() if any(isinstance(value, str) for value in values) else pa.float64()
+    numeric = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    return pa.float64() if numeric else kind
+
+
+def _converted(pa: Any, values: list[Any], field: Any, first_row: int) -> Any:
+    try:
+        if field.type == pa.float64():
+            values = [None if value is None else float(value) for value in values]
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise TableError(
+            f"column {field.name!r} of the query holds {field.type} at first, and something else "
+            f"after row {first_row}: {str(error).splitlines()[0]}; cast it in the query"
+        ) from error
+
+
+def _of_many(pa: Any, tables: Iterable[Any]) -> OnceSource:
+    """An iterable of tables, frames or record batches, all with the same columns."""
+    coming = iter(tables)
+    first = next(coming, None)
+    if first is None:
+        raise TableError("the stream of tables is empty")
+    schema = _one(pa, first).schema
+
+    def read() -> Iterator[Any]:
+        for number, data in enumerate(chain([first], coming)):
+            table = _one(pa, data)
+            try:
+                yield from table.select(schema.names).cast(schema).to_batches()
+            except (KeyError, ValueError, pa.ArrowException) as error:
+                said = str(error).splitlines()[0]
+                raise TableError(
+                    f"table {number} of the stream does not have the columns of the first: {said}"
+                ) from error
+
+    return OnceSource("the stream", schema, read())
+
+
+def _one(pa: Any, data: Any) -> Any:
+    if isinstance(data, pa.Table):
+        return data
+    source = open_tables(data)
+    return pa.Table.from_batches(
+        [b for b, _ in source.batches(source.schema.names, FETCHED_ROWS)], schema=source.schema
+    )
+
+
+__all__ = ["OnceSource", "TableSource", "is_table", "open_tables"]

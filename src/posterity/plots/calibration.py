@@ -1,0 +1,209 @@
+"""Are whole predictive distributions right? Histogram of F(y), coverage by level and by slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from posterity.plots._frame import COLOURS, MARKERS, STYLES, axes_of, finish
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
+    """Draw where targets fell in their predictive distributions: flat is calibrated.
+
+    A U says that intervals are too narrow, a hill that they are too wide, a slope that predictions
+    are biased. The band is where 95% of the bars would lie by chance if the distributions were
+    right and the rows independent.
+
+    Parameters
+    ----------
+    result : ValidationResult
+        From :func:`posterity.evaluation.progressive_validation`.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+    bins : int, default 20
+        A divisor of 100.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the result has no PIT, or `bins` does not divide 100.
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import progressive_validation
+    >>> x = np.linspace(-1.0, 1.0, 200)
+    >>> model = BayesianLinearRegression()
+    >>> result = progressive_validation(model, x[:, None], 2 * x + np.sin(9 * x))
+    >>> plot_pit(result, Figure().subplots(), bins=10).get_ylabel()
+    'density'
+    """
+    pit = _pit_of(result)
+    density = pit.histogram(bins)
+    ax = axes_of(ax)
+    places = (np.arange(bins) + 0.5) / bins
+    ax.bar(places, density, width=1.0 / bins, color=COLOURS[5], edgecolor="black", linewidth=0.6)
+    ax.axhline(1.0, color="black", linewidth=1.2, linestyle=STYLES[1], label="calibrated")
+    if pit.n_rows:
+        # A bar counts a binomial share 1/bins of the rows.
+        spread = 1.96 * np.sqrt((bins - 1.0) / pit.n_rows)
+        ax.axhspan(
+            max(1.0 - spread, 0.0), 1.0 + spread, color="0.5", alpha=0.3, label="chance", zorder=3
+        )
+    ax.set_xlim(0.0, 1.0)
+    ax.set_ylim(bottom=0.0)
+    return finish(
+        ax,
+        "Where targets fell in their predictions",
+        x="predictive probability below the target (PIT)",
+        y="density",
+        columns=2,
+    )
+
+
+def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
+    """Draw the coverage of central intervals by their level: the diagonal is calibrated.
+
+    Below it, intervals are too narrow; above it, too wide.
+
+    Parameters
+    ----------
+    results : ValidationResult, or mapping of name to ValidationResult
+        From :func:`posterity.evaluation.progressive_validation`, or the ``results`` of
+        :func:`posterity.evaluation.compare_predictions`.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If a result has no PIT.
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import progressive_validation
+    >>> x = np.linspace(-1.0, 1.0, 200)
+    >>> model = BayesianLinearRegression()
+    >>> result = progressive_validation(model, x[:, None], 2 * x + np.sin(9 * x))
+    >>> plot_calibration({"line": result}, Figure().subplots()).get_xlabel()
+    'level of the interval'
+    """
+    named: Mapping[str, Any] = results if isinstance(results, Mapping) else {"": results}
+    pits = {name: _pit_of(result) for name, result in named.items()}
+    ax = axes_of(ax, width=5.4, height=5.0)
+    ax.plot([0, 1], [0, 1], color="0.35", linewidth=1.0, linestyle=(0, (1, 2)), label="calibrated")
+    for i, (name, pit) in enumerate(pits.items()):
+        levels = pit.levels
+        said = f"{name}: off by {100 * pit.error:.1f} points on average"
+        ax.plot(
+            levels,
+            pit.coverage(levels),
+            color=COLOURS[i % len(COLOURS)],
+            linestyle=STYLES[i % len(STYLES)],
+            linewidth=1.8,
+            label=said.removeprefix(": "),
+        )
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
+    title = "Calibration: coverage by level"
+    return finish(ax, title, x="level of the interval", y="targets inside it", grid="both")
+
+
+def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) -> Axes:
+    """Draw coverage in slices of a feature: do intervals hold everywhere, or only on average?
+
+    Parameters
+    ----------
+    result : ValidationResult
+        From :func:`posterity.evaluation.progressive_validation` with ``slices=``.
+    feature : str or int
+        One of the features it was sliced by.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Vertical lines are where 95% of such shares lie by chance if the intervals are exact and the
+        rows independent.
+
+    Raises
+    ------
+    ValueError
+        If there are no slices of that feature.
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import progressive_validation
+    >>> x = np.linspace(-1.0, 1.0, 200)
+    >>> model = BayesianLinearRegression()
+    >>> result = progressive_validation(model, x[:, None], 2 * x + np.sin(9 * x), slices={0: 4})
+    >>> len(plot_coverage_by_slice(result, 0, Figure().subplots()).get_xticks())
+    4
+    """
+    if str(feature) not in result.slices:
+        known = ", ".join(result.slices) or "none"
+        raise ValueError(
+            f"there are no slices of {str(feature)!r}, only of: {known}; give slices= to "
+            "progressive_validation"
+        )
+    chosen = result.slices[str(feature)]
+    ax = axes_of(ax)
+    place, scored = np.arange(len(chosen)), chosen.n_rows - chosen.n_unscored
+    for i, (level, share) in enumerate(chosen.coverage.items()):
+        spread = 1.96 * np.sqrt(level * (1.0 - level) / np.maximum(scored, 1))
+        colour = COLOURS[i % len(COLOURS)]
+        ax.axhline(level, color="0.35", linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+        ax.vlines(
+            place,
+            np.maximum(level - spread, 0.0),
+            np.minimum(level + spread, 1.0),
+            color=colour,
+            alpha=0.3,
+            linewidth=7.0,
+        )
+        label = f"{100 * level:g}% interval"
+        ax.plot(place, share, MARKERS[i % len(MARKERS)], color=colour, label=label)
+    ax.set_xticks(place, chosen.names)
+    ax.set_ylim(0.0, 1.03)
+    ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
+    title = f"Coverage by slice of {chosen.feature}"
+    return finish(ax, title, x=chosen.feature, y="share of targets inside the interval")
+
+
+def _pit_of(result: Any) -> Any:
+    if result.pit is None:
+        raise ValueError(
+            "the result has no PIT: the model's predictive distributions have no cdf, or are "
+            "discrete"
+        )
+    return result.pit
+
+
+__all__ = ["plot_calibration", "plot_coverage_by_slice", "plot_pit"]

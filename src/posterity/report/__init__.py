@@ -1,0 +1,9 @@
+"""Reports: one HTML page that opens from disk (charts need vl-convert-python, extra `report`)."""
+
+from __future__ import annotations
+
+from posterity.report.comparison import comparison_report
+from posterity.report.survey import Survey
+from posterity.report.validation import About, validation_report
+
+__all__ = ["About", "Survey", "comparison_report", "validation_report"]

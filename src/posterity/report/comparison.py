@@ -1,0 +1,201 @@
+"""The report on several models beside one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from posterity.evaluation import PairedComparison
+from posterity.report import charts
+from posterity.report.page import Page, table, tag
+from posterity.report.validation import About, how_made, problems
+
+LOSSES = {
+    "log_score": "minus the log density of the target, in nats a row",
+    "crps": "error of the predictive distribution (CRPS)",
+    "absolute": "absolute error",
+    "squared": "squared error",
+}
+SURE = 0.05
+
+
+def comparison_report(comparison: PairedComparison, about: About) -> str:
+    """One self-contained HTML page on several models: it opens from disk, and loads nothing.
+
+    Parameters
+    ----------
+    comparison : PairedComparison
+        From :func:`posterity.evaluation.compare_predictions`.
+    about : About
+        Title, target, command, problems of the data.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If vl-convert-python is not installed (the extra ``report``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import compare_predictions
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> models = {name: BayesianLinearRegression(prior_precision=name) for name in ("auto", "ard")}
+    >>> result = compare_predictions(models, X, X[:, 0] + 0.1 * X[:, 1] ** 2)
+    >>> "<h1>Two</h1>" in comparison_report(result, About(title="Two"))
+    True
+    """
+    page = Page(about.title)
+    page.parts.extend(tag("p", line) for line in in_words(comparison))
+    page.section("Which model predicts best?", *_ranking(page, comparison))
+    spec, values = _errors(comparison, about.unit)
+    caption = "Mean absolute error over all rows so far, model by model."
+    error_chart = page.chart(spec, caption, _last(comparison, values))
+    page.section("Errors along the stream", error_chart)
+    spec, _ = charts.calibration(dict(comparison.results))
+    caption = "On the dotted line intervals hold what they promise; below it they are too narrow."
+    rows = [
+        (name, "none" if each.pit is None else f"{100 * each.pit.error:.2f} points")
+        for name, each in comparison.results.items()
+    ]
+    numbers = table(("model", "mean distance of coverage and level"), rows, "Calibration error")
+    page.section("Can their intervals be trusted?", page.chart(spec, caption, numbers))
+    page.section("Problems found in the data", problems(about))
+    how_made(page, about)
+    return page.html()
+
+
+def in_words(comparison: PairedComparison) -> list[str]:
+    """The ranking in sentences, and how sure it is."""
+    best = comparison.best
+    lines = [
+        f"Each of {comparison.results[best].n_rows:,} rows was predicted by every model before it "
+        f"was learned; {comparison.n_rows:,} of them are compared. {best} predicted best, by "
+        f"{LOSSES[comparison.loss]}."
+    ]
+    for name in comparison.names:
+        if name == best:
+            continue
+        behind = comparison.between(name, best)
+        sure = "more than chance explains" if behind.p_value < SURE else "which may be chance"
+        lines.append(
+            f"{name} is behind by {behind.mean:.4g} a row (standard error "
+            f"{behind.standard_error:.2g}): {sure}."
+        )
+    return lines
+
+
+def _ranking(page: Page, comparison: PairedComparison) -> list[Any]:
+    rows = []
+    for k in np.argsort(comparison.mean_losses, kind="stable"):
+        name = comparison.names[int(k)]
+        result, behind = comparison.results[name], comparison.between(name, comparison.best)
+        p_value = "best" if name == comparison.best else f"{behind.p_value:.2g}"
+        shares = (f"{100 * share:.1f}%" for share in result.coverage.values())
+        rows.append(
+            (name, f"{comparison.mean_losses[k]:.5g}", f"{behind.mean:.4g}",
+             f"{behind.standard_error:.2g}", p_value, f"{result.mae:.5g}", f"{result.crps:.5g}",
+             *shares)
+        )  # fmt: skip
+    levels = next(iter(comparison.results.values())).coverage
+    header = ("model", "mean loss", "behind", "standard error", "p-value", "mean error", "CRPS",
+              *(f"inside {100 * level:g}%" for level in levels))  # fmt: skip
+    best = table(header, rows, f"Models, best first, by {LOSSES[comparison.loss]}")
+    spec, values = _differences(comparison)
+    caption = (
+        f"Mean loss less that of {comparison.best}, over all rows so far: above zero is worse. "
+        "Bands are 95% intervals."
+    )
+    return [best, page.chart(spec, caption, _last(comparison, values))]
+
+
+def _differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows]:
+    best, values = comparison.best, []
+    others = [name for name in comparison.names if name != best]
+    ends: list[float] = [0.0]
+    for name in others:
+        mean, error = comparison.difference_along(name, best)
+        for k, end in enumerate(comparison.row_end):
+            low, high = mean[k] - 1.96 * error[k], mean[k] + 1.96 * error[k]
+            values.append(
+                {"model": name, "end": int(end), "value": charts.plain(mean[k]),
+                 "low": charts.plain(low), "high": charts.plain(high)}
+            )  # fmt: skip
+            # The first rows swing much: the later half sets the scale.
+            if 2 * k >= len(mean):
+                ends += [float(low), float(high)]
+    room = 0.25 * (max(ends) - min(ends)) or 1.0
+    domain = [min(ends) - room, max(ends) + room]
+    x = _along(comparison)
+    y = charts.quantity("value", f"behind {best} (mean loss)", scale={"domain": domain})
+    told = charts.tooltip(
+        model=("model", ""), end=("up to row", ",.0f"), value=("behind by", ",.4~g"),
+        low=("95% from", ",.4~g"), high=("to", ",.4~g"),
+    )  # fmt: skip
+    colour = charts.names("model", others)
+    dash = charts.names("model", others, dashes=True)
+    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+    zero = {"data": {"values": [{"value": 0}]}, "mark": {"type": "rule", "color": "#444"}}
+    layers = [
+        {"mark": {"type": "area", "opacity": 0.15, "clip": True}, "encoding": band},
+        {**zero, "encoding": {"y": y}},
+        {
+            "mark": {"type": "line", "strokeWidth": 2.5, "clip": True, "point": {"size": 25}},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": told},
+        },
+    ]
+    return charts.chart("Differences of mean loss along the stream", values, layers), values
+
+
+def _errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, charts.Rows]:
+    values: charts.Rows = []
+    for name, result in comparison.results.items():
+        along = result.along
+        so_far = np.cumsum(along.mae * along.n_rows) / along.row_end
+        values += [
+            {"model": name, "end": int(end), "value": charts.plain(value)}
+            for end, value in zip(along.row_end, so_far, strict=True)
+        ]
+    told = charts.tooltip(
+        model=("model", ""), end=("up to row", ",.0f"), value=("mean error", ",.4~g")
+    )
+    several = list(comparison.names)
+    encoding = {
+        "x": _along(comparison),
+        "y": charts.quantity("value", f"mean absolute error ({unit})"),
+        "color": charts.names("model", several),
+        "strokeDash": charts.names("model", several, dashes=True),
+        "tooltip": told,
+    }
+    mark = {"type": "line", "strokeWidth": 2.5, "point": {"size": 25}}
+    layer = {"mark": mark, "encoding": encoding}
+    return charts.chart("Mean absolute error so far, by model", values, [layer]), values
+
+
+def _along(comparison: PairedComparison) -> charts.Spec:
+    scale = {"domain": [0, int(comparison.row_end[-1])], "nice": False}
+    return charts.quantity("end", axis=charts.ROWS_AXIS, scale=scale)
+
+
+def _last(comparison: PairedComparison, values: charts.Rows) -> Any:
+    """The value of each model at every eighth of the stream."""
+    ends = sorted({row["end"] for row in values})
+    shown = ends[:: -(-len(ends) // 8)] if len(ends) > 8 else ends
+    shown = sorted({*shown, ends[-1]})
+    told = {(row["model"], row["end"]): row["value"] for row in values}
+    present = [name for name in comparison.names if (name, ends[-1]) in told]
+    rows = [
+        [name, *("none" if told[name, end] is None else f"{told[name, end]:.4g}" for end in shown)]
+        for name in present
+    ]
+    header = ["model", *(f"row {end:,}" for end in shown)]
+    return table(header, rows, "Up to each row")
+
+
+__all__ = ["comparison_report", "in_words"]

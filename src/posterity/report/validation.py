@@ -1,0 +1,319 @@
+"""The report on one model: did it predict well, can it be trusted, what has it learned?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.evaluation import ValidationResult
+from posterity.report import charts, words
+from posterity.report.page import Html, Page, bullets, cards, paragraphs, table, tag
+
+FloatArray = NDArray[np.float64]
+
+MOST_COEFFICIENTS = 200
+DRAWN_COEFFICIENTS = 25
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a report is about.
+
+    Attributes
+    ----------
+    title : str
+    target : str
+        Name of what is predicted.
+    command : str
+        The command that made the report, if one did.
+    problems : sequence of str
+        What was found wrong with the data.
+    settings : sequence of (str, str)
+        What was asked for, by name.
+    """
+
+    title: str
+    target: str = "y"
+    command: str = ""
+    problems: Sequence[str] = ()
+    settings: Sequence[tuple[str, str]] = ()
+
+    @property
+    def unit(self) -> str:
+        """Unit of the target, in words."""
+        return f"units of {self.target}"
+
+
+def validation_report(
+    result: ValidationResult,
+    about: About,
+    *,
+    model: Any = None,
+    features: Sequence[str] = (),
+    spread: ArrayLike | None = None,
+) -> str:
+    """One self-contained HTML page on a model's predictions: it opens from disk, and loads nothing.
+
+    Every name and value is text in it, whatever it holds.
+
+    Parameters
+    ----------
+    result : ValidationResult
+        From :func:`posterity.evaluation.progressive_validation`.
+    about : About
+        Title, target, command, problems of the data.
+    model : estimator, optional
+        The model that has learned the stream: its coefficients are listed where it has a joint
+        posterior of them.
+    features : sequence of str, optional
+        Names of the features, where the model has learned from arrays without names.
+    spread : (p,) array, optional
+        Standard deviation of each feature, to compare coefficients in one unit.
+
+    Returns
+    -------
+    str
+        HTML, about one megabyte: the library that draws the charts is in it.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If vl-convert-python is not installed (the extra ``report``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import progressive_validation
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = BayesianLinearRegression()
+    >>> result = progressive_validation(model, X, X[:, 0] + 0.1 * X[:, 1] ** 2)
+    >>> html = validation_report(result, About(title="A <test>"), model=model)
+    >>> html.startswith("<!DOCTYPE html>"), "<h1>A &lt;test&gt;</h1>" in html
+    (True, True)
+    """
+    page = Page(about.title)
+    page.parts.append(paragraphs(words.headline(result)))
+    page.parts.append(cards(_cards(result, about)))
+    _errors(page, result, about)
+    _trust(page, result)
+    _drift(page, result)
+    if result.slices:
+        _slices(page, result)
+    if model is not None:
+        rows = _coefficient_rows(model, features, spread)
+        if rows:
+            _coefficients(page, rows, about)
+    page.section("Problems found in the data", problems(about, words.caveats(result)))
+    scores = table(("score", "value", "what it is"), words.rows(result), "All scores")
+    page.section("All scores", scores)
+    how_made(page, about)
+    return page.html()
+
+
+def problems(about: About, more: Any = ()) -> Html:
+    """What was found wrong with the data, or that nothing was."""
+    found = [*about.problems, *more]
+    return bullets(found) if found else tag("p", "None of those that were looked for.")
+
+
+def how_made(page: Page, about: About) -> None:
+    """What was asked for, and how to do it again."""
+    content: list[Any] = []
+    if about.command:
+        content.append(tag("p", tag("code", about.command)))
+    if about.settings:
+        content.append(table(("setting", "value"), about.settings, "Settings"))
+    if content:
+        page.section("How this page was made", *content)
+
+
+def _cards(result: ValidationResult, about: About) -> list[tuple[str, str, str]]:
+    best = min(result.baselines.values(), key=lambda each: each.mae, default=None)
+    skill = "" if best is None else words.skill_in_words(best.name, best.skill)
+    found = [("Mean absolute error", f"{result.mae:.4g}", skill or about.unit)]
+    n_scored = result.n_rows - result.n_unscored
+    for level, share in result.coverage.items():
+        if n_scored:
+            found.append(
+                (
+                    f"Inside the {100 * level:g}% interval",
+                    f"{100 * share:.1f}%",
+                    words.verdict(level, share, n_scored),
+                )
+            )
+            width = f"{result.width[level]:.4g}"
+            meaning = f"{about.unit}; narrower is sharper"
+            found.append((f"Width of the {100 * level:g}% interval", width, meaning))
+    found.append(("Mean CRPS", f"{result.crps:.4g}", "error of the whole distribution"))
+    found.append(("Mean log score", f"{result.log_score:.4g}", "nats a row; more is better"))
+    found.append(("Rows", f"{result.n_rows:,}", "each predicted, then learned"))
+    return found
+
+
+def _errors(page: Page, result: ValidationResult, about: About) -> None:
+    spec, values = charts.error_along_time(result, about.unit)
+    numbers = _numbers(values, ("start", "end", "mae", "max", "so_far"))
+    caption = (
+        "Each dot is the mean absolute error of a stretch of rows; the line is the mean over all "
+        "rows so far. Where it falls the model is still learning. Grey periods are worse than what "
+        "came before."
+    )
+    first = page.chart(spec, caption, numbers)
+    spec, values = charts.extremes_along_time(result, about.unit)
+    caption = "The greatest error in each stretch: none is lost in a mean."
+    second = page.chart(spec, caption, _numbers(values, ("start", "end", "max")))
+    rows = [
+        (each.name, f"{each.mae:.5g}", f"{each.model_mae:.5g}", f"{100 * each.skill:.1f}%",
+         f"{100 * each.skill_crps:.1f}%")
+        for each in result.baselines.values()
+    ]  # fmt: skip
+    header = ("baseline", "its error", "the model's", "skill", "skill by CRPS")
+    caption = "Forecasts that need no features, on the same rows; skill 0% is no better than they"
+    page.section("How good are the predictions?", first, second, table(header, rows, caption))
+
+
+def _trust(page: Page, result: ValidationResult) -> None:
+    content: list[Any] = [tag("p", words.shape_in_words(result))]
+    if result.coverage:
+        spec, values = charts.coverage_along_time(result)
+        caption = (
+            "Share of targets inside their intervals: dots by stretch, lines over all rows so far. "
+            "The band is what chance allows if the intervals are exact and rows independent."
+        )
+        numbers = _numbers(values, ("level", "end", "share", "so_far"))
+        content.append(page.chart(spec, caption, numbers))
+    if result.pit is not None and result.pit.n_rows:
+        spec, values = charts.calibration({"model": result})
+        caption = (
+            "Do intervals of every level hold what they promise? On the dotted line they do; below "
+            "it they are too narrow, above it too wide."
+        )
+        content.append(page.chart(spec, caption, _numbers(values[4::5], ("level", "share"))))
+        spec, values = charts.pit_histogram(result)
+        caption = (
+            "Where targets fell in their predictive distributions: flat is right, a U is too "
+            "narrow, a hill too wide, a slope biased. The grey band is what chance allows."
+        )
+        numbers = _numbers(values, ("low", "high", "density"))
+        content.append(page.chart(spec, caption, numbers))
+    page.section("Can the intervals be trusted?", *content)
+
+
+def _drift(page: Page, result: ValidationResult) -> None:
+    found = result.drift_periods()
+    if not found:
+        said = "No stretch of rows was predicted clearly worse than those before it."
+        page.section("Drift", tag("p", said))
+        return
+    rows = [
+        (f"{each.row_start:,} to {each.row_end:,}", f"{each.mae:.5g}", f"{each.usual:.5g}",
+         f"{each.ratio:.2f}")
+        for each in found
+    ]  # fmt: skip
+    advice = (
+        "In these rows errors were larger than before, beyond chance. If the world has changed "
+        "there, a model that forgets may do better: try --forgetting adaptive."
+    )
+    header = ("rows", "mean error", "before", "times as large")
+    page.section("Drift", tag("p", advice), table(header, rows, "Periods of larger errors"))
+
+
+def _slices(page: Page, result: ValidationResult) -> None:
+    tables = []
+    for name, each in result.slices.items():
+        levels = list(each.coverage)
+        rows = [
+            (each.names[k], f"{each.n_rows[k]:,}", f"{each.mae[k]:.5g}",
+             *(f"{100 * each.coverage[level][k]:.1f}%" for level in levels))
+            for k in range(len(each))
+        ]  # fmt: skip
+        header = (name, "rows", "mean error", *(f"inside {100 * level:g}%" for level in levels))
+        tables.append(table(header, rows, f"By {name}"))
+    page.section("By slice", *tables)
+
+
+def _coefficients(page: Page, rows: charts.Rows, about: About) -> None:
+    header = ("feature", "coefficient", "95% from", "to", "times the feature's spread")
+    told = [
+        (row["name"], f"{row['mean']:.5g}", _end(row["low"]), _end(row["high"]),
+         f"{row['drawn']:.4g}")
+        for row in rows[:MOST_COEFFICIENTS]
+    ]  # fmt: skip
+    caption = f"The {len(told)} largest of {len(rows)}" if len(told) < len(rows) else "All"
+    drawn = [row for row in rows if row["finite"] and not row["is_intercept"]][:DRAWN_COEFFICIENTS]
+    content: list[Any] = []
+    if drawn:
+        spec = charts.coefficients(drawn, f"{about.unit} for a typical change of the feature")
+        said = (
+            "What a change of each feature by one standard deviation does to the prediction, the "
+            "largest on top, with 95% intervals: those that cross zero may be nothing."
+        )
+        numbers = table(header[:4], [row[:4] for row in told[: len(drawn) + 1]], "Coefficients")
+        content.append(page.chart(spec, said, numbers))
+    page.section("What has it learned?", *content, table(header, told, f"Coefficients: {caption}"))
+
+
+def _coefficient_rows(model: Any, features: Sequence[str], spread: ArrayLike | None) -> charts.Rows:
+    """The intercept, then coefficients by what a typical change of their feature does."""
+    joint = getattr(model, "posterior_", None)
+    if joint is None or not isinstance(getattr(joint, "mean", None), np.ndarray):
+        return []
+    mean, ends = np.asarray(joint.mean), np.asarray(joint.interval(0.95))
+    n, has_intercept = len(mean), bool(getattr(model, "fit_intercept", False))
+    names = [str(name) for name in joint.names] if joint.names else [f"x{k}" for k in range(n)]
+    if len(features) == n - has_intercept:
+        names[int(has_intercept) :] = features
+    typical = np.ones(n)
+    if spread is not None and len(np.asarray(spread)) == n - has_intercept:
+        typical[int(has_intercept) :] = np.asarray(spread)
+    rows: charts.Rows = [
+        {
+            "name": names[k],
+            "mean": float(mean[k]),
+            "low": charts.plain(ends[k, 0]),
+            "high": charts.plain(ends[k, 1]),
+            "drawn": float(mean[k] * typical[k]),
+            "low_drawn": charts.plain(ends[k, 0] * typical[k]),
+            "high_drawn": charts.plain(ends[k, 1] * typical[k]),
+            "finite": bool(np.isfinite(ends[k]).all()),
+            "is_intercept": has_intercept and k == 0,
+        }
+        for k in range(n)
+    ]
+    first = rows[: int(has_intercept)]
+    return first + sorted(rows[len(first) :], key=lambda row: -abs(float(row["drawn"] or 0.0)))
+
+
+def _end(value: float | None) -> str:
+    return "open" if value is None else f"{value:.5g}"
+
+
+def _numbers(values: charts.Rows, columns: Sequence[str]) -> Html:
+    header = [HEADINGS.get(column, column) for column in columns]
+    rows = [[_cell(row[column]) for column in columns] for row in values]
+    return table(header, rows, "The numbers of this chart")
+
+
+HEADINGS = {
+    "start": "from row",
+    "end": "to row",
+    "mae": "mean error",
+    "max": "greatest error",
+    "so_far": "all rows so far",
+    "share": "share inside",
+    "low": "from",
+    "high": "to",
+}
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,125 @@
+"""A validation in words: what its numbers mean, and what they leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from posterity.evaluation import ValidationResult
+
+
+def headline(result: ValidationResult) -> str:
+    """Say in words what the scores mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.evaluation import progressive_validation
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 1))
+    >>> y = X[:, 0] + rng.normal(size=5000)
+    >>> print(headline(progressive_validation(BayesianLinearRegression(), X, y)))
+    Each of 5,000 rows was predicted before it was learned.
+    Predictions were off by 0.79... on average.
+    95% intervals held 9...% of the targets: as promised.
+    """
+    lines = [
+        f"Each of {result.n_rows:,} rows was predicted before it was learned.",
+        f"Predictions were off by {result.mae:.4g} on average.",
+    ]
+    n_scored = result.n_rows - result.n_unscored
+    for level, share in result.coverage.items():
+        if n_scored:
+            lines.append(
+                f"{100 * level:g}% intervals held {100 * share:.1f}% of the targets: "
+                f"{verdict(level, share, n_scored)}."
+            )
+    return "\n".join(lines)
+
+
+def verdict(level: float, share: float, n_scored: int) -> str:
+    """Say whether coverage is what was promised: to one point, or to what chance explains.
+
+    Examples
+    --------
+    >>> verdict(0.95, 0.952, 1000)
+    'as promised'
+    >>> verdict(0.95, 0.80, 1000)
+    'too few, the intervals are too narrow'
+    """
+    spread = max(0.01, 2.0 * (level * (1.0 - level) / n_scored) ** 0.5)
+    if share < level - spread:
+        return "too few, the intervals are too narrow"
+    if share > level + spread:
+        return "more than promised, the intervals are too wide"
+    return "as promised"
+
+
+def rows(result: ValidationResult) -> Iterator[tuple[str, str, str]]:
+    """Name, value and meaning of each score."""
+    yield "mean absolute error", f"{result.mae:.5g}", "distance of prediction and target"
+    yield "root mean squared error", f"{result.rmse:.5g}", "the same, large errors weigh more"
+    yield "mean CRPS", f"{result.crps:.5g}", "error of the distribution; less is better"
+    yield "mean log score", f"{result.log_score:.5g}", "log density of the target; more is better"
+    for level, share in result.coverage.items():
+        name = f"{100 * level:g}% interval"
+        yield f"{name}: coverage", f"{100 * share:.2f}%", "targets inside it"
+        yield f"{name}: width", f"{result.width[level]:.5g}", "mean width; narrower is sharper"
+    if result.pit is not None and result.pit.n_rows:
+        off = f"{100 * result.pit.error:.2f} points"
+        yield "calibration error", off, "mean distance of coverage and level, over all levels"
+    for name, baseline in result.baselines.items():
+        yield f"skill over {name}", f"{100 * baseline.skill:.1f}%", f"its error: {baseline.mae:.5g}"
+
+
+def caveats(result: ValidationResult) -> Iterator[str]:
+    """Name the rows that some scores leave out."""
+    if result.n_unscored:
+        yield (
+            f"The first predictions know too little to have a width: {_rows(result.n_unscored)} "
+            "counted in the errors only."
+        )
+    if result.n_certain:
+        yield f"{_rows(result.n_certain)} predicted with certainty: not in the log score."
+
+
+def skill_in_words(name: str, skill: float) -> str:
+    """Say what a skill means.
+
+    Examples
+    --------
+    >>> skill_in_words("last value", 0.25)
+    '25% less error than the last value'
+    >>> skill_in_words("mean so far", -0.5)
+    '50% more error than the mean so far: not better than no model'
+    """
+    if skill != skill:
+        return f"nothing to compare with the {name}"
+    if skill > 0.0:
+        return f"{100 * skill:.0f}% less error than the {name}"
+    return f"{-100 * skill:.0f}% more error than the {name}: not better than no model"
+
+
+def shape_in_words(result: ValidationResult) -> str:
+    """Say what the PIT shows: too narrow, too wide, too low, too high, or about right."""
+    pit = result.pit
+    if pit is None or not pit.n_rows:
+        return "The predictions have no distribution to judge."
+    noise = max(0.01, 2.0 * (0.25 / pit.n_rows) ** 0.5)
+    half, most = pit.coverage([0.5, 0.94]) - (0.5, 0.94)
+    below = float(pit.counts[:50].sum()) / pit.n_rows - 0.5
+    found = []
+    if half < -noise or most < -noise:
+        where = "throughout" if half < -noise and most < -noise else "in part"
+        where = "in the tails" if half >= -noise else where
+        found.append(f"too narrow {where}: targets lie farther out than predicted")
+    elif half > noise or most > noise:
+        found.append("too wide: targets lie closer than predicted")
+    if abs(below) > noise:
+        found.append(f"too {'high' if below > 0.0 else 'low'} more often than not")
+    what = " and ".join(found) if found else "about right"
+    return f"Predictive distributions were {what}."
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n:,} rows"

@@ -1,0 +1,145 @@
+"""`posterity compare`, and the pages that both commands write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("click", reason="needs click (posterity[cli])")
+pytest.importorskip("rich", reason="needs rich (posterity[cli])")
+pytest.importorskip("pyarrow", reason="needs PyArrow (posterity[cli])")
+from click.testing import CliRunner, Result
+
+from posterity import BayesianLinearRegression
+from posterity.basis import HilbertSpaceGP, Polynomial, Spline
+from posterity.cli.commands import posterity
+from posterity.cli.models import build, parse
+from posterity.evaluation import compare_predictions
+from posterity.forgetting import Adaptive, Window
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(posterity, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(500, 2)).round(6)
+    y = (X[:, 0] ** 2 + 0.1 * rng.normal(size=500)).round(6)
+    path = tmp_path / "table.csv"
+    rows = [",".join(map(str, (*x, target))) for x, target in zip(X, y, strict=True)]
+    path.write_text("a,<b>,y\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_words_make_models() -> None:
+    made = [build(words, {}) for words in parse("auto,flat,prior:2+spline:5,hsgp+adaptive")]
+    assert made[0].get_params() == BayesianLinearRegression(prior_precision="auto").get_params()
+    assert made[1].prior_precision == 0.0
+    assert (made[2].prior_precision, made[2].basis.n_knots) == (2.0, 5)
+    assert isinstance(made[2].basis, Spline)
+    assert isinstance(made[3].basis, HilbertSpaceGP)
+    assert made[3].basis.additive
+    assert isinstance(made[3].forgetting, Adaptive)
+    (_, window) = (build(words, {}) for words in parse("polynomial:2,ard+window:50"))
+    assert isinstance(window.forgetting, Window)
+    assert window.forgetting.size == 50
+    assert isinstance(build(parse("polynomial:2,auto")[0], {}).basis, Polynomial)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("auto", "give two models or more, as in auto,flat"),
+        ("auto,auto", "has the same model twice"),
+        (
+            "auto,forest",
+            "'forest' in 'forest' is no word for a model: give auto, ard, flat",
+        ),
+        ("auto,ard+flat", "'ard+flat' has two words for its prior: give one"),
+        ("auto,spline:many", "'many' is not a whole number; as in spline:8"),
+        ("auto,prior:-1", "'-1' is not a number from 0 up; as in prior:1"),
+        ("auto,flat:3", "flat takes no number; write flat alone"),
+        ("auto,window", "window needs a number of rows, as in window:500"),
+    ],
+)
+def test_words_that_make_none(text: str, message: str, table: Path) -> None:
+    result = invoke("compare", table, "--target", "y", "--models", text)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_compare_is_the_librarys(table: Path) -> None:
+    result = invoke("compare", table, "--target", "y", "--models", "auto,polynomial:2", "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["best"] == "polynomial:2"
+    X = np.loadtxt(table, delimiter=",", skiprows=1)
+    library = compare_predictions(
+        {
+            "auto": BayesianLinearRegression(),
+            "polynomial:2": BayesianLinearRegression(
+                basis=Polynomial(degree=2, interactions=False)
+            ),
+        },
+        X[:, :2],
+        X[:, 2],
+    )
+    expected = library.between("auto", "polynomial:2")
+    behind = document["models"][1]
+    assert behind["name"] == "auto"
+    assert behind["behind"] == pytest.approx(expected.mean)
+    assert behind["standard_error"] == pytest.approx(expected.standard_error)
+
+
+def test_compare_says_who_is_best(table: Path) -> None:
+    result = invoke("compare", table, "--target", "y", "--models", "auto,spline", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert "spline predicted best" in result.stdout
+    assert "more than chance explains" in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_report_is_written(command: str, table: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="reports need posterity[report]")
+    page = tmp_path / "page.html"
+    models = ["--models", "auto,spline"] if command == "compare" else ["--period", "24"]
+    result = invoke(command, table, "--target", "y", *models, "--report", page)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == f"The report is in {page}\n"
+    html = page.read_text(encoding="utf-8")
+    assert html.startswith("<!DOCTYPE html>")
+    assert f"posterity {command} {table} --target y" in html
+    assert "<td>a, &lt;b&gt;</td>" in html
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "table.csv"]
+
+
+def test_report_that_cannot_be_written_is_refused_first(table: Path, tmp_path: Path) -> None:
+    for place, message in (
+        (tmp_path / "nowhere" / "page.html", "is not a folder: make it first, or give another"),
+        (tmp_path, "is a folder: give --report a file in it"),
+    ):
+        result = invoke("evaluate", table, "--target", "y", "--report", place)
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.split())
+
+
+def test_report_without_its_package_names_the_cure(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("posterity.cli.pages.find_spec", lambda name: None)
+    result = invoke("evaluate", table, "--target", "y", "--report", tmp_path / "page.html")
+    assert result.exit_code == 2
+    assert "pip install 'posterity[report]'" in result.stderr
+
+
+def test_help_lists_the_words() -> None:
+    said = invoke("compare", "--help").stdout
+    assert "auto (the default), ard, flat, prior:NUMBER" in said
+    assert "posterity compare rides.csv --target fare --models auto,flat,ard" in said

@@ -1,0 +1,207 @@
+"""Reports: one page, everything in it, and nothing in it that came from the data runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("vl_convert", reason="reports need posterity[report]")
+
+import vl_convert
+
+from posterity import BayesianLinearRegression
+from posterity.evaluation import compare_predictions, progressive_validation
+from posterity.report import About, Survey, comparison_report, validation_report
+
+EVIL = ["<script>alert(1)</script>", "a\"b'<img src=x onerror=alert(2)>", "</script><b>&amp;"]
+MOST_BYTES = 3_000_000
+
+
+class Reader(HTMLParser):
+    """Elements, text of headings and cells, and the specifications of charts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+        self.specs: list[dict[str, Any]] = []
+        self._inside: str | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        kind = dict(attrs).get("type") == "application/json"
+        self._inside = "json" if kind else tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "json":
+            self.specs.append(json.loads(data))
+        elif self._inside not in ("script", "style"):
+            self.text.append(data)
+
+
+def evil_stream(n: int = 2000) -> tuple[Any, np.ndarray]:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=n)
+    y[n // 2 : n // 2 + 200] += 5.0
+    return pd.DataFrame(X, columns=EVIL), y
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    X, y = evil_stream()
+    model = BayesianLinearRegression()
+    result = progressive_validation(model, X, y, levels=(0.5, 0.95), period=24, slices={EVIL[0]: 3})
+    about = About(
+        title=EVIL[1],
+        target=EVIL[0],
+        command=f"posterity evaluate x.csv --target '{EVIL[0]}'",
+        problems=[f"{EVIL[2]!r} never changes"],
+        settings=[("features", ", ".join(EVIL))],
+    )
+    return validation_report(result, about, model=model, spread=np.ones(3))
+
+
+@pytest.fixture(scope="module")
+def compared() -> str:
+    X, y = evil_stream()
+    names = {EVIL[0]: 1.0, EVIL[1]: 1e6}
+    models = {
+        name: BayesianLinearRegression(prior_precision=precision)
+        for name, precision in names.items()
+    }
+    return comparison_report(compare_predictions(models, X, y), About(title=EVIL[2]))
+
+
+@pytest.mark.parametrize("kind", ["page", "compared"])
+def test_names_stay_text(kind: str, request: pytest.FixtureRequest) -> None:
+    html = request.getfixturevalue(kind)
+    reader = Reader(html)
+    assert reader.tags.count("img") == 0
+    assert reader.tags.count("b") == 0
+    assert reader.tags.count("script") == len(reader.specs) + 2
+    assert not [name for name, _ in reader.attributes if name.startswith("on")]
+    assert EVIL[0] in "".join(reader.text)
+    assert html.isprintable() or "\x00" not in html
+
+
+@pytest.mark.parametrize("kind", ["page", "compared"])
+def test_page_needs_nothing_else(kind: str, request: pytest.FixtureRequest) -> None:
+    html = request.getfixturevalue(kind)
+    reader = Reader(html)
+    assert len(html.encode()) < MOST_BYTES
+    attributes = dict(reader.attributes)
+    assert "src" not in attributes
+    assert "link" not in reader.tags
+    assert attributes["lang"] == "en"
+    assert "default-src 'none'" in html
+
+
+@pytest.mark.parametrize("kind", ["page", "compared"])
+def test_every_chart_can_be_drawn(kind: str, request: pytest.FixtureRequest) -> None:
+    reader = Reader(request.getfixturevalue(kind))
+    assert len(reader.specs) == {"page": 6, "compared": 3}[kind]
+    for spec in reader.specs:
+        assert spec["description"]
+        svg = vl_convert.vegalite_to_svg({**spec, "width": 700}, vl_version="6.4")
+        assert len(re.findall(r"<path|<rect", svg)) > 10
+        assert '"tooltip"' in json.dumps(spec)
+
+
+def test_numbers_are_there_without_charts(page: str) -> None:
+    reader = Reader(page)
+    assert reader.tags.count("details") == 6
+    assert reader.tags.count("table") >= 9
+    text = " ".join(reader.text)
+    for heading in (
+        "How good are the predictions?",
+        "Can the intervals be trusted?",
+        "Drift",
+        "What has it learned?",
+        "Problems found in the data",
+        "How this page was made",
+    ):
+        assert heading in text
+    assert "value one season ago" in text
+    assert "Periods of larger errors" in text
+
+
+def test_extremes_are_in_the_chart() -> None:
+    y = np.random.default_rng(0).normal(size=40_000)
+    y[12_345] = 500.0
+    X = np.zeros((len(y), 1))
+    model = BayesianLinearRegression(prior_precision=1.0)
+    html = validation_report(progressive_validation(model, X, y), About(title="One far out"))
+    charts = [spec for spec in Reader(html).specs if "Greatest" in spec["description"]]
+    (chart,) = charts
+    highest = max(chart["data"]["values"], key=lambda row: row["max"])
+    assert highest["max"] == pytest.approx(500.0, rel=0.01)
+    assert highest["start"] <= 12_345 < highest["end"]
+    assert len(html.encode()) < MOST_BYTES
+
+
+def test_one_row_is_enough() -> None:
+    model = BayesianLinearRegression()
+    result = progressive_validation(model, np.ones((1, 1)), np.ones(1))
+    assert "<h1>One</h1>" in validation_report(result, About(title="One"), model=model)
+
+
+def test_survey_finds_what_is_wrong() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 4))
+    y = X[:, 0] + rng.normal(size=5000)
+    X[:, 1] = 7.0
+    X[1234, 2] = 9999.0
+    X[:, 3] = 2.0 * y + 1.0
+    survey = Survey([(X[:3000], y[:3000]), (X[3000:], y[3000:])])
+    assert sum(len(target) for _, target in survey) == 5000
+    found = survey.problems(["a", "b", "c", "d"], "fare")
+    assert found[0] == "1 feature never changes, and says nothing: 'b'"
+    assert found[1].startswith("'c' has a value of 9999, 71 standard deviations from its mean")
+    assert found[2].startswith("'d' is almost 'fare' itself (correlation 1.00000): is it known")
+    assert len(found) == 3
+    assert survey.spread == pytest.approx(X.std(axis=0))
+
+
+def test_report_of_a_plain_table_finds_nothing() -> None:
+    rng = np.random.default_rng(0)
+    survey = Survey([(rng.normal(size=(100, 2)), rng.normal(size=100))])
+    list(survey)
+    assert survey.problems(["a", "b"], "y") == []
+
+
+def test_the_browser_would_tell(look: Callable[[str, str], dict[str, Any]]) -> None:
+    html = '<img src="http://127.0.0.1:9/x.png"><script>undefined.x</script>'
+    seen = look(html, "careless")
+    assert seen["requests"] == ["http://127.0.0.1:9/x.png"]
+    assert "Cannot read properties of undefined" in seen["console"][0]
+    assert seen["images"] == 1
+
+
+@pytest.mark.parametrize("kind", ["page", "compared"])
+def test_page_in_a_browser(
+    kind: str, request: pytest.FixtureRequest, look: Callable[[str, str], dict[str, Any]]
+) -> None:
+    """Headless Chromium: no error, no request, charts drawn, a hover shows values."""
+    html = request.getfixturevalue(kind)
+    seen = look(html, f"report-{kind}")
+    assert seen["console"] == []
+    assert seen["requests"] == []
+    assert seen["charts"] == len(Reader(html).specs)
+    assert seen["images"] == 0
+    assert not seen["overflow"]
+    assert re.search(r"(mean error|behind by)\s+\S+", seen["tooltip"])
+    assert seen["screenshot"].stat().st_size > 20_000
