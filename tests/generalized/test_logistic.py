@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.special import expit, log_expit
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -318,3 +318,11 @@ def test_a_call_that_raises_leaves_the_model_as_it_was() -> None:
     assert model.classes_.tolist() == [0, 1]
     assert np.array_equal(model.coef_, before)
     assert model.n_observations_ == 300.0
+
+
+def test_separated_digits_under_a_flat_prior() -> None:
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300], y[:300] % 2
+    with pytest.warns(UserWarning, match="the likelihood has no maximum"):
+        model = BayesianLogisticRegression(prior_precision=0.0).fit(X, y)
+    assert (model.predict(X) == y).all()

@@ -42,7 +42,7 @@ class Maximum:
         Derivative of the log evidence in log(alpha / beta) there: the certificate. The derivative
         in beta at a fixed ratio is 0 by formula.
     n_parameters
-        gamma = sum d_i^2 / (d_i^2 + ratio), of which ``alpha |w|^2`` = gamma at an interior maximum.
+        gamma = sum d_i^2 / (d_i^2 + ratio); at an interior maximum ``alpha |w|^2`` = gamma.
     found
         "interior"; "no signal": the evidence grows as alpha does; "no noise": it grows as the ratio
         falls, the coefficients fit exactly; "undetermined": too few rows, every ratio is as good.

@@ -141,8 +141,8 @@ class Spectrum:
     def slopes(self, ratio: Array | float, noise: Noise) -> tuple[Array, Array]:
         """(g,) first and second derivative of the log evidence in log ratio.
 
-        With g = 1 - f: f' = f g and g' = -f g, so 2 (log |Lambda_0| / |Lambda_n|)'/2 = sum g, and
-        the rest follows from (s^2)' = sum f g q^2.
+        With g = 1 - f: f' = f g and g' = -f g, so ``(log |Lambda_0| - log |Lambda_n|)'`` = sum g,
+        and the rest follows from (s^2)' = sum f g q^2.
         """
         shares = self.shares(ratio)
         # Not 1 - shares: where the data say almost nothing its digits would be gone.

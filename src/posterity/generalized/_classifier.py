@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from posterity.distributions import Categorical, MultivariateMixture, Multivaria
 from posterity.generalized import _many
 from posterity.generalized._labels import joined_classes, positions, read_labels
 from posterity.generalized.base import GeneralizedModel, Way, check_usable, learn
+from posterity.kernel import SitePath
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
 from posterity.linear.inputs import explained, read_rows, read_times, read_weights
@@ -36,6 +37,8 @@ class Classifier(GeneralizedModel):
     # Of two classes: whether the posterior is of the log odds of the first, because it came late.
     _flipped: bool = False
     _places: tuple[Labels, dict[Any, int]]
+    _learn_lean: Callable[..., bool]  # type: ignore[assignment]
+    _predict_lean: Callable[..., dict[Any, float]]  # type: ignore[assignment]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -127,7 +130,13 @@ class Classifier(GeneralizedModel):
         first = self._knowledge is None
         place = None if first or self._many is not None else self._place_of(y)
         if place is not None:
-            self._learn_row(x, 1.0 - place if self._flipped else place, weight, time)
+            yes = float(place != self._flipped)
+            if time is None and self._learns_lean:
+                path = self._open_labels()
+                path.learn(x, yes, weight)
+                self._learn_lean = path.learn_label
+            else:
+                self._learn_row(x, yes, weight, time)
             return
         model = self._fresh() if first else copy.copy(self)
         if first and isinstance(x, Mapping):
@@ -141,6 +150,11 @@ class Classifier(GeneralizedModel):
         times = None if time is None else [time]
         elapsed, now = read_times(times, 1, weights, None if first else self._now)
         self._commit(model, "append", met, (X, target, weights, elapsed), now)
+
+    def _open_labels(self) -> SitePath:
+        path = cast(SitePath, self._open_row_path())
+        path.name_labels(self.classes_.tolist(), self._flipped)
+        return path
 
     def _place_of(self, label: Any) -> int | None:
         """Place of a label among the classes, None of one that is new."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -166,6 +167,20 @@ class GeneralizedModel(LinearModel):
             self._known.append(columns, target, weights, elapsed)
         self._now = now
 
+    @property
+    def _learns_lean(self) -> bool:
+        """Whether single rows are learned on the lean path."""
+        known: Any = self._knowledge
+        lean = self.basis is None and isinstance(known, GeneralizedPosterior)
+        return lean and known.learns_lean
+
+    @property
+    def _predicts_lean(self) -> bool:
+        """Whether single rows are predicted there."""
+        known: Any = self._knowledge
+        lean = self.basis is None and isinstance(known, GeneralizedPosterior)
+        return lean and known.predicts_lean
+
     def _predictor(self, X: Array, offsets: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance (n,) of the linear predictor at the rows of ``X``."""
         known: Any = self._known
@@ -194,11 +209,11 @@ def learn(
 
 def check_usable(*arrays: Array) -> None:
     """Raise ``FloatingPointError``, which is then explained, unless all is finite."""
-    for array in arrays:
+    with np.errstate(over="ignore", invalid="ignore"):
         # A sum is not finite when a term isn't; only then is it worth looking closer.
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = np.sum(array)
-        if not np.isfinite(total) and not np.abs(array).max(initial=0.0) <= LARGEST:
+        totals = [float(array.sum()) for array in arrays]
+    for array, total in zip(arrays, totals, strict=True):
+        if not math.isfinite(total) and not np.abs(array).max(initial=0.0) <= LARGEST:
             raise FloatingPointError("the rows are not finite, or too large to square")
 
 

@@ -95,15 +95,15 @@ cdef class RowPath:
         self.counts[0] += weight
         self.counts[1] += weight
 
-    def go_together(self, RowPath beside not None, long long[::1] clock not None, when_due):
+    def go_together(self, RowPath beside not None, long long[::1] clock not None, waiting, when_due):
         """Let the factor of ``beside``, of the same shape, learn every row as well.
 
         ``clock`` (2,) counts the rows that weigh something; ``when_due()`` is called when it has reached
-        its second number, and at once. It returns the places and values of the features that were
-        constant so far: when one of them changes, it is due after that row.
+        its second number. It returns, as ``waiting`` is, the places and values of the features that
+        were constant so far: when one of them changes, it is due after that row.
         """
         self.beside, self.clock, self.when_due = beside, clock, when_due
-        self.constant, self.constants = when_due()
+        self.constant, self.constants = waiting
 
     cdef void _look_for_change(self, double root) noexcept:
         cdef Py_ssize_t i

@@ -42,7 +42,7 @@ class Nodes:
     def copy(self) -> Self:
         """The same, to go its own way."""
         posteriors = tuple(posterior.copy() for posterior in self.posteriors)
-        return replace(self, posteriors=posteriors, log_weights=self.log_weights.copy())
+        return type(self)(self.choice, posteriors, self.log_weights.copy())
 
     @property
     def alone(self) -> bool:

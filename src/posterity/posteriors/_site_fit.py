@@ -77,8 +77,15 @@ def _climbed(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
     """The mode, its eta, and whether it was reached."""
     eta = problem.eta(w)
     value = problem.value(w, eta)
+    usable: tuple[Array, Array] | None = None
     for _ in range(MOST_STEPS):
-        factor = problem.sites_at(eta)[1]
+        try:
+            factor = problem.sites_at(eta)[1]
+        except FloatingPointError:
+            if usable is None:
+                raise
+            return *usable, False  # on the way to a maximum at infinity, and nearly there
+        usable = w, eta
         wanted = factor.coefficients()[:, 0]
         decrement = float(np.sum(np.square(factor.root @ (wanted - w))))
         here = eta

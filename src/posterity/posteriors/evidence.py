@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy
+from posterity.evidence.columns import mean_squares
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors._nodes import Nodes, one_after_another
@@ -60,9 +61,8 @@ class Known:
         """The same, to go its own way."""
         stream = None if self.stream is None else self.stream.copy()
         scales = None if self.scales is None else self.scales.copy()
-        return replace(
-            self, data=self.data.copy(), stream=stream, scales=scales, clock=self.clock.copy()
-        )
+        data, clock = self.data.copy(), self.clock.copy()
+        return Known(data, stream, self.fresh, self.fresh_at, scales, clock, self.tally)
 
     def become(self, other: Known) -> None:
         """Take over what another one knows, in the memory that is there."""
@@ -77,7 +77,9 @@ class Known:
         if stream is not None and stream.alone and self.stream is not None and self.stream.alone:
             factor = self.stream.posteriors[0].factor
             factor.become(stream.posteriors[0].factor)
-            stream = replace(stream, posteriors=(replace(stream.posteriors[0], factor=factor),))
+            stream = Nodes(
+                stream.choice, (stream.posteriors[0]._but(factor=factor),), stream.log_weights
+            )
         self.stream = stream
 
 
@@ -112,7 +114,7 @@ class EvidencePosterior(LinearPosterior):
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""
         known = self.known.copy()
-        return replace(self, factor=known.data.factor, known=known)
+        return self._but(factor=known.data.factor, known=known)
 
     def become(self, other: LinearPosterior) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
@@ -131,8 +133,8 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def _single_node(self) -> Strategy:
-        integrates = isinstance(self.strategy, Integrated)
-        return replace(self.strategy, most_nodes=1) if integrates else self.strategy
+        strategy = self.strategy
+        return replace(strategy, most_nodes=1) if isinstance(strategy, Integrated) else strategy
 
     def fixed(self) -> LinearPosterior:
         """The same under a flat prior that is not learned."""
@@ -163,12 +165,21 @@ class EvidencePosterior(LinearPosterior):
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the single node, which the data's factor goes along with."""
         known = self.known
-        beside = known.data.row_path(names)
         if not self.learns_lean or known.stream is None:
-            return beside
+            return known.data.row_path(names)
         path = known.stream.posteriors[0].row_path(names)
-        path.go_together(beside, known.clock, self._stream)
+        self.accompany(path, names)
         return path
+
+    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+        """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
+        known = self.known
+
+        def when_due() -> tuple[NDArray[np.intp], Array]:
+            self._stream()
+            return self._waiting()
+
+        path.go_together(known.data.row_path(names), known.clock, self._waiting(), when_due)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
@@ -333,25 +344,28 @@ class EvidencePosterior(LinearPosterior):
         else:
             rows = np.cumsum(weights[first:] > 0.0)
             stop = first + min(int(np.searchsorted(rows, left)) + 1, len(X) - first)
-        pinned = stream.choice.pinned
-        if pinned.any():
-            values = X[first:stop, pinned]
-            constant = self._constants()[pinned]
-            moves = (np.abs(values - constant) > SAME * np.abs(constant)).any(axis=1)
+        if stream.choice.pinned.any():
+            features, constants = self._waiting()
+            off = np.abs(X[first:stop, features] - constants)
+            moves = (off > SAME * np.abs(constants)).any(axis=1)
             if moves.any():
                 # A feature that was constant begins to vary: what it means is asked right after.
                 stop = first + int(np.argmax(moves)) + 1
                 self.known.clock[1] = 0
         return stop
 
-    def _constants(self) -> Array:
-        """(m,) value of each feature that has not varied: its mean, or 0 without an intercept."""
-        root = self.known.data.factor.root
-        if self.known.scales is not None:
-            return self.known.scales.mean
-        if not self.intercept or root[0, 0] == 0.0:
-            return np.zeros(len(self.mean))
-        return root[0, 1:] / root[0, 0]
+    def _waiting(self) -> tuple[NDArray[np.intp], Array]:
+        """Features that have not varied, and their values: the mean, or 0 without an intercept."""
+        known, root = self.known, self.known.data.factor.root
+        if known.scales is not None:
+            pinned = known.scales.read(intercept=self.intercept).pinned
+            constants = known.scales.mean
+        else:
+            pinned = mean_squares(known.data.factor, intercept=self.intercept).pinned
+            seen = self.intercept and root[0, 0] != 0.0
+            constants = root[0, 1:] / root[0, 0] if seen else np.zeros(len(self.mean))
+        features = np.flatnonzero(pinned)
+        return features, constants[features]
 
     def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         known = self.known

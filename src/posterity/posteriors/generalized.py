@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Normal
 from posterity.factor import Factor
+from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
-from posterity.likelihoods import Likelihood, Quantile, StudentT
-from posterity.likelihoods.likelihood import is_noise, vague_variance
+from posterity.likelihoods import Likelihood
+from posterity.likelihoods.likelihood import is_noise, kernel_of, vague_variance
 from posterity.noise import LOG_2PI, Joint
-from posterity.posteriors._site_fit import MANY_ROWS, SHARE, Fitted, mode, propagate
+from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._site_rows import Learned, SiteRows, believed, learn_rows
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
@@ -24,11 +25,6 @@ from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 Approximation = Literal["laplace", "moments"]
-
-# The prior that the evidence chooses, and the mode under it: rounds until they agree.
-MOST_ROUNDS = 50
-# Changes of the prior, against it, and against all that is known: what moves the mode.
-AGREED, UNFELT = 1e-6, 1e-7
 
 
 @dataclass
@@ -84,9 +80,6 @@ class GeneralizedPosterior(LinearPosterior):
     inner: LinearPosterior
     account: Account = field(default_factory=Account, repr=False)
 
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
-
     @classmethod
     def around(
         cls, inner: LinearPosterior, likelihood: Likelihood, approximation: Approximation
@@ -137,7 +130,7 @@ class GeneralizedPosterior(LinearPosterior):
         return GeneralizedAverage
 
     def _with(self, inner: LinearPosterior, account: Account) -> Self:
-        return replace(self, factor=inner.factor, inner=inner, account=account)
+        return self._but(factor=inner.factor, inner=inner, account=account)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -232,9 +225,33 @@ class GeneralizedPosterior(LinearPosterior):
 
     # ---- reading -------------------------------------------------------------------------------
 
+    @property
+    def learns_lean(self) -> bool:  # type: ignore[override]
+        """Whether the kernel knows the likelihood, and the site rows are learned lean."""
+        return kernel_of(self.likelihood) is not None and self.inner.learns_lean
+
+    @property
+    def predicts_lean(self) -> bool:  # type: ignore[override]
+        """Whether one factor predicts; a prior that is learned is then the stream's."""
+        return kernel_of(self.likelihood) is not None and self.inner.predicts_lean
+
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path that reads single rows."""
-        return Factor(self.n_coefficients).row_path(self.intercept, names)
+        """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
+        known, inner = kernel_of(self.likelihood), self.inner
+        if known is None or not inner.predicts_lean:
+            return Factor(self.n_coefficients).row_path(self.intercept, names)
+        stream = inner.known.stream if isinstance(inner, EvidencePosterior) else None
+        path = site_path(
+            inner.factor if stream is None else stream.posteriors[0].factor,
+            SiteCode(*known, self.approximation == "moments"),
+            self.intercept,
+            names,
+            self.account,
+            self.likelihood.check_targets,
+        )
+        if isinstance(inner, EvidencePosterior):
+            inner.accompany(path, names)
+        return path
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
         """Distribution of eta at the rows of ``X``."""
@@ -367,63 +384,9 @@ class GeneralizedPosterior(LinearPosterior):
             open_ = open_[np.isinf(believed(self.inner, rows.X[open_])[1])]
 
     def _together(self, rows: SiteRows) -> None:
-        start: Array | None = None
-        chosen = self._prior()
-        if isinstance(self.inner, EvidencePosterior) and len(rows) >= MANY_ROWS:
-            # Some of the rows, each for several, find prior and mode nearly, at little cost.
-            _, fitted, chosen = self._joint_fit(rows.every(SHARE), chosen, start)
-            start = fitted.coefficients
-        trial, fitted, _ = self._joint_fit(rows, chosen, start)
+        model = SiteModel(self.likelihood, self.approximation)
+        trial, fitted = fitted_together(self.inner, model, rows)
         told = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
         self.inner.become(trial)
         self._count(rows, fitted.sites.precision, fitted.log_scale)
         self.account.told += self.log_evidence - told
-
-    def _joint_fit(
-        self, rows: SiteRows, chosen: Factor, start: Array | None
-    ) -> tuple[LinearPosterior, Fitted, Factor]:
-        """The rows learned, and the prior that they choose: each given the other, in turns."""
-        before = self.inner
-        for _ in range(MOST_ROUNDS):
-            fitted = self._fitted(chosen, rows, start)
-            trial = before.copy()
-            target = (fitted.sites.target - rows.offsets)[:, None]
-            trial.append(rows.X, target, fitted.sites.precision, rows.elapsed.copy())
-            if not isinstance(trial, EvidencePosterior):
-                break
-            start = fitted.coefficients
-            again, last = self._prior_of(trial, before), chosen
-            chosen = again
-            if _agree(again, last, trial.nodes.posteriors[0].factor):
-                break
-        return trial, fitted, chosen
-
-    def _fitted(self, before: Factor, rows: SiteRows, start: Array | None) -> Fitted:
-        # A kink has no curvature: moments are matched there, from where smooth noise leads.
-        smooth = self.likelihood
-        if isinstance(smooth, Quantile):
-            smooth = StudentT(4.0, smooth.scale)
-        fitted = mode(before, smooth, rows, start, self.intercept)
-        if self.approximation == "laplace" and smooth is self.likelihood:
-            return fitted
-        return propagate(before, self.likelihood, rows, fitted, self.intercept)
-
-    def _prior(self) -> Factor:
-        """What is known before the batch, as a factor."""
-        if isinstance(self.inner, EvidencePosterior):
-            return self.inner.nodes.posteriors[0].factor
-        return self.inner.factor
-
-    def _prior_of(self, chosen: EvidencePosterior, before: LinearPosterior) -> Factor:
-        """The factor before the batch, under the prior that was chosen with it."""
-        assert isinstance(before, EvidencePosterior)
-        factor = chosen.nodes.posteriors[0].prior.copy()
-        factor.merge(before.known.data.factor)
-        return factor
-
-
-def _agree(prior: Factor, last: Factor, known: Factor) -> bool:
-    """Whether another round would change nothing."""
-    now, before, whole = (np.square(each.root).sum(axis=0) for each in (prior, last, known))
-    moved = np.abs(now - before)
-    return bool((moved <= np.maximum(AGREED * before, UNFELT * whole)).all())

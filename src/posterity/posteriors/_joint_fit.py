@@ -1,0 +1,97 @@
+"""Rows that come together: their mode, or sites that agree, and the prior that they choose."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.likelihoods import Likelihood, Quantile, StudentT
+from posterity.posteriors._site_fit import MANY_ROWS, SHARE, Fitted, mode, propagate
+from posterity.posteriors._site_rows import SiteRows
+from posterity.posteriors.evidence import EvidencePosterior
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+# The prior that the evidence chooses, and the mode under it: rounds until they agree.
+MOST_ROUNDS = 50
+# Changes of the prior, against it, and against all that is known: what moves the mode.
+AGREED, UNFELT = 1e-6, 1e-7
+
+
+class SiteModel(NamedTuple):
+    """A likelihood, and how its sites are found."""
+
+    likelihood: Likelihood
+    approximation: Literal["laplace", "moments"]
+
+
+def fitted_together(
+    inner: LinearPosterior, model: SiteModel, rows: SiteRows
+) -> tuple[LinearPosterior, Fitted]:
+    """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
+    start: Array | None = None
+    chosen = _prior(inner)
+    if isinstance(inner, EvidencePosterior) and len(rows) >= MANY_ROWS:
+        # Some of the rows, each for several, find prior and mode nearly, at little cost.
+        _, fitted, chosen = _in_turns(inner, model, rows.every(SHARE), chosen, start)
+        start = fitted.coefficients
+    trial, fitted, _ = _in_turns(inner, model, rows, chosen, start)
+    return trial, fitted
+
+
+def _in_turns(
+    before: LinearPosterior, model: SiteModel, rows: SiteRows, chosen: Factor, start: Array | None
+) -> tuple[LinearPosterior, Fitted, Factor]:
+    """The rows learned, and the prior that they choose: each given the other, in turns."""
+    for _ in range(MOST_ROUNDS):
+        fitted = _fitted(chosen, model, rows, start, before.intercept)
+        trial = before.copy()
+        target = (fitted.sites.target - rows.offsets)[:, None]
+        trial.append(rows.X, target, fitted.sites.precision, rows.elapsed.copy())
+        if not isinstance(trial, EvidencePosterior):
+            break
+        start = fitted.coefficients
+        again, last = _prior_of(trial, before), chosen
+        chosen = again
+        if _agree(again, last, trial.nodes.posteriors[0].factor):
+            break
+    return trial, fitted, chosen
+
+
+def _fitted(
+    before: Factor, model: SiteModel, rows: SiteRows, start: Array | None, intercept: bool
+) -> Fitted:
+    # A kink has no curvature: moments are matched there, from where smooth noise leads.
+    smooth = model.likelihood
+    if isinstance(smooth, Quantile):
+        smooth = StudentT(4.0, smooth.scale)
+    fitted = mode(before, smooth, rows, start, intercept)
+    if model.approximation == "laplace" and smooth is model.likelihood:
+        return fitted
+    return propagate(before, model.likelihood, rows, fitted, intercept)
+
+
+def _prior(inner: LinearPosterior) -> Factor:
+    """What is known before the batch, as a factor."""
+    if isinstance(inner, EvidencePosterior):
+        return inner.nodes.posteriors[0].factor
+    return inner.factor
+
+
+def _prior_of(chosen: EvidencePosterior, before: LinearPosterior) -> Factor:
+    """The factor before the batch, under the prior that was chosen with it."""
+    assert isinstance(before, EvidencePosterior)
+    factor = chosen.nodes.posteriors[0].prior.copy()
+    factor.merge(before.known.data.factor)
+    return factor
+
+
+def _agree(prior: Factor, last: Factor, known: Factor) -> bool:
+    """Whether another round would change nothing."""
+    now, before, whole = (np.square(each.root).sum(axis=0) for each in (prior, last, known))
+    moved = np.abs(now - before)
+    return bool((moved <= np.maximum(AGREED * before, UNFELT * whole)).all())
