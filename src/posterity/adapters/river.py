@@ -327,7 +327,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         >>> model = BayesianLogisticRegression()
         >>> X = pd.DataFrame({"a": [0.0, 1.0]})
         >>> model.learn_many(X, pd.Series([False, True]))
-        >>> model.predict_proba_many(X).sum(axis=1).tolist()
+        >>> model.predict_proba_many(X).sum(axis=1).round(9).tolist()
         [1.0, 1.0]
         """
         frame = dataframe.into_frame(X)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -129,18 +129,27 @@ def about(settings: Any, table: TableStream, survey: Survey) -> About:
     )
 
 
-def notes(table: TableStream) -> Iterator[str]:
-    """What was done to rows and values on the way in, in words."""
+def notes(
+    table: TableStream, *, levels: str = "the first batch", left_out: Collection[str] = ()
+) -> Iterator[str]:
+    """What was done to rows and values on the way in, in words.
+
+    ``levels`` says whose levels are known; ``left_out`` are levels, as ``zone=a``, that are known
+    and have no feature.
+    """
     if n := table.n_skipped:
         yield f"{_count(n, 'row')} {_were(n)} left out because a value was missing"
     if n := table.n_filled:
         yield f"{_count(n, 'row')} had missing values filled in with the mean so far"
-    for column, values in table.unseen_levels.items():
+    for column, unseen in table.unseen_levels.items():
+        values = {k: n for k, n in unseen.items() if f"{column}={k}" not in left_out}
+        if not values:
+            continue
         shown = ", ".join(repr(value) for value in list(values)[:5])
         n = sum(values.values())
         yield (
-            f"{_count(n, 'value')} of {column!r} {_were(n)} not among the levels of the first "
-            f"batch, and counted as none of them: {shown}{', ...' if len(values) > 5 else ''}"
+            f"{_count(n, 'value')} of {column!r} {_were(n)} not among the levels of {levels}, "
+            f"and counted as none of them: {shown}{', ...' if len(values) > 5 else ''}"
         )
 
 

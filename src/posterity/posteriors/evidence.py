@@ -372,6 +372,7 @@ class EvidencePosterior(LinearPosterior):
         if len(X):
             known.data.absorb(X, y, weights, elapsed)
         self._account_for(X, weights)
+        self._stream()  # at once: what is due must not wait for whoever asks next
 
     def _account_for(self, X: Array, weights: Array | None) -> None:
         """Count rows that the data have learned."""

@@ -1,0 +1,145 @@
+"""What all verbs share: the group, errors in one line, and callbacks that read options."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import warnings
+from typing import Any
+
+import click
+
+from posterity.cli import forgetting as ways
+from posterity.cli import models as words
+
+
+class Problem(click.ClickException):
+    """Input that cannot be used."""
+
+    exit_code = 2
+
+
+WRITTEN = "posterity.written"
+
+
+class OneLineErrors(click.Group):
+    """A group that says what is wrong in one line on stderr, and is quiet when a pipe closes."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+        """Run, and turn every foreseen failure into a line and an exit code."""
+        if not standalone_mode:
+            return self._run(*args, **kwargs)
+        try:
+            code = self._run(*args, **kwargs)
+            sys.stdout.flush()
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+            sys.exit(error.exit_code)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "posterity"
+            _complain(f"{_one_line(error.format_message())} (see {command} --help)")
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            _complain(_one_line(error.format_message()))
+            sys.exit(error.exit_code)
+        except click.Abort:
+            _complain("stopped")
+            sys.exit(130)
+        except BrokenPipeError:
+            # The reader has gone: nothing is left to say, not even when Python closes stdout.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what was written, for reports to say how they were made."""
+        ctx.meta[WRITTEN] = shlex.join(["posterity", *args])
+        return click.Group.parse_args(self, ctx, args)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return click.Group.main(self, *args, standalone_mode=False, **kwargs)  # type: ignore[call-overload]
+
+
+def names(ctx: click.Context, option: click.Parameter, value: str | None) -> Any:
+    """Column names, with commas between."""
+    if value is None:
+        return None if option.name == "features" else ()
+    return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def noise_precision(ctx: click.Context, option: click.Parameter, value: str) -> float | None:
+    """Read a positive number, or `learned`, which is None."""
+    if value == "learned":
+        return None
+    try:
+        precision = float(value)
+    except ValueError:
+        precision = 0.0
+    if not 0.0 < precision < float("inf"):
+        raise click.BadParameter(f"{value!r} is neither a positive number nor 'learned'")
+    return precision
+
+
+def prior_precision(ctx: click.Context, option: click.Parameter, value: str) -> float | str:
+    """Read a number, or how the precision is to be learned."""
+    if value in ("auto", "ard"):
+        return value
+    try:
+        precision = float(value)
+    except ValueError:
+        precision = -1.0
+    if not 0.0 <= precision < float("inf"):
+        raise click.BadParameter(f"{value!r} is neither a number from 0 up, nor 'auto' or 'ard'")
+    return precision
+
+
+def forgetting(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    """Check what was written; the strategy itself is made when the work begins."""
+    try:
+        ways.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value.strip()
+
+
+def models(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    """Check what was written; the models are made when the work begins."""
+    try:
+        words.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+def written() -> str:
+    """The command line of this run."""
+    return str(click.get_current_context().meta.get(WRITTEN, ""))
+
+
+def guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
+    """Run, and let every error that is about the input reach the user as one line."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            work(*arguments, **keywords)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "posterity"):
+            raise
+        extra = "plots" if package == "matplotlib" else "cli"
+        raise Problem(f"this needs {package}: pip install 'posterity[{extra}]'") from error
+    except BrokenPipeError:
+        raise
+    except (ValueError, TypeError, OSError) as error:
+        raise Problem("; ".join([str(error), *getattr(error, "__notes__", ())])) from error
+    for warning in caught:
+        click.echo(f"note: {_one_line(str(warning.message))}", err=True)
+
+
+def _complain(message: str) -> None:
+    click.echo(f"posterity: {message}", err=True)
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())

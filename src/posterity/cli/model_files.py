@@ -1,0 +1,153 @@
+"""Model files as the verbs read and write them, and tables that may come on standard input."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from posterity.cli.evaluate import notes as notes_on
+from posterity.files import load_with_notes, loads_with_notes, save
+from posterity.io import TableError, TableStream
+from posterity.io.columns import require
+from posterity.io.sources import open_source
+from posterity.io.table import open_rows
+from posterity.io.targets import Target
+
+STANDARD_INPUT = "-"
+_ENDINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz"}
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model, what was noted with it, and the file as it was when it was read."""
+
+    path: str
+    model: Any
+    notes: Mapping[str, Any]
+    stamp: tuple[int, ...] | None
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features; raises ``ValueError`` where the model knows none."""
+        names = getattr(self.model, "feature_names_in_", None)
+        if names is None:
+            raise ValueError(
+                f"{self.path} has learned no names of columns: fit it by this command, or in "
+                "Python by learn_stream or from a data frame"
+            )
+        return [str(name) for name in names]
+
+    def target(self, given: str | None) -> str:
+        """The column to predict, as given or as noted."""
+        noted = self.notes.get("target")
+        if given is None and not isinstance(noted, str):
+            raise ValueError(f"{self.path} does not say what its target is: give --target")
+        return str(noted) if given is None else given
+
+    def missing(self, given: str | None) -> Any:
+        """The policy for missing values, as given or as noted."""
+        noted = self.notes.get("missing")
+        return given or (noted if noted in ("error", "skip", "mean") else "error")
+
+    def open(self, path: str, target: Target | None, batch_rows: int, missing: Any) -> TableStream:
+        """A table as rows of the features of the model."""
+        columns = self.notes.get("columns")
+        if isinstance(columns, list | tuple):
+            require(
+                [str(name) for name in columns], list(open_source(path).schema.names), "feature"
+            )
+        return open_rows(
+            path, self.feature_names, target=target, batch_rows=batch_rows, missing=missing
+        )
+
+    def notes_on(self, table: TableStream) -> Iterator[str]:
+        """What was done to rows and values on the way in."""
+        left_out = self.notes.get("left_out") or ()
+        return notes_on(table, levels="the model", left_out=left_out)
+
+    def replace(self) -> None:
+        """Write the model back into its place; refuse if another was put there meanwhile."""
+        if _stamp(self.path) != self.stamp:
+            raise ValueError(
+                f"{self.path} was changed by someone else meanwhile: nothing was written; run this "
+                "again to work on the new one"
+            )
+        save(self.model, self.path, notes=self.notes)
+
+
+def read_model(path: str, table: str | None = None) -> ModelFile:
+    """Load a model file; ``-`` is standard input, which the ``table`` can't be as well."""
+    if path == table == STANDARD_INPUT:
+        raise ValueError("only one of MODEL and FILE can be standard input")
+    if path == STANDARD_INPUT:
+        return ModelFile("standard input", *_from_standard_input(), None)
+    try:
+        stamp = _stamp(path)
+        return ModelFile(path, *load_with_notes(path), stamp)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder: give a model file") from None
+
+
+def _from_standard_input() -> tuple[Any, dict[str, Any]]:
+    try:
+        return loads_with_notes(standard_input().read())
+    except ValueError as error:
+        raise ValueError(f"standard input: {error}") from error
+
+
+def standard_input() -> BinaryIO:
+    """Its bytes; raises ``ValueError`` where there is none."""
+    if sys.stdin is None:
+        raise ValueError("standard input is closed: give a file, or send it one")
+    return sys.stdin.buffer
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    status = os.stat(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def check_place(path: str) -> None:
+    """Raise, before any work, where a file can't be written."""
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is a folder: give --output a file in it")
+    if not Path(path).absolute().parent.is_dir():
+        raise ValueError(
+            f"{Path(path).parent} is not a folder: make it first, or give another --output"
+        )
+
+
+@contextmanager
+def table_path(file: str) -> Iterator[str]:
+    """Path of a table; standard input is first put on disk, for its columns are looked at twice.
+
+    Errors then speak of standard input.
+    """
+    if file != STANDARD_INPUT:
+        yield file
+        return
+    stream = standard_input()
+    if stream.isatty():
+        click.echo("reading CSV from standard input, until Ctrl-D", err=True)
+    with tempfile.TemporaryDirectory(prefix="posterity-") as folder:
+        start = stream.read(6)
+        kinds = (kind for magic, kind in _ENDINGS.items() if start.startswith(magic))
+        path = os.path.join(folder, "table" + next(kinds, ".csv"))
+        with open(path, "wb") as spooled:
+            spooled.write(start)
+            shutil.copyfileobj(stream, spooled, 1 << 20)
+        try:
+            yield path
+        except TableError as error:
+            raise TableError(str(error).replace(path, "standard input")) from error

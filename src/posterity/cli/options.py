@@ -1,0 +1,110 @@
+"""Options that several verbs take, with the same help everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from posterity.cli import group
+
+KNOWN: dict[str, Callable[[Any], Any]] = {
+    "target": click.option("--target", required=True, help="Column to predict."),
+    "levels": click.option(
+        "--level",
+        "levels",
+        multiple=True,
+        default=(0.95,),
+        show_default=True,
+        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+        help="Level of the intervals whose coverage is measured. May be given more than once.",
+    ),
+    "prior_precision": click.option(
+        "--prior-precision",
+        default="auto",
+        show_default=True,
+        metavar="NUMBER|auto|ard",
+        callback=group.prior_precision,
+        help="How firmly coefficients are held near 0. auto: learned from the rows, whatever their "
+        "units; ard: learned for each feature by itself; or a number, relative to the noise where "
+        "that is learned: 0 leaves coefficients free.",
+    ),
+    "noise_precision": click.option(
+        "--noise-precision",
+        default="learned",
+        show_default=True,
+        metavar="NUMBER|learned",
+        callback=group.noise_precision,
+        help="1 / variance of the noise, when it is known.",
+    ),
+    "forgetting": click.option(
+        "--forgetting",
+        default="none",
+        show_default=True,
+        metavar="HOW",
+        callback=group.forgetting,
+        help="How old rows lose their say, where the world changes: none; adaptive, which needs no "
+        "number; or one of exponential:0.99, stabilized:0.99, directional:0.99, smoothing:0.8, "
+        "random-walk:0.01 (variance of a step), window:500 (rows), changepoint[:0.01] (chance of a "
+        "change).",
+    ),
+    "features": click.option(
+        "--features",
+        metavar="a,b,...",
+        callback=group.names,
+        help="Columns to predict from, in this order. All but the target by default.",
+    ),
+    "drop": click.option(
+        "--drop", metavar="c,d,...", callback=group.names, help="Columns to leave out."
+    ),
+    "batch_rows": click.option(
+        "--batch-rows",
+        default=65536,
+        show_default=True,
+        type=click.IntRange(min=1),
+        help="Rows held in memory at a time. Changes memory and speed, not the scores.",
+    ),
+    "delay": click.option(
+        "--delay",
+        default=0,
+        show_default=True,
+        type=click.IntRange(min=0),
+        help="Targets become known so many rows later.",
+    ),
+    "missing": click.option(
+        "--missing",
+        default="error",
+        show_default=True,
+        type=click.Choice(["error", "skip", "mean"]),
+        help="Missing values: stop, leave the row out, or use the mean of the column so far.",
+    ),
+    "period": click.option(
+        "--period",
+        type=click.IntRange(min=1),
+        help="Rows in a season, 24 for hours of a day: compare with the value one season ago as "
+        "well.",
+    ),
+    "report": click.option(
+        "--report",
+        metavar="PAGE.html",
+        type=click.Path(),
+        help="Also write a page with charts, to be opened in a browser; it needs nothing else.",
+    ),
+    "no_intercept": click.option(
+        "--no-intercept", is_flag=True, help="Predict 0 where all features are 0."
+    ),
+    "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines."),
+    "quiet": click.option("--quiet", is_flag=True, help="No progress bar and no notes on stderr."),
+}
+
+
+def options(*names: str) -> Callable[[Any], Any]:
+    """Give a verb these options, in this order."""
+
+    def add(function: Any) -> Any:
+        for name in reversed(names):
+            function = KNOWN[name](function)
+        return function
+
+    return add

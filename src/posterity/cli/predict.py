@@ -1,0 +1,136 @@
+"""Predictions of the rows of a table, as CSV, Parquet or Arrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+from sklearn.base import is_classifier
+
+from posterity.cli.evaluate import progress_bar
+from posterity.cli.model_files import check_place, read_model, table_path
+from posterity.cli.pages import replacing
+from posterity.io.containers import container
+from posterity.io.learning import named
+
+Write = Callable[[pa.RecordBatch], None]
+
+
+def run(
+    model: str,
+    file: str,
+    *,
+    output: str | None,
+    level: float,
+    quantiles: tuple[float, ...],
+    missing: str | None,
+    batch_rows: int,
+    quiet: bool,
+) -> None:
+    """Read, predict, write, batch by batch."""
+    opened = _writer(output)
+    kept = read_model(model, file)
+    names = kept.feature_names
+    wrapped = container(None, "arrow")
+    with table_path(file) as path:
+        table = kept.open(path, None, batch_rows, kept.missing(missing))
+        shown = not quiet and output is not None and sys.stderr.isatty()
+        with opened() as write, progress_bar(table, shown=shown) as advance:
+            for X, rows in table:
+                write(wrapped(rows, _columns(kept.model, named(X, names), level, quantiles)))
+                if advance is not None:
+                    advance(table.n_rows_read)
+            if table.n_rows_read == table.n_skipped:
+                raise ValueError("every row has a missing value: there is nothing to predict")
+    for note in () if quiet else kept.notes_on(table):
+        click.echo(f"note: {note}", err=True)
+
+
+def _columns(model: Any, X: Any, level: float, quantiles: tuple[float, ...]) -> dict[str, Any]:
+    if is_classifier(model):
+        shares = model.predict_proba(X)
+        told = {"label": model.classes_[np.argmax(shares, axis=1)]}
+        return told | {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
+    distribution = model.predict_distribution(X)
+    lower, upper = distribution.interval(level)
+    told = {
+        "mean": distribution.mean(), "std": distribution.std(), "lower": lower, "upper": upper,
+    }  # fmt: skip
+    return told | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in quantiles}
+
+
+def _writer(output: str | None) -> Any:
+    """What opens the output, by its ending."""
+    if output is None:
+        return lambda: _csv(sys.stdout.buffer)
+    check_place(output)
+    path = Path(output)
+    kinds = {
+        ".csv": _csv, ".parquet": _parquet, ".pq": _parquet, ".arrow": _arrow, ".feather": _arrow,
+    }  # fmt: skip
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        raise ValueError(f"{output}: unknown ending; predictions go to {', '.join(kinds)}")
+
+    @contextmanager
+    def opened() -> Iterator[Write]:
+        with replacing(path) as file, kind(file) as write:
+            yield write
+
+    return opened
+
+
+@contextmanager
+def _csv(file: IO[bytes]) -> Iterator[Write]:
+    header: list[str] = []
+
+    def write(batch: pa.RecordBatch) -> None:
+        if not header:
+            header.extend(batch.schema.names)
+            line = io.StringIO()
+            csv.writer(line, lineterminator="\n").writerow(header)
+            file.write(line.getvalue().encode())
+        # By way of memory: a pipe that closes is then Python's own error, not Arrow's.
+        lines = io.BytesIO()
+        pc.write_csv(batch, lines, pc.WriteOptions(include_header=False))
+        file.write(lines.getvalue())
+
+    yield write
+
+
+@contextmanager
+def _parquet(file: IO[bytes]) -> Iterator[Write]:
+    writers: list[pq.ParquetWriter] = []
+
+    def write(batch: pa.RecordBatch) -> None:
+        if not writers:
+            writers.append(pq.ParquetWriter(file, batch.schema))
+        writers[0].write_batch(batch)
+
+    yield write
+    for writer in writers:
+        writer.close()
+
+
+@contextmanager
+def _arrow(file: IO[bytes]) -> Iterator[Write]:
+    writers: list[Any] = []
+
+    def write(batch: pa.RecordBatch) -> None:
+        if not writers:
+            writers.append(pa.ipc.new_file(file, batch.schema))
+        writers[0].write_batch(batch)
+
+    yield write
+    for writer in writers:
+        writer.close()

@@ -1,0 +1,189 @@
+"""Verbs around model files: options and help; the work is imported when one runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from posterity.cli.group import guarded
+from posterity.cli.options import options
+
+FIT = """\b
+Examples:
+  posterity fit rides.csv --target fare --output fare.posterity
+  posterity fit rides.parquet --target fare --drop id --missing mean --output fare.posterity
+  zcat rides-*.csv.gz | posterity fit - --target fare --output fare.posterity"""
+
+UPDATE = """\b
+Examples:
+  posterity update fare.posterity tomorrow.csv
+  posterity update fare.posterity tomorrow.csv --output fare-2.posterity
+  zcat new.csv.gz | posterity update fare.posterity -"""
+
+PREDICT = """\b
+Examples:
+  posterity predict fare.posterity asked.csv
+  posterity predict fare.posterity asked.csv --level 0.5 --quantile 0.1 --quantile 0.9
+  posterity predict fare.posterity asked.parquet --output predicted.parquet
+  posterity predict fare.posterity - < asked.csv | head"""
+
+MERGE = """\b
+Examples:
+  posterity merge north.posterity south.posterity --output all.posterity"""
+
+UNLEARN = """\b
+Examples:
+  posterity unlearn fare.posterity mistaken.csv
+  posterity unlearn fare.posterity mistaken.csv --output mended.posterity"""
+
+SHOW = """\b
+Examples:
+  posterity show fare.posterity
+  posterity show fare.posterity --level 0.5
+  posterity show fare.posterity --json | jq .coefficients"""
+
+model_argument = click.argument("model", type=click.Path())
+file_argument = click.argument("file", type=click.Path(allow_dash=True))
+learned_target = click.option(
+    "--target", help="Column to learn to predict.  [default: the one the model was fitted to]"
+)
+replaced = click.option(
+    "--output",
+    metavar="NEW_MODEL",
+    type=click.Path(),
+    help="Where the model goes then.  [default: MODEL is replaced]",
+)
+learned_missing = click.option(
+    "--missing",
+    type=click.Choice(["error", "skip", "mean"]),
+    help="Missing values: stop, leave the row out, or use the mean of the column so far in FILE.  "
+    "[default: as given to fit]",
+)
+one_level = click.option(
+    "--level",
+    default=0.95,
+    show_default=True,
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    help="Level of the intervals.",
+)
+
+
+@click.command(epilog=FIT, short_help="Learn a file, and keep the model in a file.")
+@file_argument
+@options("target")
+@click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
+@options("prior_precision", "noise_precision", "forgetting", "features", "drop", "batch_rows")
+@options("missing", "no_intercept", "quiet")
+def fit(**settings: Any) -> None:
+    """Learn every row of FILE, and write what was learned to a model file.
+
+    FILE is read as by evaluate: CSV, Parquet or Arrow; or - for standard input. The model file
+    keeps the names of the columns, the target and what to do about missing values, so that update
+    and predict need not be told again. A file of that name is replaced.
+    """
+    from posterity.cli.learn import fit as work
+
+    guarded(work, **settings)
+
+
+@click.command(epilog=UPDATE, short_help="Learn more rows into a model file.")
+@model_argument
+@file_argument
+@learned_target
+@replaced
+@learned_missing
+@options("batch_rows", "quiet")
+def update(**settings: Any) -> None:
+    """Learn every row of FILE (or of standard input: -) on top of what MODEL knows.
+
+    The columns are found by their names, in whatever order they are. The model file is replaced in
+    one step once all rows are learned: whatever happens, it is the old model or the new one. Where
+    a row can't be used, the old one stays as it was.
+    """
+    from posterity.cli.learn import update as work
+
+    guarded(work, **settings)
+
+
+@click.command(epilog=UNLEARN, short_help="Take rows back out of a model file.")
+@model_argument
+@file_argument
+@learned_target
+@replaced
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "skip"]),
+    help="Missing values: stop, or leave the row out.  [default: skip if fit was told so]",
+)
+@options("batch_rows", "quiet")
+def unlearn(**settings: Any) -> None:
+    """Forget the rows of FILE (or of standard input: -) as if MODEL had never learned them.
+
+    The model does not keep its rows, so it refuses only what it can prove was never learned. The
+    model file is replaced in one step, as by update.
+    """
+    from posterity.cli.learn import unlearn as work
+
+    guarded(work, **settings)
+
+
+@click.command(epilog=MERGE, short_help="Join models that learned apart into one.")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...", type=click.Path())
+@click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
+@options("quiet")
+def merge(**settings: Any) -> None:
+    """Write the model that would have learned the rows of all MODELs.
+
+    They must have been fitted with the same settings to the same columns; the prior counts once.
+    """
+    from posterity.cli.learn import merge as work
+
+    guarded(work, **settings)
+
+
+@click.command(epilog=PREDICT, short_help="Predict the rows of a file, with intervals.")
+@model_argument
+@file_argument
+@click.option(
+    "--output",
+    type=click.Path(),
+    help="Where predictions go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
+)
+@one_level
+@click.option(
+    "--quantile",
+    "quantiles",
+    multiple=True,
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    help="Also a quantile, as 0.1, in a column q0.1. May be given more than once.",
+)
+@learned_missing
+@options("batch_rows", "quiet")
+def predict(**settings: Any) -> None:
+    """Say what the rows of FILE (or of standard input: -) will bring.
+
+    For each row: its number, from 0; the mean, the standard deviation and the ends of the interval
+    of the observation to come. Of a classifier: the most probable label, and the probability of
+    each. Columns that the model does not know, the target among them, are passed over.
+    """
+    from posterity.cli.predict import run
+
+    guarded(run, **settings)
+
+
+@click.command(epilog=SHOW, short_help="Tell what a model file holds.")
+@model_argument
+@one_level
+@options("as_json")
+def show(**settings: Any) -> None:
+    """Tell what MODEL has learned: coefficients with intervals, noise, counts, columns.
+
+    MODEL may be - for standard input.
+    """
+    from posterity.cli.show import run
+
+    guarded(run, **settings)
+
+
+VERBS = (fit, update, predict, show, merge, unlearn)
