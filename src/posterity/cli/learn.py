@@ -191,12 +191,13 @@ def _check_alike(first: ModelFile, other: ModelFile) -> None:
             f"{first.path} holds a {kinds[0]} and {other.path} a {kinds[1]}: only models of one "
             "kind can be merged"
         )
-    targets = [kept.notes.get("target") for kept in (first, other)]
-    if targets[0] != targets[1]:
-        raise ValueError(
-            f"{first.path} predicts {targets[0]!r} and {other.path} {targets[1]!r}: only models of "
-            "one target can be merged"
-        )
+    for what, name in (("target", "target"), ("level left out", "left_out")):
+        theirs = [kept.notes.get(name) for kept in (first, other)]
+        if theirs[0] != theirs[1]:
+            raise ValueError(
+                f"{first.path} and {other.path} differ in their {what}, {theirs[0]!r} and "
+                f"{theirs[1]!r}: only models fitted alike can be merged"
+            )
 
 
 def _rows(table: TableStream) -> str:
