@@ -56,7 +56,15 @@ Models: words with plus signs between, at most one of each kind.
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, message="posterity %(version)s")
-def posterity() -> None:
+@click.option(
+    "--settings",
+    metavar="FILE.toml",
+    type=click.Path(),
+    help="Defaults of the options, by their names; those of one verb under its name, as [fit].  "
+    "[default: posterity.toml in this folder, if there is one]",
+)
+@click.pass_context
+def posterity(ctx: click.Context, settings: str | None) -> None:
     """Bayesian regression on data that keeps coming.
 
     evaluate and compare predict every row of a file, with an interval, by a model that has learned
@@ -67,6 +75,13 @@ def posterity() -> None:
     models that learned apart, predict tells what new rows will bring, and show tells what was
     learned.
     """
+    guarded(_take_settings, ctx, settings)
+
+
+def _take_settings(ctx: click.Context, path: str | None) -> None:
+    from posterity.cli.settings_file import read
+
+    ctx.default_map = dict(read(path, posterity))
 
 
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")

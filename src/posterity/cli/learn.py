@@ -55,11 +55,11 @@ def fit(
         table = open_table(path, target, missing=missing, drop_first=not no_intercept, **reading)
         notes = {"target": target, "missing": missing, **_schema(path, table, target, **reading)}
         _pass(table, model.partial_fit, quiet=quiet)
-    for note in notes_on(table):
-        _say(f"note: {note}", quiet)
     if not hasattr(model, "feature_names_in_"):
         raise ValueError(f"{_called(file)} has no row without a missing value: nothing was learned")
     save(model, output, notes=notes)
+    for note in notes_on(table):
+        _say(f"note: {note}", quiet)
     _say(f"{_rows(table)} learned into {output}", quiet)
 
 

@@ -243,7 +243,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             return told.mode()
         # More probable than 1/2 is eta's mean above 0, also where eta is so uncertain (a flat
         # prior, separated classes) that no digit of the probability is left to say so.
-        eta = self._known.linear_predictor(self._columns(read_points(self, X))).mean()
+        eta = self._known.predict_mean(self._columns(read_points(self, X)))
         return self.classes_[((eta > 0.0) != self._flipped).astype(np.intp)]
 
     def predict_distribution(self, X: Any) -> Categorical:

@@ -1,0 +1,98 @@
+"""Settings in a file: posterity.toml, the options of the command by their names."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import Any
+
+import click
+
+NAME = "posterity.toml"
+
+
+def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
+    """What click takes as defaults: for each verb, values by the names of its parameters.
+
+    Parameters
+    ----------
+    path : str or None
+        The file; None: posterity.toml in the current folder, if there is one.
+    verbs : click group
+        The verbs, and the options that they have.
+
+    Raises
+    ------
+    ValueError
+        No such file, no TOML, or a name that is no verb or option.
+    """
+    if path is None and not os.path.exists(NAME):
+        return {}
+    path = path or NAME
+    try:
+        with open(path, "rb") as file:
+            written = tomllib.load(file)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from error
+    common = {name: value for name, value in written.items() if not isinstance(value, dict)}
+    own = {name: value for name, value in written.items() if isinstance(value, dict)}
+    known = {verb: _options(command) for verb, command in verbs.commands.items()}
+    for verb in own:
+        if verb not in known:
+            raise ValueError(f"{path}: [{verb}] is no verb; give one of {', '.join(sorted(known))}")
+    _check(path, common, {name for options in known.values() for name in options}, "any verb")
+    _check_choices(path, common, known)
+    for verb, values in own.items():
+        _check(path, values, set(known[verb]), f"posterity {verb}")
+    return {
+        verb: {
+            options[name].name or name: _as_written(options[name], value)
+            for name, value in {**common, **own.get(verb, {})}.items()
+            if name in own.get(verb, {}) or (name in options and _takes(options[name], value))
+        }
+        for verb, options in known.items()
+    }
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Options by the name that is written, without its dashes."""
+    return {
+        option.opts[-1].removeprefix("--"): option
+        for option in command.params
+        if isinstance(option, click.Option)
+    }
+
+
+def _check(path: str, values: dict[str, Any], known: set[str], where: str) -> None:
+    for name in values:
+        if name not in known:
+            raise ValueError(
+                f"{path}: {name!r} is no option of {where}; give one of {', '.join(sorted(known))}"
+            )
+
+
+def _check_choices(
+    path: str, common: dict[str, Any], known: dict[str, dict[str, click.Option]]
+) -> None:
+    """What is said for all verbs is passed over by those that don't take it; one at least must."""
+    for name, value in common.items():
+        having = [options[name] for options in known.values() if name in options]
+        if not any(_takes(option, value) for option in having):
+            kinds = [option.type for option in having if isinstance(option.type, click.Choice)]
+            choices = sorted({str(choice) for kind in kinds for choice in kind.choices})
+            raise ValueError(f"{path}: {name} can't be {value!r}; give one of {', '.join(choices)}")
+
+
+def _takes(option: click.Option, value: Any) -> bool:
+    return not isinstance(option.type, click.Choice) or value in option.type.choices
+
+
+def _as_written(option: click.Option, value: Any) -> Any:
+    """A value as it would come from the command line: lists of names with commas between."""
+    if option.multiple:
+        return value if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return value if isinstance(value, bool) else str(value)
