@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.posteriors.averaged import MOST_TELLING
+
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-# A density further out says no more than this; keeps a point mass from deciding for ever.
-MOST_TELLING = 1e4
 
 
 @dataclass(frozen=True)

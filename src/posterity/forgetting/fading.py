@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True)
 class _Discounted:
     has_evidence: ClassVar[bool] = True
+    only_discounts: ClassVar[bool] = True
+    keeps_prior: ClassVar[bool] = False
 
     discount: float | None = None
     half_life: float | None = None
@@ -110,6 +112,8 @@ class Stabilized(_Discounted):
     array([1.  , 0.25])
     """
 
+    keeps_prior: ClassVar[bool] = True
+
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_stabilized(factor, prior, rows, self.discounts(elapsed))
@@ -140,6 +144,8 @@ class Directional(_Discounted):
     """
 
     has_evidence: ClassVar[bool] = False
+    only_discounts: ClassVar[bool] = False
+    keeps_prior: ClassVar[bool] = True
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -166,6 +172,8 @@ class Smoothing:
     """
 
     has_evidence: ClassVar[bool] = True
+    only_discounts: ClassVar[bool] = False
+    keeps_prior: ClassVar[bool] = False
 
     gamma: float
 
@@ -206,6 +214,8 @@ class RandomWalk:
     """
 
     has_evidence: ClassVar[bool] = False
+    only_discounts: ClassVar[bool] = False
+    keeps_prior: ClassVar[bool] = False
 
     variance: ArrayLike
 

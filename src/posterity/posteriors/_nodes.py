@@ -13,12 +13,11 @@ from scipy.linalg import cholesky, solve_triangular
 from posterity.distributions import MultivariateT, Normal, StudentT
 from posterity.evidence import Choice, matched
 from posterity.noise import Distribution, JointOfOne
+from posterity.posteriors.averaged import MOST_TELLING
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
-# A density further out says no more than this; keeps a point mass from deciding for ever.
-MOST_TELLING = 1e4
 
 
 @dataclass

@@ -112,7 +112,7 @@ def learn_rows(
         if posterior.factor.seen == 0.0:  # before the first row there is nothing to forget
             elapsed[: int(np.argmax(rows.weights > 0.0)) + 1] = 0.0
         discounts = strategy.discounts(elapsed)  # type: ignore[attr-defined]
-        prior = posterior.prior if type(strategy).__name__ == "Stabilized" else None
+        prior = posterior.prior if strategy.keeps_prior else None
     before = learn_sites(
         posterior.factor,
         SiteCode(*known, approximation == "moments"),
@@ -127,9 +127,7 @@ def learn_rows(
 def _kernel_learns(posterior: LinearPosterior) -> bool:
     if type(posterior) is LinearPosterior:
         return True
-    # By name: the strategies' room stands on this one.
-    fades = isinstance(posterior, FadingPosterior)
-    return fades and type(posterior.strategy).__name__ in ("Exponential", "Stabilized")  # type: ignore[attr-defined]
+    return isinstance(posterior, FadingPosterior) and posterior.strategy.only_discounts
 
 
 def one_by_one(

@@ -21,6 +21,9 @@ class Fading(Protocol):
 
     # Whether the factor still tells the evidence of its rows.
     has_evidence: ClassVar[bool]
+    # Whether all it does is to multiply the weight of what is old, and whether it spares the prior.
+    only_discounts: ClassVar[bool]
+    keeps_prior: ClassVar[bool]
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -116,7 +119,7 @@ class FadingPosterior(LinearPosterior):
 
     def merge(self, other: LinearPosterior) -> None:
         """Merge where the prior does not fade; refuse otherwise."""
-        if self._name != "Stabilized":
+        if not (self.strategy.only_discounts and self.strategy.keeps_prior):
             raise ValueError(
                 f"can't merge models under {self._name}: their priors have faded with their rows; "
                 "Stabilized keeps the prior and can be merged"
