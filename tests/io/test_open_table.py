@@ -392,7 +392,11 @@ def test_a_damaged_parquet_is_told(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("t.csv", b"PAR1....", r"\.csv promises CSV, but the content is Parquet; rename it or"),
-        ("t.csv", gzip.compress(b"x,y\n1,2\n", mtime=0), r"\.csv promises CSV, but the content is gzip"),
+        (
+            "t.csv",
+            gzip.compress(b"x,y\n1,2\n", mtime=0),
+            r"\.csv promises CSV, but the content is gzip",
+        ),
         ("t.csv", b"PK\x03\x04..", r"the content is a zip or Excel file"),
         ("t.csv", b"\x00\x01\x02", r"the content is binary data"),
         ("t.csv.gz", b"x,y\n1,2\n", r"\.csv\.gz promises gzip, but the content is text"),
