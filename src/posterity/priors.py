@@ -48,9 +48,15 @@ class GaussianPrior:
         mean = self.means(n_features)
         root = self._root(n_features) * np.sqrt(unit)
         offset = 1 if intercept else 0
+        factor = Factor(n_features + offset)
+        if root.ndim == 1:  # a triangle as it stands
+            triangle, places = factor.triangle.copy(), np.arange(offset, offset + n_features)
+            triangle[places, places] = root
+            triangle[places, factor.n_coefficients] = root * mean
+            factor.commit(triangle, 0.0, 0.0)
+            return factor
         rows = np.zeros((len(root), offset + n_features))
         rows[:, offset:] = root
-        factor = Factor(n_features + offset)
         factor.append(rows, (root @ mean)[:, None])
         # By construction the prior fits itself: what rounding left of its residual is not data.
         factor.residual_root[...] = 0.0
@@ -70,6 +76,7 @@ class GaussianPrior:
         return np.broadcast_to(mean, (n_features,))
 
     def _root(self, n_features: int) -> Array:
+        """Rows W with W'W = precision; of a diagonal one the diagonal."""
         precision = np.asarray(self.precision, dtype=np.float64)
         if precision.ndim > 2 or any(size != n_features for size in precision.shape):
             raise ValueError(
@@ -82,7 +89,7 @@ class GaussianPrior:
             return _symmetric_root(precision)
         if (precision < 0.0).any():
             raise ValueError("prior_precision is negative: use 0 where nothing is known")
-        return np.diag(np.sqrt(np.broadcast_to(precision, (n_features,))))
+        return np.sqrt(np.broadcast_to(precision, (n_features,)))
 
 
 def _symmetric_root(precision: Array) -> Array:

@@ -5,8 +5,7 @@ with weights (the nodes), each of which then is a posterior like any other.
 
 Reading chooses anew from all rows so far: what is read depends on the rows, not on the way they
 came. A stream that is predicted and learned row by row goes on with the nodes it has, which learn
-each row, and has them chosen anew after an eighth (later a fourth) more rows: O(p^2) a row,
-amortised.
+each row, and has them chosen anew after a third (later a half) more rows: O(p^2) a row, amortised.
 """
 
 from __future__ import annotations
@@ -149,24 +148,31 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether one node is enough by now, and nothing is forgotten."""
-        if not self.known.data.learns_lean:
+        """Whether nothing is forgotten; single rows then go on with one node."""
+        return self.known.data.learns_lean
+
+    @property
+    def predicts_lean(self) -> bool:  # type: ignore[override]
+        """Whether the stream has one node by now; its prior is as old as the schedule has it."""
+        if not self.learns_lean:
             return False
         stream = self.known.stream
         if (stream is None or not stream.alone) and self.known.left <= 0:
             stream = self._stream()
         return stream is not None and stream.alone
 
-    @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
-        """The same: the single node predicts, its prior as old as the stream's schedule has it."""
-        return self.learns_lean
-
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of the single node, which the data's factor goes along with."""
+        """The lean path of a single node, which the data's factor goes along with.
+
+        From the first such row on the stream has one node: its mean is as good as that of several
+        (in simulations a little better), which matter for intervals, and those are read anew.
+        """
         known = self.known
-        if not self.learns_lean or known.stream is None:
+        if not self.learns_lean:
             return known.data.row_path(names)
+        if known.stream is None or not known.stream.alone:
+            self._go_on_with(self._chosen(single=True))
+        assert known.stream is not None
         path = known.stream.posteriors[0].row_path(names)
         self.accompany(path, names)
         return path
@@ -299,11 +305,10 @@ class EvidencePosterior(LinearPosterior):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _chosen(self, before: Nodes | None = None) -> Nodes:
-        """Nodes by the evidence of the data; one where there was one before."""
-        data, single = self.known.data, before is not None and before.alone
+    def _chosen(self, *, single: bool = False) -> Nodes:
+        """Nodes by the evidence of the data, or one only."""
+        data, scales = self.known.data, self.known.scales
         strategy = self._single_node if single else self.strategy
-        scales = self.known.scales
         choice = strategy.choose(
             data.factor,
             self.noise,
@@ -319,7 +324,7 @@ class EvidencePosterior(LinearPosterior):
         known = self.known
         known.fresh = None
         if known.stream is not None and known.stream.alone:
-            known.follow(self._chosen(known.stream))
+            known.follow(self._chosen(single=True))
         else:
             known.stream = None
 
@@ -327,14 +332,20 @@ class EvidencePosterior(LinearPosterior):
         """The nodes of the stream, chosen anew when that is due."""
         known = self.known
         if known.stream is None or known.left <= 0:
-            known.follow(self._chosen(known.stream))
-            rows, p = int(known.clock[0]), self.n_coefficients
-            some = 1 if rows < 8 else rows // (8 if rows < 8 * p else 4)
-            if not known.data.learns_lean:  # what forgets stays as young as this
-                some = min(some, max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p))
-            known.clock[1] = rows + max(some, p // 16, 1)
+            alone = known.stream is not None and known.stream.alone
+            self._go_on_with(self._chosen(single=alone))
         assert known.stream is not None
         return known.stream
+
+    def _go_on_with(self, stream: Nodes) -> None:
+        """Let the stream have these nodes until a third, later a half, more rows have come."""
+        known = self.known
+        known.follow(stream)
+        rows, p = int(known.clock[0]), self.n_coefficients
+        some = rows // (3 if rows < 8 * p else 2)
+        if not known.data.learns_lean:  # what forgets stays as young as this
+            some = min(some, max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p))
+        known.clock[1] = rows + max(some, p // 16, 1)
 
     def _stretch(self, stream: Nodes, X: Array, weights: Array | None, first: int) -> int:
         """Where the stretch of rows that starts at ``first`` ends: choosing anew is due there."""

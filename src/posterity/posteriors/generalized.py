@@ -227,8 +227,8 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether the kernel knows the likelihood, and the site rows are learned lean."""
-        return kernel_of(self.likelihood) is not None and self.inner.learns_lean
+        """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
+        return self.predicts_lean and self.inner.learns_lean
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
