@@ -1,4 +1,4 @@
-"""Models in words: ``auto``, ``flat``, ``spline+adaptive``, as the command takes them."""
+"""Models in words: ``auto``, ``logistic``, ``spline+adaptive``, as the command takes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from typing import Any
 
 from posterity.cli import forgetting as ways
 
+# Word -> class of posterity, and the parameter that its number goes to.
+FAMILIES = {
+    "linear": ("BayesianLinearRegression", ""),
+    "robust": ("RobustBayesianRegression", "df"),
+    "quantile": ("BayesianQuantileRegression", "quantile"),
+    "poisson": ("BayesianPoissonRegression", ""),
+    "logistic": ("BayesianLogisticRegression", ""),
+}
 PRIORS: dict[str, float | str] = {"auto": "auto", "ard": "ard", "flat": 0.0}
 # Word -> class of posterity.basis, and the parameter that its number goes to.
 BASES = {
@@ -27,9 +35,23 @@ class Words:
     """One model: its words by kind, "" where there is none."""
 
     text: str
+    family: str = ""
     prior: str = ""
     basis: str = ""
     forgetting: str = ""
+
+
+def parse_one(text: str) -> Words:
+    """Read ``logistic`` or ``robust+spline``: the words of one model; raises as :func:`parse`.
+
+    Examples
+    --------
+    >>> parse_one("Robust:3 + spline")
+    Words(text='robust:3+spline', family='robust:3', prior='', basis='spline', forgetting='')
+    """
+    if "," in text:
+        raise ValueError(f"{text!r} names several models: give one, or use posterity compare")
+    return _model(text)
 
 
 def parse(text: str) -> tuple[Words, ...]:
@@ -69,6 +91,9 @@ def _model(text: str) -> Words:
 
 def _kind(word: str, model: str) -> str:
     name, _, number = word.partition(":")
+    if name in FAMILIES:
+        _family(word)
+        return "family"
     if name in PRIORS or name == "prior":
         _checked_prior(word)
         return "prior"
@@ -79,7 +104,7 @@ def _kind(word: str, model: str) -> str:
     if name in ways.KINDS or name == "none":
         ways.parse(word)
         return "forgetting"
-    known = ", ".join([*PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
+    known = ", ".join([*FAMILIES, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
     raise ValueError(f"{word!r} in {model!r} is no word for a model: give {known}")
 
 
@@ -98,24 +123,48 @@ def _checked_prior(word: str) -> float | str:
     return precision
 
 
+def _family(word: str) -> tuple[str, dict[str, float]]:
+    """The class, and the parameter that the number is for."""
+    name, colon, number = word.partition(":")
+    kind, parameter = FAMILIES[name]
+    if not parameter:
+        if colon:
+            raise ValueError(f"{word!r}: {name} takes no number; write {name} alone")
+        return kind, {}
+    try:
+        return kind, {parameter: float(number)} if colon else {}
+    except ValueError:
+        raise ValueError(f"{word!r}: {number!r} is not a number; as in {name}:0.9") from None
+
+
 def build(words: Words, common: dict[str, Any]) -> Any:
-    """The estimator; ``common`` has its other parameters.
+    """The estimator; ``common`` has its other parameters, where no word sets them.
+
+    Raises
+    ------
+    ValueError
+        A noise precision, where the family has none.
 
     Examples
     --------
     >>> build(parse("flat,spline:5")[1], {})
     BayesianLinearRegression(basis=Spline(n_knots=5))
+    >>> build(parse_one("quantile:0.9+flat"), {"noise_precision": None})
+    BayesianQuantileRegression(prior_precision=0.0, quantile=0.9)
     """
-    from posterity import BayesianLinearRegression
+    import posterity
 
-    given = dict(common)
+    kind, number = _family(words.family or "linear")
+    given = {**common, **number}
+    if kind != "BayesianLinearRegression" and given.pop("noise_precision", None) is not None:
+        raise ValueError(f"a {words.family} model has no noise precision: leave it out")
     if words.prior:
         given["prior_precision"] = _checked_prior(words.prior)
     if words.forgetting:
         given["forgetting"] = ways.parse(words.forgetting)
     if words.basis:
         given["basis"] = _basis(words.basis)
-    return BayesianLinearRegression(**given)
+    return getattr(posterity, kind)(**given)
 
 
 def _basis(word: str) -> Any:

@@ -17,6 +17,9 @@ MOST_COUNTS = 512
 # Counts that are further out hold less probability than this.
 BEYOND = 1e-9
 LARGEST_RATE = 1e15
+# Half of it is the log of mean / median: a mean beyond that is made of counts in tails far beyond
+# any that were ever seen, and says nothing.
+WIDEST = 40.0
 
 
 class PoissonLogNormal(RowDistribution):
@@ -35,7 +38,8 @@ class PoissonLogNormal(RowDistribution):
 
     Notes
     -----
-    Probabilities are integrals over the rate, worked out to about ten digits. ``pmf`` and
+    Where ``log_variance`` is beyond 40 the mean is 5e8 medians and more, which says that nothing is
+    known yet: then it is infinite. Probabilities are integrals over the rate, worked out to about ten digits. ``pmf`` and
     ``logpmf`` are ``pdf`` and ``logpdf``; a ``y`` that is no count has probability 0.
 
     Examples
@@ -86,8 +90,9 @@ class PoissonLogNormal(RowDistribution):
         return np.isinf(self.log_variance).astype(np.float64)
 
     def _mean(self) -> FloatArray:
+        half = np.where(self.log_variance <= WIDEST, 0.5 * self.log_variance, np.inf)
         with np.errstate(over="ignore"):
-            return np.exp(self.log_mean + 0.5 * self.log_variance)
+            return np.exp(self.log_mean + half)
 
     def _median(self) -> FloatArray:
         return self._ppf(as_floats(0.5))

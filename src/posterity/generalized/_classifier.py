@@ -8,7 +8,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
 
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
 from posterity.generalized import _many
@@ -39,11 +38,6 @@ class Classifier(GeneralizedModel):
     _places: tuple[Labels, dict[Any, int]]
     _learn_lean: Callable[..., bool]  # type: ignore[assignment]
     _predict_lean: Callable[..., dict[Any, float]]  # type: ignore[assignment]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags = None
-        return tags
 
     # ---- what was learned ------------------------------------------------------------------------
 

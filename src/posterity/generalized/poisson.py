@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
+from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from posterity.basis import Basis
@@ -41,7 +42,7 @@ class CountsOrRates(Poisson):
             )
 
 
-class BayesianPoissonRegression(GeneralizedModel):
+class BayesianPoissonRegression(RegressorMixin, GeneralizedModel):
     """Poisson regression with a log link and a Gaussian prior, in one pass or to convergence.
 
     ``y ~ Poisson(exposure * exp(intercept + x . coef))``. Each row is learned as a Gaussian row

@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from posterity import evidence
@@ -33,7 +33,7 @@ LEARNED: dict[str, evidence.Strategy] = {
 SHARED = ("_row_path", "_learn_lean", "_predict_lean")
 
 
-class LinearModel(RegressorMixin, BaseEstimator):
+class LinearModel(BaseEstimator):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
     prior_mean: ArrayLike

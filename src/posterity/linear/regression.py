@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
 
 from posterity.basis import Basis
 from posterity.evidence import Strategy
@@ -25,7 +26,7 @@ from posterity.noise import Predictive
 Array = NDArray[np.float64]
 
 
-class BayesianLinearRegression(LinearModel):
+class BayesianLinearRegression(RegressorMixin, LinearModel):
     """Linear regression with a Gaussian prior, exact and online.
 
     ``y = intercept + x . coef + noise``. What the model knows is a triangle of p (p + 1) / 2
