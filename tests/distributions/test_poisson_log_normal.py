@@ -85,3 +85,9 @@ def test_labels() -> None:
     assert told.entropy()[0] == pytest.approx(stats.entropy([0.2, 0.5, 0.3]))
     with pytest.raises(ValueError, match="give a column for each"):
         Categorical(["a"], [[0.0, 0.0]])
+
+
+def test_mean_is_infinite_where_nothing_is_known_yet() -> None:
+    told = PoissonLogNormal([1.0, 1.0], [39.0, 41.0])
+    assert np.isfinite(told.mean()).tolist() == [True, False]
+    assert np.isinf(told.std()[1])

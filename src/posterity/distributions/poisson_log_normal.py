@@ -39,8 +39,9 @@ class PoissonLogNormal(RowDistribution):
     Notes
     -----
     Where ``log_variance`` is beyond 40 the mean is 5e8 medians and more, which says that nothing is
-    known yet: then it is infinite. Probabilities are integrals over the rate, worked out to about ten digits. ``pmf`` and
-    ``logpmf`` are ``pdf`` and ``logpdf``; a ``y`` that is no count has probability 0.
+    known yet: then it is infinite. Probabilities are integrals over the rate, worked out to about
+    ten digits. ``pmf`` and ``logpmf`` are ``pdf`` and ``logpdf``; a ``y`` that is no count has
+    probability 0.
 
     Examples
     --------
