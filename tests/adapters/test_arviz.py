@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from posterity import BayesianLinearRegression, BayesianLogisticRegression, forgetting
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    BayesianQuantileRegression,
+    RobustBayesianRegression,
+    forgetting,
+)
 from posterity.adapters import to_arviz
+from posterity.calibration import Conformal, Recalibrated
 
 pd: Any = pytest.importorskip("pandas")
 az: Any = pytest.importorskip("arviz", reason="needs ArviZ: pip install 'posterity[arviz]'")
@@ -129,8 +137,23 @@ def test_the_same_seed_draws_the_same(frame: Any) -> None:
 
 def test_what_cannot_be_drawn_says_so(frame: Any) -> None:
     X, y = frame
-    with pytest.raises(TypeError, match="to_arviz draws from a BayesianLinearRegression, not from"):
-        to_arviz(BayesianLogisticRegression(), X, y)
+    for model, words in (
+        (BayesianQuantileRegression().fit(X, y), "linear, logistic, Poisson and robust regres"),
+        (Conformal(BayesianLinearRegression()), "a Conformal, which corrects another model's"),
+        (Recalibrated(BayesianLinearRegression()).partial_fit(X, y), "give the BayesianLinearRe"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            to_arviz(model, X, y)
+    with pytest.raises(TypeError, match="exposure is for counts, and BayesianLinearRegression"):
+        to_arviz(BayesianLinearRegression().fit(X, y), X, y, exposure=2.0)
+    labels = BayesianLogisticRegression().fit(X, np.full(80, "a"))
+    with pytest.raises(ValueError, match="needs two classes, and all labels so far are 'a'"):
+        to_arviz(labels, X, np.full(80, "a"))
+    with pytest.raises(ValueError, match="y is 'c' in row 0, which is none of the classes"):
+        to_arviz(labels.fit(X, np.where(y > 1.0, "a", "b")), X, np.full(80, "c"))
+    counts = BayesianPoissonRegression().fit(X, np.ones(80))
+    with pytest.raises(ValueError, match=r"y in row 0 is 0\.5"):
+        to_arviz(counts, X, np.full(80, 0.5))
     averaged = BayesianLinearRegression(forgetting=forgetting.Adaptive()).fit(X, y)
     with pytest.raises(ValueError, match="to_arviz needs a posterior that is one factor, and"):
         to_arviz(averaged, X, y)
@@ -150,6 +173,133 @@ def test_newer_arviz_gets_a_tree(frame: Any) -> None:
     groups = {"posterior": {"coef": np.zeros((2, 5, 3))}, "observed_data": {"y": y}}
     dims = {"coef": ["feature"], "y": ["observation"]}
     coords = {"feature": list("abc"), "observation": list(X.index)}
-    tree = adapted._container(base, groups, coords, dims, {"improper_prior": ""})
+    tree = adapted._container(base, groups, coords, dims, ["coef"])
     assert tree["posterior"]["coef"].dims == ("chain", "draw", "feature")
-    assert tree.attrs["improper_prior"] == ""
+    assert tree.attrs["improper_prior"] == "coef"
+
+
+# ---- other likelihoods -----------------------------------------------------------------------
+
+
+def labelled(X: Any, classes: str) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    eta = X.to_numpy() @ rng.normal(size=(3, len(classes)))
+    return np.array(list(classes))[np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)]
+
+
+def counted(X: Any, exposure: Any) -> np.ndarray:
+    rate = exposure * np.exp(0.3 + X.to_numpy() @ [0.4, -0.3, 0.0])
+    return np.random.default_rng(4).poisson(rate)
+
+
+def design(data: Any, X: Any) -> np.ndarray:
+    """Predictors (chains, draws, n), or (chains, draws, K, n)."""
+    posterior = data.posterior
+    return posterior["intercept"].values[..., None] + posterior["coef"].values @ X.to_numpy().T
+
+
+@pytest.mark.parametrize("how", [{}, {"forgetting": forgetting.Adaptive()}], ids=str)
+def test_two_classes(frame: Any, how: dict[str, Any]) -> None:
+    X, _ = frame
+    y = labelled(X, "nv")
+    model = BayesianLogisticRegression(**how).fit(X, y)
+    data = to_arviz(model, X, y, n_draws=5000, rng=0)
+    drawn = data.posterior["coef"].values.reshape(-1, 3)
+    exact = model.posterior_
+    sd = np.sqrt(np.diag(exact.cov))[1:]
+    np.testing.assert_allclose(drawn.mean(axis=0), exact.mean[1:], atol=0.05 * sd.max())
+    np.testing.assert_allclose(drawn.std(axis=0), sd, rtol=0.05)
+    predicted = data.posterior_predictive["y"].values.mean((0, 1))
+    np.testing.assert_allclose(predicted, model.predict_proba(X)[:, 1], atol=0.02)
+    wanted = stats.bernoulli.logpmf(y == "v", 1.0 / (1.0 + np.exp(-design(data, X))))
+    np.testing.assert_allclose(data.log_likelihood["y"].values, wanted, rtol=1e-7, atol=1e-9)
+    assert data.attrs["classes"] == "n, v"
+    assert data.observed_data["y"].values.tolist() == (y == "v").astype(int).tolist()
+    assert data.attrs["improper_prior"] == "intercept, coef"
+
+
+def test_a_class_that_came_first_though_it_is_sorted_last(frame: Any) -> None:
+    X, _ = frame
+    y = labelled(X, "nv")
+    y[0] = "v"
+    late = BayesianLogisticRegression(prior_precision=2.0, fit_intercept=False)
+    late.partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
+    data = to_arviz(late, X, y, n_draws=5000, rng=0)
+    predicted = data.posterior_predictive["y"].values.mean((0, 1))
+    np.testing.assert_allclose(predicted, late.predict_proba(X)[:, 1], atol=0.02)
+    assert data.attrs["improper_prior"] == ""
+    np.testing.assert_allclose(data.prior["coef"].values.std((0, 1)), 0.5**0.5, rtol=0.03)
+    assert abs(data.prior_predictive["y"].values.mean() - 0.5) < 0.02
+
+
+def test_many_classes(frame: Any) -> None:
+    X, _ = frame
+    y = labelled(X, "abcd")
+    model = BayesianLogisticRegression().fit(X, y)
+    data = to_arviz(model, X, y, n_draws=5000, rng=0)
+    posterior = data.posterior
+    assert posterior["coef"].dims == ("chain", "draw", "class", "feature")
+    assert posterior["coef"].coords["class"].values.tolist() == list("abcd")
+    np.testing.assert_allclose(posterior["coef"].values.mean((0, 1)), model.coef_, atol=0.05)
+    np.testing.assert_allclose(posterior["coef"].values.sum(axis=2), 0.0, atol=1e-9)
+    eta = design(data, X)
+    logs = eta - np.log(np.exp(eta).sum(axis=2, keepdims=True))
+    places = np.searchsorted(list("abcd"), y)
+    wanted = np.take_along_axis(logs, places[None, None, None], axis=2)[:, :, 0]
+    np.testing.assert_allclose(data.log_likelihood["y"].values, wanted)
+    drawn = data.posterior_predictive["y"].values
+    shares = np.stack([(drawn == k).mean((0, 1)) for k in range(4)], axis=1)
+    np.testing.assert_allclose(shares, model.predict_proba(X), atol=0.025)
+
+
+def test_counts_of_an_exposure(frame: Any) -> None:
+    X, _ = frame
+    exposure = np.random.default_rng(0).uniform(0.5, 4.0, 80)
+    y = counted(X, exposure)
+    model = BayesianPoissonRegression().fit(X, y, exposure=exposure)
+    data = to_arviz(model, X, y, exposure=exposure, n_draws=5000, rng=0)
+    wanted = stats.poisson.logpmf(y, exposure * np.exp(design(data, X)))
+    np.testing.assert_allclose(data.log_likelihood["y"].values, wanted, rtol=1e-9)
+    told = model.predict_distribution(X, exposure=exposure)
+    drawn = data.posterior_predictive["y"].values.reshape(-1, 80)
+    np.testing.assert_allclose(drawn.mean(axis=0), told.mean(), rtol=0.03)
+    np.testing.assert_allclose(drawn.std(axis=0), told.std(), rtol=0.05)
+    np.testing.assert_allclose(data.constant_data["exposure"].values, exposure)
+
+
+@pytest.mark.parametrize("likelihood", ["student_t", "laplace"])
+def test_heavy_tails(frame: Any, likelihood: str) -> None:
+    X, y = frame
+    y = y.copy()
+    y[::20] += 30.0
+    model = RobustBayesianRegression(likelihood=likelihood).fit(X, y)
+    data = to_arviz(model, X, y, n_draws=5000, rng=0)
+    errors, scale = y - design(data, X), model.noise_scale_
+    noise = stats.t(4.0, scale=scale) if likelihood == "student_t" else stats.laplace(scale=scale)
+    np.testing.assert_allclose(data.log_likelihood["y"].values, noise.logpdf(errors))
+    drawn = data.posterior_predictive["y"].values.reshape(-1, 80)
+    ends = np.quantile(drawn, [0.1, 0.9], axis=0).T
+    np.testing.assert_allclose(
+        ends, model.predict_interval(X, 0.8, outliers=True), atol=0.1 * scale
+    )
+    assert "prior" not in data.groups()
+
+
+def test_arviz_runs_on_other_likelihoods() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"])
+    y = 1.0 + X["a"].to_numpy() + rng.standard_t(4.0, size=400)
+    labels, counts = labelled(X, "abc"), counted(X, 2.0)
+    for model, target, more in (
+        (BayesianLogisticRegression().fit(X, labels == "a"), labels == "a", {}),
+        (BayesianLogisticRegression().fit(X, labels), labels, {}),
+        (BayesianPoissonRegression().fit(X, counts, exposure=2.0), counts, {"exposure": 2.0}),
+        (RobustBayesianRegression().fit(X, y), y, {}),
+    ):
+        data = to_arviz(model, X, target, rng=0, **more)
+        assert (az.summary(data)["r_hat"] < 1.01).all()
+        # Leaving a row out costs about one coefficient's worth for each coefficient.
+        loo, n_free = az.loo(data), model.coef_.size + 1
+        inside = float(data.log_likelihood["y"].values.mean((0, 1)).sum())
+        assert inside - 2.0 * n_free < loo.elpd_loo < inside + 1.0
+        assert 0.3 * n_free < loo.p_loo < 1.7 * n_free

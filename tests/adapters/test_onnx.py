@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from posterity import BayesianLinearRegression, BayesianPoissonRegression, basis, forgetting
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    BayesianQuantileRegression,
+    RobustBayesianRegression,
+    basis,
+    forgetting,
+)
 from posterity.adapters import to_onnx
+from posterity.calibration import Conformal, Recalibrated
 
 onnx: Any = pytest.importorskip("onnx", reason="needs onnx: pip install 'posterity[onnx]'")
 runtime: Any = pytest.importorskip("onnxruntime", reason="needs onnxruntime to run the graphs")
@@ -20,12 +29,19 @@ def rows(n: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     return X, 3.0 + X @ [1.0, 2.0 / scale, -1.0, 0.0] + rng.normal(size=n)
 
 
-def served(exported: Any, X: np.ndarray) -> list[np.ndarray]:
+def told_by(exported: Any, X: np.ndarray) -> dict[str, np.ndarray]:
     session = runtime.InferenceSession(
         exported.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    names = ["mean", "std", "lower", "upper"]
-    return session.run(names, {"X": np.asarray(X, dtype=np.float64)})
+    names = [output.name for output in session.get_outputs()]
+    values = session.run(names, {"X": np.asarray(X, dtype=np.float64)})
+    return dict(zip(names, values, strict=True))
+
+
+def served(exported: Any, X: np.ndarray) -> list[np.ndarray]:
+    told = told_by(exported, X)
+    assert list(told) == ["mean", "std", "lower", "upper"]
+    return list(told.values())
 
 
 @pytest.mark.parametrize(
@@ -72,8 +88,24 @@ def test_names_and_level_are_kept() -> None:
 
 def test_what_has_no_graph_says_so() -> None:
     X, y = rows(20)
-    with pytest.raises(TypeError, match="to_onnx exports a BayesianLinearRegression, not a Bayes"):
-        to_onnx(BayesianPoissonRegression())
+    for model, words in (
+        (BayesianQuantileRegression().fit(X, y), "robust regressions, not a BayesianQuantile"),
+        (Conformal(BayesianLinearRegression()), "can't export a Conformal, whose corrections"),
+        (Recalibrated(BayesianLinearRegression()), "can't export a Recalibrated, whose"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            to_onnx(model)
+    many = BayesianLogisticRegression().fit(X, np.arange(20) % 3)
+    with pytest.raises(ValueError, match="this model has 3: probabilities of more are integrated"):
+        to_onnx(many)
+    one = BayesianLogisticRegression().fit(X, np.zeros(20, dtype=int))
+    with pytest.raises(ValueError, match="this model has 1: learn rows of another"):
+        to_onnx(one)
+    with pytest.raises(ValueError, match=r"level is 1\.0: it must lie between 0 and 1"):
+        to_onnx(BayesianLinearRegression().fit(X, y), level=1.0)
+    forgetful = BayesianLogisticRegression(forgetting=forgetting.Adaptive()).fit(X, y > 0.0)
+    with pytest.raises(ValueError, match="to_onnx needs a posterior that is one factor, and"):
+        to_onnx(forgetful)
     curve = BayesianLinearRegression(basis=basis.Polynomial(degree=2)).fit(X, y)
     with pytest.raises(ValueError, match="to_onnx has no operators for a basis: transform the"):
         to_onnx(curve)
@@ -86,3 +118,79 @@ def test_what_has_no_graph_says_so() -> None:
     unsure = BayesianLinearRegression(prior_precision=0.0).fit(X[:5], y[:5])
     with pytest.raises(ValueError, match="nothing is known of the noise so far"):
         to_onnx(unsure)
+
+
+# ---- other likelihoods -----------------------------------------------------------------------
+
+LABELS = {
+    "words": np.array(["no", "yes"]),
+    "numbers": np.array([3, 7]),
+    "truth": np.array([False, True]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("n", [8, 300])
+def test_two_classes(kind: str, n: int) -> None:
+    X, y = rows(n)
+    labels = LABELS[kind][(y > 3.0).astype(int)]
+    model = BayesianLogisticRegression(prior_precision=0.1).fit(X, labels)
+    far = np.geomspace(1e-3, 1e3, 200)[:, None] * rows(200)[0]
+    told = told_by(to_onnx(model, level=0.8), far)
+    # From variances of next to nothing to those of rows a thousand times as far out.
+    wanted = model.predict_proba(far)
+    shown = wanted > 1e-290
+    np.testing.assert_allclose(told["probabilities"][shown], wanted[shown], rtol=1e-6)
+    np.testing.assert_allclose(told["probabilities"], wanted, atol=1e-9)
+    assert told["label"].tolist() == model.predict(far).tolist()
+    ends = model.predict_interval(far, level=0.8)
+    np.testing.assert_allclose(told["lower"], ends[:, 0], rtol=1e-6, atol=1e-300)
+    np.testing.assert_allclose(told["upper"], ends[:, 1], rtol=1e-6, atol=1e-300)
+
+
+@pytest.mark.parametrize("first", ["no", "yes"])
+def test_the_class_that_came_first_makes_no_difference(first: str) -> None:
+    X, y = rows(100)
+    labels = np.where(y > 3.0, "yes", "no")
+    start = labels == first
+    model = BayesianLogisticRegression(forgetting=forgetting.Stabilized(discount=0.98))
+    model.partial_fit(X[start][:3], labels[start][:3]).partial_fit(X, labels)
+    told = told_by(to_onnx(model), X)
+    np.testing.assert_allclose(told["probabilities"], model.predict_proba(X), rtol=1e-6)
+    assert told["label"].tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("n", [8, 300])
+def test_counts(n: int) -> None:
+    X, y = rows(n)
+    model = BayesianPoissonRegression().fit(X, np.random.default_rng(0).poisson(np.exp(0.2 * y)))
+    far = np.geomspace(0.1, 5.0, 200)[:, None] * rows(200)[0]
+    told, wanted = told_by(to_onnx(model, level=0.8), far), model.predict_distribution(far)
+    np.testing.assert_allclose(told["rate"], model.predict(far), rtol=1e-9)
+    np.testing.assert_allclose(told["mean"], wanted.mean(), rtol=1e-9)
+    np.testing.assert_allclose(told["std"], wanted.std(), rtol=1e-9)
+    ends = model.predict_interval(far, level=0.8, of="rate")
+    np.testing.assert_allclose(np.stack([told["lower"], told["upper"]], axis=1), ends, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"likelihood": "laplace"},
+        {"df": 2.0, "prior_precision": 0.0},
+        {"noise_scale": 0.5, "prior_precision": 2.0},
+        {"forgetting": forgetting.Stabilized(discount=0.97)},
+    ],
+    ids=str,
+)
+def test_heavy_tails(settings: dict[str, Any]) -> None:
+    X, y = rows(200)
+    y[::20] += 40.0
+    model = RobustBayesianRegression(**settings).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    ends = model.predict_interval(X, level=0.9)
+    for ours, wanted in zip(
+        served(to_onnx(model, level=0.9), X), (mean, std, ends[:, 0], ends[:, 1]), strict=True
+    ):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import math
 import pickle
 import random
 from collections.abc import Callable
@@ -343,6 +344,31 @@ def test_copies_go_their_own_way() -> None:
         twin.learn_one(x, 100.0)
         assert model.predict_one(x) == before
         assert twin.predict_one(x) != before
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"prior_precision": 0.0},
+        {"noise_prior": (2.0, 1.0), "fit_intercept": False},
+        {"forgetting": forgetting.Stabilized(discount=0.9)},
+        {"noise_precision": 4.0, "prior_precision": 0.0},
+    ],
+    ids=str,
+)
+def test_lean_distributions_are_those_of_the_estimator(parameters: dict[str, Any]) -> None:
+    model = adapted.BayesianLinearRegression(**parameters)
+    for x, y in a_stream(12):
+        model.learn_one(x, y)
+        told = model.predict_one({"a": 0.5, "b": 9.0}, with_dist=True)
+        ours = model.to_estimator().predict_distribution(pd.DataFrame({"a": [0.5], "b": [9.0]}))
+        wanted = ours.mean()[0], ours.std()[0]
+        assert (told.mu, told.sigma) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+        if math.isfinite(told.sigma):  # river's Gaussian has no density of what is all open
+            assert told.cdf(y) == pytest.approx(ours.cdf(y)[0], rel=1e-9, abs=1e-12)
+            assert told.log_pdf(y) == pytest.approx(ours.logpdf(y)[0], rel=1e-9)
+        assert copy.deepcopy(told).sigma == pickle.loads(pickle.dumps(told)).sigma == told.sigma
 
 
 def test_learned_noise_predicts_a_distribution_of_rivers_kind() -> None:

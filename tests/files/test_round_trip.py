@@ -172,12 +172,23 @@ def test_a_failure_leaves_the_old_file_alone(
     assert [one.name for one in tmp_path.iterdir()] == ["model"]
 
 
+def test_only_what_must_be_durable_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr(os, "fsync", waited.append)
+    save(BayesianLinearRegression(), tmp_path / "model", durable=False)
+    assert not waited
+    save(BayesianLinearRegression(), tmp_path / "model")
+    assert waited
+
+
 KILLED = """
 import os, random, signal, sys, time
 import numpy as np
 from posterity import BayesianLinearRegression, load, save
 
-path, rng = sys.argv[1], np.random.default_rng(0)
+path, durable, rng = sys.argv[1], sys.argv[2] == "True", np.random.default_rng(0)
 X = rng.normal(size=(300, 60))
 models = [BayesianLinearRegression().fit(X, X[:, i]) for i in range(2)]
 save(models[0], path)
@@ -186,8 +197,8 @@ for i in range(200):
     child = os.fork()
     if child == 0:
         while True:
-            save(models[1], path)
-            save(models[0], path)
+            save(models[1], path, durable=durable)
+            save(models[0], path, durable=durable)
     time.sleep(random.uniform(0.0, 0.02))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -197,10 +208,13 @@ print(sorted(set(sizes)))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_writer_killed_at_random_leaves_one_model_or_the_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_writer_killed_at_random_leaves_one_model_or_the_other(
+    tmp_path: Path, durable: bool
+) -> None:
     path = tmp_path / "model"
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path)],
+        [sys.executable, "-c", KILLED, str(path), str(durable)],
         capture_output=True,
         text=True,
         check=False,

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from river import proba, stats
 
-from posterity.distributions import Normal
-from posterity.noise import Predictive
+from posterity.adapters._rows import RowTold
+from posterity.distributions import Normal, StudentT
+from posterity.noise import KnownNoise, Predictive
 
 
 class PredictedTarget(proba.base.ContinuousDistribution):
@@ -37,9 +38,13 @@ class PredictedTarget(proba.base.ContinuousDistribution):
     def __init__(self, told: Predictive, n_samples: float, seed: int | None = None) -> None:
         # Not super().__init__: it seeds a generator for each prediction; few ever draw.
         self.seed = seed
-        self._told = told
         self._n_samples = n_samples
         self._generator: random.Random | None = None
+        self._given = told
+
+    @property
+    def _told(self) -> Predictive:
+        return self._given
 
     @property
     def n_samples(self) -> float:
@@ -95,6 +100,50 @@ class PredictedTarget(proba.base.ContinuousDistribution):
         return f"{type(self._told).__name__}(μ={self.mu:.3f}, σ={self.sigma:.3f})"
 
 
+class PredictedStudentT(PredictedTarget):
+    """The Student-t of a single factor: kept as three numbers until more of it is asked.
+
+    Parameters
+    ----------
+    df, loc, scale
+        Degrees of freedom, centre, and scale; at 0 degrees of freedom nothing is known.
+    n_samples, seed
+        As of :class:`PredictedTarget`.
+
+    Examples
+    --------
+    >>> told = PredictedStudentT(5.0, 1.0, 3.0, 6.0)
+    >>> told.mu, round(told.sigma, 3), round(told.cdf(1.0), 3)
+    (1.0, 3.873, 0.5)
+    """
+
+    def __init__(
+        self, df: float, loc: float, scale: float, n_samples: float, seed: int | None = None
+    ) -> None:
+        self.seed = seed
+        self._n_samples = n_samples
+        self._generator = None
+        self._numbers = df, loc, scale
+
+    @cached_property
+    def _told(self) -> Predictive:
+        df, loc, scale = self._numbers
+        return StudentT(np.array([df]), np.array([loc]), np.array([scale]))
+
+    @property
+    def mu(self) -> float:
+        """Mean."""
+        return self._numbers[1]
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation; infinite with up to two degrees of freedom."""
+        df, _, scale = self._numbers
+        if df > 2.0:
+            return scale * math.sqrt(df / (df - 2.0))
+        return 0.0 if scale == 0.0 else math.inf
+
+
 # Not typed: what is an attribute there is computed on demand here.
 Gaussian: Any = proba.Gaussian
 
@@ -139,6 +188,13 @@ def river_distribution(told: Predictive, n_samples: float) -> Any:
     return PredictedTarget(told, n_samples)
 
 
-def known_noise_distribution(mean: float, leverage: float, precision: float) -> Any:
-    """The same from a mean and a leverage where the noise is known (Bishop 2006, eq. 3.58-3.59)."""
-    return PredictedGaussian(mean, (1.0 + leverage) / precision)
+def lean_distribution(row: RowTold) -> Any:
+    """The same of one factor, as ``noise.predictive`` has it, without an array in between."""
+    mean, leverage, noise, freed, residual, seen = row
+    if isinstance(noise, KnownNoise):  # Bishop 2006, eq. 3.58-3.59
+        return PredictedGaussian(mean, (1.0 + leverage) / noise.known_precision)
+    df = freed + 2.0 * noise.shape
+    if df <= 0.0 or math.isinf(leverage):
+        return PredictedStudentT(max(df, 0.0), mean, math.inf, seen)
+    scale = math.sqrt((residual + 2.0 * noise.rate) * (1.0 + leverage) / df)
+    return PredictedStudentT(df, mean, scale, seen)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.adapters._growth import widened
-from posterity.factor import Factor
+from posterity.generalized._growth import widened
 from posterity.linear.base import LinearModel
+from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors import FadingPosterior, LinearPosterior
 
 Array = NDArray[np.float64]
@@ -23,6 +23,21 @@ Model = TypeVar("Model", bound=LinearModel)
 SINGLE = (LinearPosterior, FadingPosterior)
 
 
+class RowTold(NamedTuple):
+    """What one factor tells of a row: mean and leverage, and what it knows of the noise.
+
+    ``freed`` are the observations left for the noise, ``residual`` their sum of squares, ``seen``
+    the sum of the weights of the rows learned.
+    """
+
+    mean: float
+    leverage: float
+    noise: KnownNoise | LearnedNoise
+    freed: float
+    residual: float
+    seen: float
+
+
 class LeanPaths:
     """Bound methods that share memory with the model's factor; copies and pickles are empty."""
 
@@ -31,8 +46,8 @@ class LeanPaths:
     def __init__(self) -> None:
         self.learn: Callable[..., None] | None = None
         self.predict: Callable[[Any], float] | None = None
-        # Mean and leverage, where a single factor tells them.
-        self.told: Callable[[Any], tuple[float, float]] | None = None
+        # What a single factor tells of a row.
+        self.told: Callable[[Any], RowTold] | None = None
         self.width = -1
 
     def __reduce__(self) -> tuple[type[LeanPaths], tuple[()]]:
@@ -127,13 +142,13 @@ class NamedRows(Generic[Model]):
             paths.told = _told(known, names)
 
 
-def _told(known: LinearPosterior, names: tuple[Hashable, ...]) -> Callable[[Any], Any]:
-    values = Factor(len(names)).row_path(False, cast(Any, names)).values
-    predict, intercept = known.factor.predict, known.intercept
+def _told(known: LinearPosterior, names: tuple[Hashable, ...]) -> Callable[[Any], RowTold]:
+    predict, factor = known.factor.row_path(known.intercept, cast(Any, names)).predict, known.factor
+    noise, n_flat, last = cast(Any, known.noise), known.n_flat, known.n_coefficients
 
-    def told(x: Any) -> tuple[float, float]:
-        mean, leverage = predict(values(x), intercept=intercept)
-        return mean.item(), leverage.item()
+    def told(x: Any) -> RowTold:
+        root = factor.triangle.item(last, last)
+        return RowTold(*predict(x), noise, factor.count - n_flat, root * root, factor.seen)
 
     return told
 

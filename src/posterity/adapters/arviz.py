@@ -5,36 +5,35 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
+from sklearn.base import is_classifier
 
-from posterity.adapters._components import Components, components
+from posterity.adapters._draws import Draws, Rows, family_of, prior_draws
 from posterity.adapters._extras import needed
-from posterity.linear import BayesianLinearRegression
+from posterity.distributions.categorical import positions
+from posterity.generalized import BayesianPoissonRegression
+from posterity.generalized._labels import read_labels
+from posterity.generalized.base import log_exposure
+from posterity.likelihoods import Poisson
+from posterity.linear import functions
+from posterity.linear.base import LinearModel
 from posterity.linear.inputs import explained, read_rows
-from posterity.noise import LOG_2PI, LearnedNoise
-from posterity.posteriors import EvidencePosterior, LinearPosterior
+from posterity.noise import LearnedNoise
 
 Array = NDArray[np.float64]
 
 __all__ = ["to_arviz"]
 
 
-class Draws(NamedTuple):
-    """Coefficients (size, p), intercept first, and standard deviations of the noise (size,)."""
-
-    coefficients: Array
-    noise: Array
-
-
 def to_arviz(
-    model: BayesianLinearRegression,
+    model: LinearModel,
     X: Any,
     y: ArrayLike,
     *,
+    exposure: ArrayLike | None = None,
     n_draws: int = 1000,
     n_chains: int = 4,
     rng: int | np.random.Generator | None = None,
@@ -43,13 +42,16 @@ def to_arviz(
 
     Parameters
     ----------
-    model : BayesianLinearRegression
-        One that has learned. Its posterior is drawn from exactly: draws are independent, and the
-        chains are there only because ArviZ compares them.
+    model : BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression or \
+RobustBayesianRegression
+        One that has learned. Draws are independent, and the chains are there only because ArviZ
+        compares them.
     X : (n, m) array or data frame
         Rows to predict at, usually those that were learned.
     y : (n,) array
         Their targets.
+    exposure : (n,) array or float, optional
+        Of counts, as in ``fit``.
     n_draws, n_chains : int
         Draws in each chain, and chains. Predictions and log likelihoods take 16 bytes for each
         draw and row.
@@ -61,66 +63,91 @@ def to_arviz(
     arviz.InferenceData, or xarray.DataTree from ArviZ 1 on
         ``posterior`` (``intercept``, ``coef`` by feature, and ``sigma`` where the noise is
         learned), ``posterior_predictive``, ``log_likelihood`` and ``observed_data`` (``y`` by
-        observation), ``constant_data`` (``X``), and ``prior`` (``coef``, ``sigma``) as far as the
-        prior is proper; what is not is listed in the attribute ``improper_prior``. A
+        observation), ``constant_data`` (``X``; ``exposure`` of counts), and ``prior`` as far as it
+        is proper; what is not is listed in the attribute ``improper_prior``. A
         ``prior_predictive`` comes with a prior that is proper as a whole: without an intercept.
+        Labels are told by their places among the classes, which the attribute ``classes`` lists;
+        with more than two, intercept and ``coef`` are by class, of sum 0.
 
     Raises
     ------
     ImportError
         Without ArviZ: ``pip install "posterity[arviz]"``.
     TypeError
-        If ``model`` is not a linear regression.
+        If ``model`` is none of these, or exposure is given to one that knows none.
     ValueError
-        If the posterior is still improper, or an average over ways to forget; or if rows can't be
-        used.
+        If the posterior is still improper, or a regression's average over ways to forget; if a
+        target is none that the model knows; or if rows can't be used.
 
     Notes
     -----
-    With the noise learned, its variance is drawn from its inverse gamma posterior and the
-    coefficients from their normal one given it (Gelman et al. 2013, section 14.2); under a learned
-    prior precision, first the precision from what the evidence leaves open of it.
+    Linear regression is drawn from exactly: with the noise learned, its variance from its inverse
+    gamma posterior and the coefficients from their normal one given it (Gelman et al. 2013,
+    section 14.2); under a learned prior precision, first the precision from what the evidence
+    leaves open of it. The others have a Gaussian that stands for the posterior (``posterior_``),
+    and are drawn from that; the scale of heavy-tailed noise is plugged in. These have no ``prior``
+    group under heavy tails and with more than two classes.
 
     Examples
     --------
     >>> to_arviz("model", [[1.0]], [1.0])
     Traceback (most recent call last):
         ...
-    TypeError: to_arviz draws from a BayesianLinearRegression, not from a str
+    TypeError: to_arviz draws from linear, logistic, Poisson and robust regressions, not from a str
     """
-    if not isinstance(model, BayesianLinearRegression):
-        raise TypeError(
-            f"to_arviz draws from a BayesianLinearRegression, not from a {type(model).__name__}"
-        )
+    family = family_of(model)
     with warnings.catch_warnings():
         # ArviZ announces its next version when it is imported, which is no news of ours.
         warnings.simplefilter("ignore", FutureWarning)
         arviz = needed("arviz", "arviz")
     generator = np.random.default_rng(rng)
-    rows, targets = _rows_of(model, X, y)
+    rows = _rows_of(model, X, y, exposure)
     shape = n_chains, n_draws
-    posterior = _posterior_draws(components(model._known, "to_arviz"), math.prod(shape), generator)
+    posterior = family.draw(math.prod(shape), generator)
+
+    def by_row(values: Any) -> dict[str, Any]:
+        return {"y": values.reshape(*shape, -1)}
+
+    offset = int(model.fit_intercept)
     groups = {
         "posterior": _named(model, posterior, shape),
-        "posterior_predictive": {"y": _predicted(posterior, rows, generator, shape)},
-        "log_likelihood": {"y": _log_likelihood(posterior, rows, targets, shape)},
-        "observed_data": {"y": targets},
-        "constant_data": {"X": rows[:, model._offset :]},
+        "posterior_predictive": by_row(family.predicted(posterior, rows, generator)),
+        "log_likelihood": by_row(family.log_likelihood(posterior, rows)),
+        "observed_data": {
+            "y": rows.targets.astype(np.intp) if is_classifier(model) else rows.targets
+        },
+        "constant_data": {"X": rows.columns[:, offset:]},
     }
-    prior, improper = _prior_draws(model, math.prod(shape), generator)
+    if exposure is not None:
+        groups["constant_data"]["exposure"] = np.exp(rows.offsets)
+    prior, improper = prior_draws(model, math.prod(shape), generator)
     if prior is not None:
         groups["prior"] = _named(model, prior, shape)
         if not improper:
-            groups["prior_predictive"] = {"y": _predicted(prior, rows, generator, shape)}
-    coords = {
-        "feature": list(model.posterior_.names or ())[model._offset :],
-        "observation": list(getattr(X, "index", range(len(targets)))),
+            groups["prior_predictive"] = by_row(family.predicted(prior, rows, generator))
+    return _container(arviz, groups, *_places(model, X, len(rows.targets)), improper)
+
+
+def _places(model: Any, X: Any, n: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Coordinates, and the dimensions of each variable."""
+    coords = {"feature": _feature_names(model), "observation": list(getattr(X, "index", range(n)))}
+    dims = {
+        "coef": ["feature"],
+        "y": ["observation"],
+        "X": ["observation", "feature"],
+        "exposure": ["observation"],
     }
-    dims = {"coef": ["feature"], "y": ["observation"], "X": ["observation", "feature"]}
-    return _container(arviz, groups, coords, dims, {"improper_prior": ", ".join(improper)})
+    if is_classifier(model):
+        coords["class"] = model.classes_.tolist()
+        if len(model.classes_) > 2:
+            dims |= {"coef": ["class", "feature"], "intercept": ["class"]}
+    return coords, dims
 
 
-def _container(arviz: Any, groups: Any, coords: Any, dims: Any, attrs: dict[str, str]) -> Any:
+def _container(arviz: Any, groups: Any, coords: Any, dims: Any, improper: list[str]) -> Any:
+    attrs = {"improper_prior": ", ".join(improper)}
+    if "class" in coords:
+        attrs["classes"] = ", ".join(map(str, coords["class"]))
     if "posterior" in inspect.signature(arviz.from_dict).parameters:  # before ArviZ 1
         return arviz.from_dict(**groups, coords=coords, dims=dims, attrs=attrs)
     tree = arviz.from_dict(groups, coords=coords, dims=dims)
@@ -128,94 +155,57 @@ def _container(arviz: Any, groups: Any, coords: Any, dims: Any, attrs: dict[str,
     return tree
 
 
-def _rows_of(model: BayesianLinearRegression, X: Any, y: ArrayLike) -> tuple[Array, Array]:
-    """Columns (n, p) with the intercept's 1, and targets (n,)."""
+def _rows_of(model: Any, X: Any, y: ArrayLike, exposure: ArrayLike | None) -> Rows:
     model._known  # noqa: B018  (says that nothing was learned before X is looked at)
-    X, targets, _ = read_rows(model, X, y, None, reset=False)
+    counts = isinstance(model, BayesianPoissonRegression)
+    if exposure is not None and not counts:
+        raise TypeError(
+            f"exposure is for counts, and {type(model).__name__} has none: leave it out"
+        )
+    X, targets, _ = read_rows(model, X, _numbers(model, y), None, reset=False)
     with explained(model, X, targets):
         if not (np.isfinite(X).all() and np.isfinite(targets).all()):
             raise FloatingPointError
+    if counts:
+        Poisson().check_targets(targets[:, 0])
     columns = model._columns(X)
-    if model._known.intercept:
+    if model.fit_intercept:
         columns = np.column_stack([np.ones(len(columns)), columns])
-    return columns, targets[:, 0]
+    offsets = log_exposure(exposure, len(columns))
+    return Rows(columns, targets[:, 0], np.zeros(len(columns)) if offsets is None else offsets)
 
 
-def _posterior_draws(parts: Components, size: int, rng: np.random.Generator) -> Draws:
-    chosen = rng.choice(len(parts), size=size, p=[weight for weight, _ in parts])
-    coefficients, noise = np.empty((size, parts[0][1].n_coefficients)), np.empty(size)
-    for place, (_, known) in enumerate(parts):
-        mine = np.flatnonzero(chosen == place)
-        noise[mine] = _noise_draws(known, len(mine), rng)
-        spread = _whitened(known.factor.root, len(mine), rng)
-        coefficients[mine] = known.coefficients() + noise[mine, None] * spread
-    return Draws(coefficients, noise)
-
-
-def _noise_draws(known: LinearPosterior, size: int, rng: np.random.Generator) -> Array:
-    """Standard deviations of the noise, (size,)."""
-    if not isinstance(known.noise, LearnedNoise):
-        return np.full(size, known.noise_precision**-0.5)
-    shape = known.noise.shape + 0.5 * known.freed
-    rate = known.noise.rate + 0.5 * known.residual
-    if shape <= 0.0:
+def _numbers(model: Any, y: ArrayLike) -> ArrayLike:
+    """Targets, or the places of labels among the classes."""
+    if not is_classifier(model):
+        return y
+    labels = read_labels(y)
+    places, there = positions(model.classes_, labels)
+    if not there.all():
+        row = int(np.argmin(there))
+        label = labels.tolist()[row]
         raise ValueError(
-            "the posterior of the noise is still improper: learn more rows, or give a noise_prior "
-            "with shape and rate above 0"
+            f"y is {label!r} in row {row}, which is none of the classes learned: leave the row out"
         )
-    return np.sqrt(rate / rng.gamma(shape, size=size))
+    return places.astype(np.float64)
 
 
-def _whitened(root: Array, size: int, rng: np.random.Generator) -> Array:
-    """Draws (size, p) of Normal(0, (root'root)^-1)."""
-    normal = rng.standard_normal((len(root), size))
-    return np.asarray(solve_triangular(root, normal, check_finite=False)).T
+def _feature_names(model: Any) -> list[str]:
+    names = getattr(model, "feature_names_in_", None)
+    if model.basis is not None:
+        names = functions.names(model.basis_, names, model._n_columns)
+    elif names is None:
+        names = [f"x{column}" for column in range(model.n_features_in_)]
+    return [str(name) for name in names]
 
 
-def _prior_draws(
-    model: BayesianLinearRegression, size: int, rng: np.random.Generator
-) -> tuple[Draws | None, list[str]]:
-    """Draws of what is proper of the prior (NaN where it is not), and the names of the rest."""
-    known, offset = model._known, model._offset
-    improper = ["intercept"] if known.intercept else []
-    learned = known.noise if isinstance(known.noise, LearnedNoise) else None
-    if learned is not None and not (learned.shape > 0.0 and learned.rate > 0.0):
-        return None, [*improper, "coef", "sigma"]
-    root = known.prior.root[offset:, offset:]
-    if isinstance(known, EvidencePosterior) or not np.diag(root).all():
-        return None, [*improper, "coef"]  # learned from the data, or flat
-    if learned is None:
-        noise = np.full(size, known.noise_precision**-0.5)
-    else:
-        noise = np.sqrt(learned.rate / rng.gamma(learned.shape, size=size))
-    coefficients = np.full((size, known.n_coefficients), np.nan)
-    mean = known.prior.coefficients()[offset:, 0]
-    coefficients[:, offset:] = mean + noise[:, None] * _whitened(root, size, rng)
-    return Draws(coefficients, noise), improper
-
-
-def _named(
-    model: BayesianLinearRegression, draws: Draws, shape: tuple[int, int]
-) -> dict[str, Array]:
+def _named(model: Any, draws: Draws, shape: tuple[int, int]) -> dict[str, Array]:
     """Variables by name, each (chains, draws, ...)."""
-    offset, coefficients = model._offset, draws.coefficients
-    named = {"coef": coefficients[:, offset:].reshape(*shape, -1)}
-    if offset and not np.isnan(coefficients[0, 0]):
-        named["intercept"] = coefficients[:, 0].reshape(shape)
-    if isinstance(model._known.noise, LearnedNoise):
+    offset, coefficients = int(model.fit_intercept), draws.coefficients
+    inner = coefficients.shape[1:-1]  # by class, if there are many
+    named = {"coef": coefficients[..., offset:].reshape(*shape, *inner, -1)}
+    if offset and not np.isnan(coefficients[..., 0]).any():
+        named["intercept"] = coefficients[..., 0].reshape(*shape, *inner)
+    if isinstance(getattr(model._known, "noise", None), LearnedNoise):
         named["sigma"] = draws.noise.reshape(shape)
     return named
-
-
-def _predicted(
-    draws: Draws, rows: Array, rng: np.random.Generator, shape: tuple[int, int]
-) -> Array:
-    mean = draws.coefficients @ rows.T
-    return (mean + draws.noise[:, None] * rng.standard_normal(mean.shape)).reshape(*shape, -1)
-
-
-def _log_likelihood(draws: Draws, rows: Array, y: Array, shape: tuple[int, int]) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = (y - draws.coefficients @ rows.T) / draws.noise[:, None]
-        logs = -0.5 * np.square(errors) - np.log(draws.noise)[:, None] - 0.5 * LOG_2PI
-    return logs.reshape(*shape, -1)

@@ -1,68 +1,45 @@
-"""A regression as an ONNX graph that computes mean, standard deviation and interval.
-
-ONNX has no triangular solve. But the leverage of a row is |x R^-1|^2, and R^-1 is a matrix that can
-be stored: one product, squares and a sum. So the graph is exact up to rounding, which grows with
-the condition of R as it does in an inverse.
-"""
+"""Models as ONNX graphs that compute what they predict, in double precision."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.special import ndtri
 
 from posterity.adapters._components import components
 from posterity.adapters._extras import needed
+from posterity.adapters._onnx_graph import Graph, matched, predictor
+from posterity.adapters._onnx_probability import expected_labels
 from posterity.distributions import Normal, StudentT
+from posterity.distributions.poisson_log_normal import WIDEST
+from posterity.generalized import (
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    RobustBayesianRegression,
+)
 from posterity.linear import BayesianLinearRegression
+from posterity.linear.base import LinearModel
 from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 OPSET, IR_VERSION = 13, 8
+# Of the log rate, as in ``predict``.
+LARGEST_LOG_RATE = 700.0
 
 __all__ = ["to_onnx"]
 
 
-@dataclass
-class Graph:
-    """Operators and constants, as they are put together."""
-
-    helper: Any
-    numpy_helper: Any
-    nodes: list[Any] = field(default_factory=list)
-    constants: list[Any] = field(default_factory=list)
-
-    def constant(self, value: Any, dtype: type = np.float64) -> str:
-        """The name of a constant."""
-        name = f"constant_{len(self.constants)}"
-        array: NDArray[Any] = np.asarray(value, dtype=dtype)
-        self.constants.append(self.numpy_helper.from_array(array, name))
-        return name
-
-    def apply(self, operator: str, *inputs: str, to: str | None = None, **attributes: Any) -> str:
-        """The name of what an operator makes of its inputs."""
-        name = to or f"value_{len(self.nodes)}"
-        self.nodes.append(self.helper.make_node(operator, list(inputs), [name], **attributes))
-        return name
-
-    def total(self, terms: list[str]) -> str:
-        """The sum of some values."""
-        whole = terms[0]
-        for term in terms[1:]:
-            whole = self.apply("Add", whole, term)
-        return whole
-
-
-def to_onnx(model: BayesianLinearRegression, *, level: float = 0.95) -> Any:
+def to_onnx(model: LinearModel, *, level: float = 0.95) -> Any:
     """Make an ONNX model that predicts as ``model`` does now.
 
     Parameters
     ----------
-    model : BayesianLinearRegression
+    model : BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression or \
+RobustBayesianRegression
         One that has learned; without ``basis``.
     level : float
         Probability of the interval: ONNX has no quantiles of Student's t, so that it is fixed here.
@@ -70,83 +47,198 @@ def to_onnx(model: BayesianLinearRegression, *, level: float = 0.95) -> Any:
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` (n, m), float64; outputs ``mean``, ``std``, ``lower`` and ``upper``, (n,)
-        float64: those of ``predict(X, return_std=True)`` and ``predict_interval(X, level)``. The
-        names of the features and the level are in its metadata.
+        Input ``X`` (n, m), float64. Outputs, (n,) float64 unless said otherwise:
+
+        - of linear and robust regression ``mean``, ``std``, ``lower`` and ``upper``: those of
+          ``predict(X, return_std=True)`` and ``predict_interval(X, level)``;
+        - of two classes ``label``, ``probabilities`` (n, 2), and ``lower`` and ``upper``: those of
+          ``predict``, ``predict_proba`` and ``predict_interval``;
+        - of counts, for an exposure of 1, ``rate``, ``mean``, ``std``, ``lower`` and ``upper``:
+          those of ``predict``, of ``predict_distribution``, and of
+          ``predict_interval(X, level, of="rate")``.
+
+        The names of the features and the level are in its metadata.
 
     Raises
     ------
     ImportError
         Without onnx: ``pip install "posterity[onnx]"``.
     TypeError
-        If ``model`` is not a linear regression.
+        If ``model`` is none of these.
     ValueError
-        If it has a basis, averages over ways to forget, or is still improper.
+        If it has a basis, averages over ways to forget, knows one class or more than two, or is
+        still improper.
 
     Examples
     --------
     >>> to_onnx("model")
     Traceback (most recent call last):
         ...
-    TypeError: to_onnx exports a BayesianLinearRegression, not a str
+    TypeError: to_onnx exports linear, logistic, Poisson and robust regressions, not a str
     """
-    if not isinstance(model, BayesianLinearRegression):
-        raise TypeError(f"to_onnx exports a BayesianLinearRegression, not a {type(model).__name__}")
+    tell = _way_of(model)
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
     onnx = needed("onnx", "onnx")
-    known = model._known
+    model._known  # noqa: B018  (says that nothing was learned)
     if model.basis is not None:
         raise ValueError(
             "to_onnx has no operators for a basis: transform the features first, and learn a model "
             "without one"
         )
-    parts = components(known, "to_onnx")
     graph = Graph(onnx.helper, onnx.numpy_helper)
-    told = [_one(graph, part) for _, part in parts]
-    weights = [weight for weight, _ in parts]
-    mean, variance = told[0] if len(told) == 1 else _matched(graph, told, weights)
-    _outputs(graph, mean, variance, _quantiles(known, level))
-    return _model(onnx, graph, model, level)
+    outputs = tell(graph, model, level)
+    return _model(onnx, graph, model, level, outputs)
 
 
-def _one(graph: Graph, known: LinearPosterior) -> tuple[str, str]:
-    """Mean and squared scale, each (n, 1), of a posterior of one factor."""
-    offset = int(known.intercept)
-    coefficients = known.coefficients()
-    inverse = solve_triangular(known.factor.root, np.eye(known.n_coefficients))
-    mean = graph.apply("MatMul", "X", graph.constant(coefficients[offset:, None]))
-    whitened = graph.apply("MatMul", "X", graph.constant(inverse[offset:]))
-    if offset:
-        mean = graph.apply("Add", mean, graph.constant(coefficients[:1]))
-        whitened = graph.apply("Add", whitened, graph.constant(inverse[0]))
-    squares = graph.apply("Mul", whitened, whitened)
-    leverage = graph.apply("ReduceSum", squares, graph.constant([1], np.int64), keepdims=1)
-    # scale^2 (1 + h); at h = 0 it is the squared scale itself.
+# What an output is: its name, the numpy type of its elements, and its columns, if it is no column.
+Output = tuple[str, Any, int | None]
+SPREAD: list[Output] = [(name, np.float64, None) for name in ("mean", "std", "lower", "upper")]
+
+
+def _way_of(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
+    if isinstance(model, BayesianLogisticRegression):
+        return _labels
+    if isinstance(model, BayesianPoissonRegression):
+        return _counts
+    if isinstance(model, RobustBayesianRegression):
+        return _heavy_tails
+    if type(model) is BayesianLinearRegression:
+        return _gaussian
+    kind = type(model).__name__
+    if hasattr(model, "model"):
+        raise TypeError(
+            f"to_onnx can't export a {kind}, whose corrections have no operators: export the model "
+            "inside, its model_, without them"
+        )
+    raise TypeError(
+        f"to_onnx exports linear, logistic, Poisson and robust regressions, not a {kind}"
+    )
+
+
+# ---- one way for each likelihood -----------------------------------------------------------------
+
+
+def _gaussian(graph: Graph, model: BayesianLinearRegression, level: float) -> list[Output]:
+    known = model._known
+    parts = components(known, "to_onnx")
+    told = []
+    for _, part in parts:
+        mean, leverage = predictor(graph, part)
+        told.append((mean, _variance(graph, leverage, _noise_scale(part), 1.0)))
+    mean, variance = matched(graph, told, [weight for weight, _ in parts])
+    scale = graph.apply("Sqrt", variance)
+    _tell_spread(graph, mean, (scale, *_units(known, level)))
+    return SPREAD
+
+
+def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) -> list[Output]:
+    known = model._reweighted
+    ((_, part),) = components(known.inner, "to_onnx")
+    mean, leverage = predictor(graph, part)
+    zero, one = np.zeros(1), np.ones(1)
+    if not (math.isfinite(known.tally.scale) and math.isfinite(known._core)):
+        raise ValueError(_OPEN_NOISE)
+    # At leverages of 0 and 1: the noise's own variance, and how the leverage adds to it.
+    alone, wide = (
+        float(known.noise.predictive(zero, h, known.tally.scale).var()[0]) for h in (zero, one)
+    )
+    if math.isfinite(alone):
+        spread = _variance(graph, leverage, math.sqrt(alone), wide / alone - 1.0)
+        deviation = graph.apply("Sqrt", spread)
+    else:
+        deviation = graph.apply("Add", leverage, [math.inf])
+    core = graph.apply("Sqrt", _variance(graph, leverage, known._core, 1.0))
+    reach = float(StudentT(known._df, zero, one).interval(level)[1][0])
+    _tell_ends(graph, mean, graph.apply("Mul", core, [reach]))
+    graph.tell(mean, "mean")
+    graph.tell(deviation, "std")
+    return SPREAD
+
+
+def _labels(graph: Graph, model: BayesianLogisticRegression, level: float) -> list[Output]:
+    classes = model.classes_
+    if len(classes) != 2:
+        raise ValueError(
+            f"to_onnx exports two classes, and this model has {len(classes)}: "
+            + (
+                "learn rows of another"
+                if len(classes) < 2
+                else "probabilities of more are integrated along the eigenvectors of each row's "
+                "covariance, which ONNX has no operator for"
+            )
+        )
+    mean, variance = _eta(graph, model)
+    # As predict has it, with the mean as the posterior has it.
+    ahead = graph.apply("Greater", mean, [0.0])
+    if model._flipped:
+        mean = graph.apply("Neg", mean)
+    yes, no = expected_labels(graph, mean, variance)
+    graph.apply("Concat", no, yes, axis=1, to="probabilities")
+    reach = graph.apply("Mul", graph.apply("Sqrt", variance), [float(ndtri(0.5 + 0.5 * level))])
+    for operator, name in (("Sub", "lower"), ("Add", "upper")):
+        # Not by Sigmoid, which ONNX Runtime computes with an absolute error.
+        odds = graph.apply("Exp", graph.apply("Neg", graph.apply(operator, mean, reach)))
+        graph.tell(graph.apply("Div", [1.0], graph.apply("Add", odds, [1.0])), name)
+    second, first = (graph.constant([place], np.int64) for place in (1, 0))
+    places = (first, second) if model._flipped else (second, first)
+    place = graph.apply("Squeeze", graph.apply("Where", ahead, *places), second)
+    labels = np.array(classes.tolist())
+    kind = object if labels.dtype.kind == "U" else labels.dtype.type
+    graph.apply("Gather", graph.constant(labels, kind), place, axis=0, to="label")
+    return [("label", kind, None), ("probabilities", np.float64, 2), *SPREAD[2:]]
+
+
+def _counts(graph: Graph, model: BayesianPoissonRegression, level: float) -> list[Output]:
+    mean, variance = _eta(graph, model)
+    rate = graph.apply("Exp", graph.apply("Min", mean, [LARGEST_LOG_RATE]))
+    reach = graph.apply("Mul", graph.apply("Sqrt", variance), [float(ndtri(0.5 + 0.5 * level))])
+    for operator, name in (("Sub", "lower"), ("Add", "upper")):
+        graph.tell(graph.apply("Exp", graph.apply(operator, mean, reach)), name)
+    # mean = exp(m + v / 2), variance = mean + mean^2 (exp(v) - 1): see PoissonLogNormal.
+    wide = graph.apply("Greater", variance, [WIDEST])
+    half = graph.apply("Mul", variance, [0.5])
+    half = graph.apply("Where", wide, graph.constant([math.inf]), half)
+    expected = graph.apply("Exp", graph.apply("Add", mean, half))
+    relative = graph.apply("Sub", graph.apply("Exp", variance), [1.0])
+    square = graph.apply("Mul", graph.apply("Mul", expected, expected), relative)
+    graph.tell(rate, "rate")
+    graph.tell(expected, "mean")
+    graph.tell(graph.apply("Sqrt", graph.apply("Add", expected, square)), "std")
+    return [("rate", np.float64, None), *SPREAD]
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+_OPEN_NOISE = (
+    "to_onnx needs a proper posterior, and nothing is known of the noise so far: learn more rows, "
+    "or give a noise_prior with shape and rate above 0"
+)
+
+
+def _eta(graph: Graph, model: Any) -> tuple[str, str]:
+    """Mean and variance (n, 1) of the linear predictor."""
+    known = model._known
+    parts = components(getattr(known, "inner", known), "to_onnx")
+    told = [predictor(graph, part) for _, part in parts]
+    return matched(graph, told, [weight for weight, _ in parts])
+
+
+def _variance(graph: Graph, leverage: str, scale: float, share: float) -> str:
+    """scale^2 (1 + share h), (n, 1)."""
+    return graph.apply("Add", graph.apply("Mul", leverage, [share * scale**2]), [scale**2])
+
+
+def _noise_scale(known: LinearPosterior) -> float:
+    """Scale of a prediction where the leverage is 0."""
     alone = known.noise.predictive(np.zeros(1), np.zeros(1), known.freed, known.residual)
     scale = float(alone.scale[0])
     if not math.isfinite(scale):
-        raise ValueError(
-            "to_onnx needs a proper posterior, and nothing is known of the noise so far: learn "
-            "more rows, or give a noise_prior with shape and rate above 0"
-        )
-    spread = graph.apply("Add", leverage, graph.constant([1.0]))
-    return mean, graph.apply("Mul", spread, graph.constant([scale**2]))
+        raise ValueError(_OPEN_NOISE)
+    return scale
 
 
-def _matched(graph: Graph, told: list[tuple[str, str]], weights: list[float]) -> tuple[str, str]:
-    """Mean and squared scale of the mixture, as :func:`posterity.evidence.matched`."""
-    shares = [graph.constant([weight]) for weight in weights]
-    mean = graph.total(
-        [graph.apply("Mul", part, share) for (part, _), share in zip(told, shares, strict=True)]
-    )
-    terms = []
-    for (part, variance), share in zip(told, shares, strict=True):
-        off = graph.apply("Sub", part, mean)
-        whole = graph.apply("Add", variance, graph.apply("Mul", off, off))
-        terms.append(graph.apply("Mul", whole, share))
-    return mean, graph.total(terms)
-
-
-def _quantiles(known: LinearPosterior, level: float) -> tuple[float, float]:
+def _units(known: LinearPosterior, level: float) -> tuple[float, float]:
     """Standard deviation, and end of the central interval, in units of the scale."""
     n_features = known.n_coefficients - int(known.intercept)
     one = known.predictive(np.zeros((1, n_features)))
@@ -157,32 +249,39 @@ def _quantiles(known: LinearPosterior, level: float) -> tuple[float, float]:
     return float(standard.std()[0]), float(standard.interval(level)[1][0])
 
 
-def _outputs(graph: Graph, mean: str, variance: str, quantiles: tuple[float, float]) -> None:
-    last = graph.constant([1], np.int64)
-    scale = graph.apply("Sqrt", variance)
-    deviation, reach = quantiles
-    half = graph.apply("Mul", scale, graph.constant([reach]))
-    graph.apply("Squeeze", mean, last, to="mean")
-    spread = graph.apply("Mul", scale, graph.constant([deviation]))
-    graph.apply("Squeeze", spread, last, to="std")
-    graph.apply("Squeeze", graph.apply("Sub", mean, half), last, to="lower")
-    graph.apply("Squeeze", graph.apply("Add", mean, half), last, to="upper")
+def _tell_spread(graph: Graph, mean: str, scaled: tuple[str, float, float]) -> None:
+    """Give out the mean, and what is in units of a scale (n, 1): deviation and interval."""
+    scale, deviation, reach = scaled
+    graph.tell(mean, "mean")
+    graph.tell(graph.apply("Mul", scale, [deviation]), "std")
+    _tell_ends(graph, mean, graph.apply("Mul", scale, [reach]))
 
 
-def _model(onnx: Any, graph: Graph, model: BayesianLinearRegression, level: float) -> Any:
+def _tell_ends(graph: Graph, mean: str, half: str) -> None:
+    graph.tell(graph.apply("Sub", mean, half), "lower")
+    graph.tell(graph.apply("Add", mean, half), "upper")
+
+
+def _model(onnx: Any, graph: Graph, model: Any, level: float, outputs: list[Output]) -> Any:
     helper, double = onnx.helper, onnx.TensorProto.DOUBLE
     inputs = [helper.make_tensor_value_info("X", double, ["n", model.n_features_in_])]
-    outputs = [
-        helper.make_tensor_value_info(name, double, ["n"])
-        for name in ("mean", "std", "lower", "upper")
+    told = [
+        helper.make_tensor_value_info(
+            name,
+            onnx.TensorProto.STRING
+            if kind is object
+            else helper.np_dtype_to_tensor_dtype(np.dtype(kind)),
+            ["n"] if columns is None else ["n", columns],
+        )
+        for name, kind, columns in outputs
     ]
     made = helper.make_model(
-        helper.make_graph(graph.nodes, "posterity", inputs, outputs, graph.constants),
+        helper.make_graph(graph.nodes, "posterity", inputs, told, graph.constants),
         producer_name="posterity",
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
     )
-    names = (model.posterior_.names or ())[model._offset :]
+    names = (model.posterior_.names or ())[int(model.fit_intercept) :]
     helper.set_model_props(made, {"features": "\n".join(names), "level": repr(level)})
     onnx.checker.check_model(made)
     return made

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.adapters._extras import needed
-from posterity.adapters._growth import widened
 from posterity.adapters._rows import NamedRows, Row, check_values, checked, checked_target
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator
+from posterity.generalized._growth import widened
 from posterity.generalized.base import Approximation
 from posterity.linear import BayesianLinearRegression as LinearEstimator
 
@@ -26,7 +26,7 @@ from river import base  # noqa: E402  (the line above says how to get it)
 from river.utils import dataframe  # noqa: E402
 
 from posterity.adapters._river_distribution import (  # noqa: E402
-    known_noise_distribution,
+    lean_distribution,
     river_distribution,
 )
 from posterity.adapters._river_features import NamedFeatures  # noqa: E402
@@ -206,10 +206,11 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         return self.prior_mean * total
 
     def _distribution(self, x: Row) -> Any:
-        rows, precision = self._rows, self.noise_precision
-        if precision is not None and rows.paths.told is not None and rows.paths.width == len(x):
+        rows = self._rows
+        paths = rows.paths
+        if paths.width == len(x) and paths.told is not None:
             try:
-                return known_noise_distribution(*rows.paths.told(x), precision)
+                return lean_distribution(paths.told(x))
             except (ValueError, TypeError):
                 pass  # as in learn_one
         if rows.begun:

@@ -8,9 +8,10 @@ from typing import Any
 
 from posterity.cli import forgetting as ways
 
+LINEAR = "BayesianLinearRegression"
 # Word -> class of posterity, and the parameter that its number goes to.
 FAMILIES = {
-    "linear": ("BayesianLinearRegression", ""),
+    "linear": (LINEAR, ""),
     "robust": ("RobustBayesianRegression", "df"),
     "quantile": ("BayesianQuantileRegression", "quantile"),
     "poisson": ("BayesianPoissonRegression", ""),
@@ -152,11 +153,11 @@ def build(words: Words, common: dict[str, Any]) -> Any:
     >>> build(parse_one("quantile:0.9+flat"), {"noise_precision": None})
     BayesianQuantileRegression(prior_precision=0.0, quantile=0.9)
     """
-    import posterity
+    from posterity import generalized, linear
 
     kind, number = _family(words.family or "linear")
     given = {**common, **number}
-    if kind != "BayesianLinearRegression" and given.pop("noise_precision", None) is not None:
+    if kind != LINEAR and given.pop("noise_precision", None) is not None:
         raise ValueError(f"a {words.family} model has no noise precision: leave it out")
     if words.prior:
         given["prior_precision"] = _checked_prior(words.prior)
@@ -164,7 +165,7 @@ def build(words: Words, common: dict[str, Any]) -> Any:
         given["forgetting"] = ways.parse(words.forgetting)
     if words.basis:
         given["basis"] = _basis(words.basis)
-    return getattr(posterity, kind)(**given)
+    return getattr(linear if kind == LINEAR else generalized, kind)(**given)
 
 
 def _basis(word: str) -> Any:

@@ -116,6 +116,34 @@ def _wrapped(known: Any) -> bool:
     return _posterior(known) and known.inner.n_coefficients == known.n_coefficients
 
 
+def _grouped(known: Any) -> bool:
+    p, prior, belief = known.bank.n_coefficients, known.prior, known.belief
+    return (
+        belief.mean.shape == belief.free.shape == (p,)
+        and (belief.precision is None or belief.precision.n_coefficients == p)
+        and p >= int(known.intercept)
+        and 0.0 < known.discount <= 1.0
+        and (prior is not None or not known.bank.stacked)
+        and (prior is None or prior.mean.shape == (p,))
+    )
+
+
+def _shared_prior(prior: Any) -> bool:
+    p = len(prior.mean)
+    return (
+        prior.mean.ndim == 1
+        and prior.root.shape == (p, p)
+        and prior.priors.shape[1:] == (p + 1, leading_dimension(p + 1))
+        and len(prior.priors) > 0
+        and bool(np.isfinite(prior.priors).all() and np.isfinite(prior.root).all())
+    )
+
+
+def _key_index(index: Any) -> bool:
+    known = {"numbers", "text", "dates", "other", "none"}
+    return len(index._slots) == len(index.labels) and known.issuperset(index.kinds)
+
+
 def _contrasts(known: Any) -> bool:
     return known.n_classes >= 2 and known.n_columns >= 0
 
@@ -131,6 +159,9 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "EvidencePosterior": _evidence,
     "Nodes": _nodes,
     "GeneralizedPosterior": _wrapped,
+    "GroupedPosterior": _grouped,
+    "SharedPrior": _shared_prior,
+    "KeyIndex": _key_index,
     "FullContrasts": _contrasts,
     "SharedContrasts": _contrasts,
 }

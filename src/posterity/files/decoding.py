@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 
 from posterity.factor import Factor
 from posterity.factor.bank import Bank
+from posterity.factor.grouped import GroupBank
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
 from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, name_of
@@ -67,6 +68,8 @@ class Decoder:
             return self._factor(node)
         if "bank" in node:
             return self._bank(node)
+        if "groups" in node:
+            return self._groups(node)
         if "labels" in node:
             return self._labels(node)
         return self._array(node)
@@ -105,6 +108,27 @@ class Decoder:
         bank = Bank(stack.shape[1] - 1, capacity)
         for triangle in stack:
             bank.push(triangle)
+        return bank
+
+    def _groups(self, node: dict[str, Any]) -> GroupBank:
+        p, clock = node["coefficients"], node["clock"]
+        if type(p) is not int or not 0 <= p <= triangles.LARGEST_SPARSE or type(clock) is not int:
+            raise ValueError(f"groups can't have {p!r} coefficients and a clock of {clock!r}")
+        stacks = [
+            None if name is None else triangles.stacked(self._arrays[name], p + 1)
+            for name in (node["groups"], node["posterior"])
+        ]
+        tallies = [self._arrays[name] for name in node["tallies"]]
+        kinds = [np.float64, np.float64, np.int64]
+        size = len(self._arrays[node["groups"]])
+        same = all(
+            array.shape == (size,) and array.dtype == kind
+            for array, kind in zip(tallies, kinds, strict=True)
+        )
+        if not same or (stacks[1] is not None and len(stacks[1]) != size):
+            raise ValueError("the parts of a bank of groups do not fit together")
+        bank = GroupBank(p)
+        bank.__setstate__({"arrays": [stacks[0], *tallies], "posterior": stacks[1], "clock": clock})
         return bank
 
     def _labels(self, node: dict[str, Any]) -> AnyArray:

@@ -13,6 +13,8 @@ and an object is one of
     {"class": "LearnedNoise", "fields": {"shape": 0.0, "rate": 0.0}}
     {"factor": "3", "targets": 1, "counts": [8.0, 8.0]}     see :mod:`posterity.files.triangles`
     {"bank": "3", "capacity": 52}
+    {"groups": "3", "posterior": "4" or null, "tallies": ["5", "6", "7"], "coefficients": 3,
+        "clock": 8}
     {"array": "3"}, also with "order": "F" or "spread": shape (one number for all places of an axis)
     {"labels": [...], "dtype": "O", "shape": [3]}           an array of Python's own values, or text
 
@@ -30,6 +32,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.factor.bank import Bank
+from posterity.factor.grouped import GroupBank
 from posterity.files import triangles
 from posterity.files.container import NAMES
 from posterity.files.errors import ModelFileError
@@ -85,6 +88,8 @@ class Encoder:
             entry = self._factor(value)
         elif type(value) is Bank:
             entry = {"bank": self._store(value.triangles), "capacity": len(value._triangles)}
+        elif type(value) is GroupBank:
+            entry = self._groups(value)
         else:
             entry = self._instance(value, where)
         self.objects.append(entry)
@@ -129,6 +134,18 @@ class Encoder:
         }
         counts = [self.value(factor.count, "count"), self.value(factor.seen, "seen")]
         return entry | {"targets": factor.n_targets, "counts": counts}
+
+    def _groups(self, bank: GroupBank) -> dict[str, Node]:
+        stacks = [bank.triangles, bank.posterior if bank.stacked else None]
+        upper = [None if stack is None else self._store(triangles.upper(stack)) for stack in stacks]
+        tallies = [self._store(array) for array in (bank.count, bank.seen, bank.last)]
+        return {
+            "groups": upper[0],
+            "posterior": upper[1],
+            "tallies": tallies,
+            "coefficients": bank.n_coefficients,
+            "clock": bank.clock,
+        }
 
     def _array(self, array: AnyArray, where: str) -> dict[str, Node]:
         if array.dtype.kind in "OUT":

@@ -23,6 +23,7 @@ HOMES = {
     "BayesianQuantileRegression": "posterity.generalized.quantile",
     "RobustBayesianRegression": "posterity.generalized.robust",
     "Averaged": "posterity.averaging",
+    "GroupedRegression": "posterity.grouped",
     "Conformal": "posterity.calibration.conformal",
     "Recalibrated": "posterity.calibration.recalibrated",
     # bases
@@ -89,6 +90,10 @@ HOMES = {
     "StudentTNoise": "posterity.generalized._student_t_noise",
     "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
     "ModelStanding": "posterity.averaging.standing",
+    "GroupedPosterior": "posterity.posteriors.grouped",
+    "GroupBelief": "posterity.posteriors.grouped",
+    "SharedPrior": "posterity.evidence.shared",
+    "KeyIndex": "posterity.grouped.keys",
     "AdaptedTails": "posterity.calibration.tails",
     "TrackedTails": "posterity.calibration.tails",
     "ProbabilityMap": "posterity.calibration.probability_map",

@@ -73,7 +73,11 @@ def loads_with_notes(content: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def save(
-    model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    notes: Mapping[str, Any] | None = None,
+    durable: bool = True,
 ) -> None:
     """Write a model to a file, whole or not at all.
 
@@ -88,6 +92,10 @@ def save(
         An existing file is replaced; what a link points to is, and not the link.
     notes : mapping of str to plain values or arrays, optional
         Whatever else should be kept with the model; :func:`load_with_notes` gives it back.
+    durable : bool, default True
+        Whether to wait until the disk has it, so that not even a power cut can undo it. Without,
+        a process that is killed still leaves the old model or the new one, and saving takes a
+        millisecond; but the machine itself must not go down in the seconds after.
 
     Raises
     ------
@@ -110,7 +118,7 @@ def save(
     True
     >>> folder.cleanup()
     """
-    _replace(Path(os.path.realpath(path)), dumps(model, notes))
+    _replace(Path(os.path.realpath(path)), dumps(model, notes), durable=durable)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -165,7 +173,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, *, durable: bool) -> None:
     """Put a file into the place of another, in one step that a crash can't halve."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -174,7 +182,8 @@ def _replace(path: Path, content: bytes) -> None:
         with open(descriptor, "wb", closefd=True) as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:  # before its name: else the name could reach the disk before the content
+                os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):
             os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
@@ -182,7 +191,7 @@ def _replace(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    if hasattr(os, "O_DIRECTORY"):  # the new name is on disk when its folder is
+    if durable and hasattr(os, "O_DIRECTORY"):  # the new name is on disk when its folder is
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with contextlib.suppress(OSError):  # not every file system can

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.factor.factor import LARGEST
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -67,6 +68,24 @@ def unpacked(factor: NDArray[Any], values: Array | None, size: int | None) -> Ar
     else:
         triangle.reshape(-1)[places[factor]] = values
     return triangle
+
+
+def upper(stack: Array) -> Array:
+    """The upper halves (n, q (q + 1) / 2) of triangles (n, q, ld)."""
+    n, q, ld = stack.shape
+    return stack.reshape(n, q * ld)[:, _places(q, ld)]
+
+
+def stacked(halves: Array, q: int) -> Array:
+    """The triangles again; ``ValueError`` where they can't be any."""
+    if halves.dtype != np.float64 or halves.ndim != 2 or halves.shape[1] != q * (q + 1) // 2:
+        raise ValueError(f"an array of shape {halves.shape} holds no triangles of {q} rows")
+    if not np.abs(halves).max(initial=0.0) <= LARGEST:  # NaN is not, either
+        raise ValueError("triangles hold what is not finite, or too large")
+    ld = kernel.leading_dimension(q)
+    stack = np.zeros((len(halves), q, ld))
+    stack.reshape(len(halves), q * ld)[:, _places(q, ld)] = halves
+    return stack
 
 
 @lru_cache(maxsize=8)

@@ -130,6 +130,12 @@ cdef class RowPath:
         pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
         return 0.0 - self.buffer[self.shape.p]  # not -0.0
 
+    def predict(self, x):
+        """Mean and leverage at ``x``, as ``predict_rows``."""
+        self._load(x, 1.0)
+        cdef double leverage = pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
+        return 0.0 - self.buffer[self.shape.p], leverage
+
     cdef int _load(self, object x, double root) except -1:
         cdef Py_ssize_t i
         cdef double *row = &self.buffer[0]

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from posterity.linear.named import NamedRows
+
 Array = NDArray[np.float64]
 
 
@@ -70,6 +72,8 @@ def read_times(
 
 
 def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
+    if isinstance(X, NamedRows) and not reset:
+        return X.read_by(model)
     try:
         return validate_data(
             model, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False
@@ -114,14 +118,28 @@ def explained(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
 def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
     """Raise ``ValueError`` unless both models have the same features in the same order."""
     names, others = (getattr(m, "feature_names_in_", None) for m in (model, other))
+    if names is not None and others is not None and set(names) != set(others):
+        only = [
+            f"only {whose} model has {', '.join(repr(str(name)) for name in some)}"
+            for whose, some in (
+                ("the other", [name for name in others if name not in names]),
+                ("this", [name for name in names if name not in others]),
+            )
+            if some
+        ]
+        raise ValueError(
+            f"the models differ in their features: {'; '.join(only)}: merge models with the same "
+            "features in the same order"
+        )
     if model.n_features_in_ != other.n_features_in_:
         raise ValueError(
             f"the other model has {other.n_features_in_} features, this one {model.n_features_in_}"
         )
     if names is not None and others is not None and list(names) != list(others):
         raise ValueError(
-            f"the other model's features are {', '.join(map(repr, others))}; this one's are "
-            f"{', '.join(map(repr, names))}: merge models with the same features in the same order"
+            f"the other model's features are {', '.join(repr(str(name)) for name in others)}; this "
+            f"one's are {', '.join(repr(str(name)) for name in names)}: merge models with the same "
+            "features in the same order"
         )
 
 
