@@ -44,6 +44,7 @@ docs: $(STAMPS)/docs $(STAMPS)/runtime $(STAMPS)/installed  ## build the documen
 figures: $(STAMPS)/runtime $(STAMPS)/installed  ## draw the figures of the documentation again
 	$(PYTHON) docs/figures.py $(ARGS)
 	$(PYTHON) docs/figures_likelihoods.py $(ARGS)
+	$(PYTHON) docs/figures_gallery.py $(ARGS)
 
 clean:  ## remove everything that make made
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
 import posterity
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "posterity"
 author = "posterity developers"
@@ -10,11 +18,11 @@ copyright = "2026, posterity developers"
 version = release = posterity.__version__
 
 extensions = [
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build"]
@@ -23,6 +31,8 @@ nitpicky = False
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+html_math_renderer = "mathml"
 
 autodoc_typehints = "none"  # numpydoc's parameter tables say the types
 autosummary_generate = True
@@ -33,3 +43,16 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = f"posterity {version}"
+html_static_path = ["_style"]
+html_css_files = ["posterity.css"]
+
+
+def trim(app: Sphinx, page: nodes.document) -> None:
+    """Examples end with an empty line, which ends what they print; it is not shown."""
+    for block in page.findall(nodes.literal_block):
+        block.rawsource = block.rawsource.rstrip()
+        block[:] = [nodes.Text(block.astext().rstrip())]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("doctree-read", trim)

@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent / "_static"
 
 
 def straight_line() -> Figure:
-    """Bishop (2006), figure 3.7: a line is learned from 0, 1, 2 and 20 rows."""
+    """Bishop (2006), figure 3.7: a line is learned from 0, 1, 3 and 20 rows."""
     rng = np.random.default_rng(6)
     x = rng.uniform(-1.0, 1.0, size=(20, 1))
     y = -0.3 + 0.5 * x[:, 0] + rng.normal(scale=0.2, size=20)
@@ -36,13 +36,13 @@ def straight_line() -> Figure:
     places = np.linspace(-1.0, 1.0, 101)
     figure = Figure(figsize=(10.5, 11.5), layout="constrained")
     seen = 0
-    for panels, n in zip(figure.subplots(4, 3), (0, 1, 2, 20), strict=True):
+    for panels, n in zip(figure.subplots(4, 3), (0, 1, 3, 20), strict=True):
         line.partial_fit(x[seen:n], y[seen:n]) if n > seen else None
         seen, rows = n, (x[:n], y[:n])
         panels[0].set(xlim=(-1.8, 1.8), ylim=(-1.8, 1.8))
         plot_posterior_density(line, panels[0], truth=(-0.3, 0.5))
         panels[0].set(xlabel="intercept", ylabel="slope")
-        plot_sampled_lines(line, (-1.0, 1.0), 6, panels[1], rng=n, data=rows)
+        plot_sampled_lines(line, (-1.0, 1.0), 5, panels[1], rng=n, data=rows)
         plot_predictions(line, places, panels[2], data=rows, truth=-0.3 + 0.5 * places)
         for panel in panels[1:]:
             panel.set(ylim=(-2.0, 2.0), ylabel="y", xlabel="x")
@@ -55,7 +55,7 @@ def straight_line() -> Figure:
 
 
 def sinusoid() -> Figure:
-    """Bishop (2006), figures 3.8 and 3.9: nine bumps learn a curve from 1, 3 and 20 rows."""
+    """Bishop (2006), figures 3.8 and 3.9: nine bumps learn a curve from 3, 8 and 20 rows."""
     rng = np.random.default_rng(3)
     x = rng.uniform(size=(20, 1))
     y = 0.5 + np.sin(2.0 * np.pi * x[:, 0]) + rng.normal(scale=0.2, size=20)
@@ -64,15 +64,15 @@ def sinusoid() -> Figure:
     places = np.linspace(0.0, 1.0, 301)
     truth = 0.5 + np.sin(2.0 * np.pi * places)
     figure = Figure(figsize=(10.5, 6.4), layout="constrained")
-    for n, (above, below) in zip((1, 3, 20), figure.subplots(2, 3).T, strict=True):
+    for n, (above, below) in zip((3, 8, 20), figure.subplots(2, 3).T, strict=True):
         curve.fit(x[:n], y[:n])
         plot_predictions(curve, places, above, data=(x[:n], y[:n]), truth=truth)
-        plot_sampled_lines(curve, (0.0, 1.0), 6, below, rng=n, data=(x[:n], y[:n]), truth=truth)
+        plot_sampled_lines(curve, (0.0, 1.0), 5, below, rng=n, data=(x[:n], y[:n]), truth=truth)
         for panel in (above, below):
             panel.set(ylim=(-2.6, 3.4), xlabel="x", ylabel="y")
             what = "predictions" if panel is above else "draws"
             panel.set_title(f"{_rows(n)}: {what}", loc="left", fontsize=10)
-            _legend(panel, shown=panel is above and n == 1)
+            _legend(panel, shown=panel is above and n == 3)
     return figure
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.evaluation import ValidationResult
+from posterity.evaluation import CoefficientPath, ValidationResult
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -38,7 +38,7 @@ def chart(description: str, values: Rows, layers: Sequence[Spec], height: int = 
         "description": description,
         "width": "container",
         "height": height,
-        "autosize": {"type": "fit", "contains": "padding"},
+        "autosize": {"type": "fit-x", "contains": "padding"},
         "background": None,
         "config": CONFIG,
         "data": {"values": values},
@@ -264,6 +264,42 @@ def coefficients(rows: Rows, unit: str) -> Spec:
          "encoding": {"y": y, "x": quantity("drawn", title), "tooltip": told}},
     ]  # fmt: skip
     return chart("Coefficients with 95% intervals", rows, layers, max(90, 24 * len(rows) + 40))
+
+
+def coefficients_along_time(
+    path: CoefficientPath, drawn: Sequence[tuple[int, str, float]], unit: str
+) -> tuple[Spec, Rows]:
+    """Coefficients with bands along the stream, of those drawn: place, name, factor."""
+    values: Rows = [
+        {
+            "name": name, "end": int(end), "value": plain(factor * path.mean[k, place]),
+            "low": plain(factor * path.low[k, place]), "high": plain(factor * path.high[k, place]),
+        }
+        for place, name, factor in drawn
+        for k, end in enumerate(path.row_end)
+    ]  # fmt: skip
+    # The first rows swing much: the later half sets the scale.
+    later = [row for row in values if 2 * row["end"] >= path.row_end[-1]]
+    ends = [row[key] for row in later for key in ("low", "high") if row[key] is not None]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.15 * (high - low) or 1.0
+    several = [name for _, name, _ in drawn]
+    x = quantity("end", axis=ROWS_AXIS, scale={"domain": [0, int(path.row_end[-1])], "nice": False})
+    y = quantity("value", f"coefficient ({unit})", scale={"domain": [low - room, high + room]})
+    told = tooltip(
+        name=("feature", ""), end=("after row", ",.0f"), value=("coefficient", ",.4~g"),
+        low=(f"{100 * path.level:g}% from", ",.4~g"), high=("to", ",.4~g"),
+    )  # fmt: skip
+    colour, dash = names("name", several), names("name", several, dashes=True)
+    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+    layers = [
+        {"mark": {"type": "area", "opacity": 0.18, "clip": True}, "encoding": band},
+        {
+            "mark": {"type": "line", "strokeWidth": 2.5, "clip": True, "point": {"size": 25}},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": told},
+        },
+    ]
+    return chart("Coefficients along the stream, with intervals", values, layers, 320), values
 
 
 def plain(value: Any) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from posterity.evaluation import PairedComparison
 from posterity.report import charts
 from posterity.report.page import Page, table, tag
-from posterity.report.validation import About, how_made, problems
+from posterity.report.validation import About, how_made, problems, slice_tables
 
 LOSSES = {
     "log_score": "minus the log density of the target, in nats a row",
@@ -66,6 +66,11 @@ def comparison_report(comparison: PairedComparison, about: About) -> str:
     ]
     numbers = table(("model", "mean distance of coverage and level"), rows, "Calibration error")
     page.section("Can their intervals be trusted?", page.chart(spec, caption, numbers))
+    slices = [
+        one for name, each in comparison.results.items() for one in slice_tables(each, f"{name}. ")
+    ]
+    if slices:
+        page.section("By slice", *slices)
     page.section("Problems found in the data", problems(about))
     how_made(page, about)
     return page.html()

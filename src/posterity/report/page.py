@@ -36,7 +36,7 @@ p, li { max-width: 46rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0; }
 caption { text-align: left; color: #444; padding-bottom: .25rem; }
 th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #ccc; text-align: left;
-  vertical-align: top; }
+  vertical-align: top; overflow-wrap: break-word; }
 .number { text-align: right; }
 .wide { overflow-x: auto; }
 figure { margin: 1rem 0; }

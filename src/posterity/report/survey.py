@@ -20,8 +20,8 @@ class Survey:
 
     Parameters
     ----------
-    stream : iterable of (X, y)
-        Arrays (n, p) and (n,).
+    stream : iterable of (X, y) or (X, y, sample_weight)
+        Arrays (n, p), (n,) and (n,).
 
     Examples
     --------
@@ -32,16 +32,16 @@ class Survey:
     ["1 feature never changes, and says nothing: 'rain'"]
     """
 
-    def __init__(self, stream: Iterable[tuple[FloatArray, FloatArray]]) -> None:
+    def __init__(self, stream: Iterable[tuple[Any, ...]]) -> None:
         self._stream = stream
         self.n_rows = 0
 
-    def __iter__(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         self.n_rows = 0
-        for X, y in self._stream:
-            if len(y):
-                self._see(np.column_stack([X, y]))
-            yield X, y
+        for batch in self._stream:
+            if len(batch[1]):
+                self._see(np.column_stack(batch[:2]))
+            yield batch
 
     def _see(self, table: FloatArray) -> None:
         if self.n_rows == 0:
@@ -55,8 +55,18 @@ class Survey:
         with np.errstate(over="ignore", invalid="ignore"):
             self._sum += centred.sum(axis=0)
             self._squares += np.einsum("ij,ij->j", centred, centred)
-            self._with_y += centred[:, -1] @ centred
+            self._with_y += np.einsum("i,ij->j", centred[:, -1], centred)
         self.n_rows += len(table)
+
+    @property
+    def n_rows_read(self) -> int:
+        """Rows of the table so far, where the stream is one."""
+        return int(getattr(self._stream, "n_rows_read", 0))
+
+    @property
+    def fraction(self) -> float:
+        """Share of the table read so far, where the stream is one."""
+        return float(getattr(self._stream, "fraction", 0.0))
 
     @property
     def spread(self) -> FloatArray:

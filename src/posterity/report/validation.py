@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.evaluation import ValidationResult
+from posterity.evaluation import Baseline, CoefficientPath, ValidationResult
 from posterity.report import charts, words
 from posterity.report.page import Html, Page, bullets, cards, paragraphs, table, tag
 
@@ -17,6 +17,7 @@ FloatArray = NDArray[np.float64]
 
 MOST_COEFFICIENTS = 200
 DRAWN_COEFFICIENTS = 25
+FOLLOWED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +104,11 @@ def validation_report(
     _trust(page, result)
     _drift(page, result)
     if result.slices:
-        _slices(page, result)
+        page.section("By slice", *slice_tables(result))
     if model is not None:
         rows = _coefficient_rows(model, features, spread)
         if rows:
-            _coefficients(page, rows, about)
+            _coefficients(page, rows, about, result.path)
     page.section("Problems found in the data", problems(about, words.caveats(result)))
     scores = table(("score", "value", "what it is"), words.rows(result), "All scores")
     page.section("All scores", scores)
@@ -169,12 +170,24 @@ def _errors(page: Page, result: ValidationResult, about: About) -> None:
     second = page.chart(spec, caption, _numbers(values, ("start", "end", "max")))
     rows = [
         (each.name, f"{each.mae:.5g}", f"{each.model_mae:.5g}", f"{100 * each.skill:.1f}%",
-         f"{100 * each.skill_crps:.1f}%")
+         *_of_distributions(each))
         for each in result.baselines.values()
     ]  # fmt: skip
-    header = ("baseline", "its error", "the model's", "skill", "skill by CRPS")
+    header = ("baseline", "its error", "the model's", "skill", "its CRPS", "the model's",
+              "skill by CRPS", "nats a row gained")  # fmt: skip
     caption = "Forecasts that need no features, on the same rows; skill 0% is no better than they"
     page.section("How good are the predictions?", first, second, table(header, rows, caption))
+
+
+def _of_distributions(each: Baseline) -> tuple[str, ...]:
+    if not each.n_scored:
+        return ("none",) * 4
+    return (
+        f"{each.crps:.5g}",
+        f"{each.model_crps:.5g}",
+        f"{100 * each.skill_crps:.1f}%",
+        f"{each.log_score_gain:.4g}",
+    )
 
 
 def _trust(page: Page, result: ValidationResult) -> None:
@@ -223,21 +236,18 @@ def _drift(page: Page, result: ValidationResult) -> None:
     page.section("Drift", tag("p", advice), table(header, rows, "Periods of larger errors"))
 
 
-def _slices(page: Page, result: ValidationResult) -> None:
+def slice_tables(result: ValidationResult, of: str = "") -> list[Html]:
+    """Errors, coverage and width in the slices of each feature that was asked for."""
     tables = []
     for name, each in result.slices.items():
-        levels = list(each.coverage)
-        rows = [
-            (each.names[k], f"{each.n_rows[k]:,}", f"{each.mae[k]:.5g}",
-             *(f"{100 * each.coverage[level][k]:.1f}%" for level in levels))
-            for k in range(len(each))
-        ]  # fmt: skip
-        header = (name, "rows", "mean error", *(f"inside {100 * level:g}%" for level in levels))
-        tables.append(table(header, rows, f"By {name}"))
-    page.section("By slice", *tables)
+        header, rows = words.slices(each)
+        tables.append(table((name, *header), rows, f"{of}By {name}"))
+    return tables
 
 
-def _coefficients(page: Page, rows: charts.Rows, about: About) -> None:
+def _coefficients(
+    page: Page, rows: charts.Rows, about: About, path: CoefficientPath | None
+) -> None:
     header = ("feature", "coefficient", "95% from", "to", "times the feature's spread")
     told = [
         (row["name"], f"{row['mean']:.5g}", _end(row["low"]), _end(row["high"]),
@@ -248,13 +258,23 @@ def _coefficients(page: Page, rows: charts.Rows, about: About) -> None:
     drawn = [row for row in rows if row["finite"] and not row["is_intercept"]][:DRAWN_COEFFICIENTS]
     content: list[Any] = []
     if drawn:
-        spec = charts.coefficients(drawn, f"{about.unit} for a typical change of the feature")
+        unit = f"{about.unit} for a typical change of the feature"
+        spec = charts.coefficients(drawn, unit)
         said = (
             "What a change of each feature by one standard deviation does to the prediction, the "
             "largest on top, with 95% intervals: those that cross zero may be nothing."
         )
         numbers = table(header[:4], [row[:4] for row in told[: len(drawn) + 1]], "Coefficients")
         content.append(page.chart(spec, said, numbers))
+        if path is not None:
+            several = [(row["place"], row["name"], row["typical"]) for row in drawn[:FOLLOWED]]
+            spec, values = charts.coefficients_along_time(path, several, unit)
+            said = (
+                "The largest of them along the stream: what the model believed after so many rows. "
+                "Bands narrow as it learns; what keeps moving has drifted."
+            )
+            numbers = _numbers(values, ("name", "end", "value", "low", "high"))
+            content.append(page.chart(spec, said, numbers))
     page.section("What has it learned?", *content, table(header, told, f"Coefficients: {caption}"))
 
 
@@ -274,6 +294,8 @@ def _coefficient_rows(model: Any, features: Sequence[str], spread: ArrayLike | N
     rows: charts.Rows = [
         {
             "name": names[k],
+            "place": k,
+            "typical": float(typical[k]),
             "mean": float(mean[k]),
             "low": charts.plain(ends[k, 0]),
             "high": charts.plain(ends[k, 1]),
@@ -300,11 +322,13 @@ def _numbers(values: charts.Rows, columns: Sequence[str]) -> Html:
 
 
 HEADINGS = {
+    "name": "feature",
     "start": "from row",
     "end": "to row",
     "mae": "mean error",
     "max": "greatest error",
     "so_far": "all rows so far",
+    "value": "coefficient",
     "share": "share inside",
     "low": "from",
     "high": "to",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from posterity.evaluation import ValidationResult
+import numpy as np
+
+from posterity.evaluation import Slices, ValidationResult
 
 
 def headline(result: ValidationResult) -> str:
@@ -69,7 +71,33 @@ def rows(result: ValidationResult) -> Iterator[tuple[str, str, str]]:
         off = f"{100 * result.pit.error:.2f} points"
         yield "calibration error", off, "mean distance of coverage and level, over all levels"
     for name, baseline in result.baselines.items():
-        yield f"skill over {name}", f"{100 * baseline.skill:.1f}%", f"its error: {baseline.mae:.5g}"
+        said = f"its error: {baseline.mae:.5g}"
+        if baseline.n_scored:
+            said += (
+                f"; by CRPS {100 * baseline.skill_crps:.1f}%, log score "
+                f"{baseline.log_score_gain:+.3g}"
+            )
+        yield f"skill over {name}", f"{100 * baseline.skill:.1f}%", said
+
+
+def slices(found: Slices) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings after that of the slice, and a row for each slice, its name first."""
+    header = ["rows", "mean error", "CRPS"]
+    for level in found.coverage:
+        header += [f"inside {100 * level:g}%", "mean width"]
+    rows = []
+    for k, name in enumerate(found.names):
+        row = [name, f"{found.n_rows[k]:,}"]
+        row += [_number(found.mae[k]), _number(found.crps[k])]
+        for level, share in found.coverage.items():
+            row.append("none" if np.isnan(share[k]) else f"{100 * share[k]:.1f}%")
+            row.append(_number(found.width[level][k]))
+        rows.append(tuple(row))
+    return tuple(header), rows
+
+
+def _number(value: float) -> str:
+    return "none" if np.isnan(value) else f"{value:.5g}"
 
 
 def caveats(result: ValidationResult) -> Iterator[str]:

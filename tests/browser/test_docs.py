@@ -1,0 +1,103 @@
+"""The documentation as it is built, opened from disk in Chromium."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+for package in ("sphinx", "furo", "myst_parser", "numpydoc", "py_mini_racer"):
+    pytest.importorskip(package, reason="needs the dependency group `docs`")
+
+DOCS = Path(__file__).parents[2] / "docs"
+if not DOCS.is_dir():
+    pytest.skip("no documentation beside these tests", allow_module_level=True)
+
+# Widths of a desk's screen and of a phone's.
+LOOKS = [(1280, "light"), (390, "dark")]
+# What is cut off: wider than its place, and without a bar to scroll it.
+THINGS = "article table, article pre, article .math, article img"
+CUT = f"""() => [...document.querySelectorAll("{THINGS}")]
+  .filter(thing => {{
+    let box = thing;
+    while (box && !["auto", "scroll"].includes(getComputedStyle(box).overflowX))
+      box = box.parentElement;
+    const at = thing.getBoundingClientRect();
+    return !box && at.width > 0 && at.right > window.innerWidth + 1;
+  }})
+  .map(thing => thing.outerHTML.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, built as `make docs` does."""
+    folder = tmp_path_factory.mktemp("docs")
+    build = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(folder / "trees")]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *build, str(DOCS), str(folder / "html")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
+
+
+def names(site: Path) -> list[str]:
+    return sorted(str(path.relative_to(site).with_suffix("")) for path in site.rglob("*.html"))
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_every_page_is_whole(width: int, scheme: str, browser: Any, site: Path) -> None:
+    """No error, no request, every picture there, nothing cut off."""
+    found = names(site)
+    assert len(found) > 30
+    for name in found:
+        page = browser.open(site / f"{name}.html", width=width, scheme=scheme)
+        assert browser.console == [], name
+        assert browser.requests == [], name
+        assert page.title(), name
+        missing = "() => [...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
+        assert page.evaluate(missing) == [], name
+        assert browser.overflow(page) == 0, name
+        assert page.evaluate(CUT) == [], name
+        if scheme == "light":
+            browser.keep(page, f"docs/{name}")
+
+
+def test_pictures_are_described(site: Path) -> None:
+    for name in names(site):
+        html = (site / f"{name}.html").read_text(encoding="utf-8")
+        for image in re.findall(r"<img[^>]*>", html):
+            assert re.search(r'alt="[^"]{10,}"', image), f"{name}: {image}"
+
+
+def test_formulas_are_markup(browser: Any, site: Path) -> None:
+    page = browser.open(site / "math.html")
+    assert page.locator("math").count() > 30
+    assert page.evaluate(
+        "document.fonts.ready.then(() => document.fonts.check('1em \"STIX Two Math\"'))"
+    )
+    matrix = page.locator("mtable").first.bounding_box()
+    bracket = page.locator("mo", has_text="[").first.bounding_box()
+    assert bracket["height"] > 0.9 * matrix["height"]
+
+
+def test_search_works_from_disk(browser: Any, site: Path) -> None:
+    page = browser.open(site / "search.html", query="?q=conformal")
+    page.locator("ul.search li a").first.wait_for(timeout=10_000)
+    assert "calibration" in page.locator("ul.search").inner_html()
+    assert browser.requests == []
+
+
+def test_a_picture_leads_from_the_gallery_to_its_page(browser: Any, site: Path) -> None:
+    page = browser.open(site / "gallery" / "index.html")
+    cards = page.locator("article a:has(img)")
+    assert cards.count() >= 10
+    cards.first.click()
+    page.wait_for_url(re.compile(r"/gallery/(?!index)"))
+    assert page.locator("article img").count() >= 1
