@@ -261,6 +261,8 @@ def test_any_stateless_transformer_is_a_basis() -> None:
     assert not isinstance(PolynomialFeatures(), BasisWithPrior)
     assert all(isinstance(kind(), Basis) for kind in KINDS)
     assert [k.__name__ for k in KINDS if isinstance(k(), BasisWithPrior)] == [
+        "RadialBasis",
+        "Spline",
         "RandomFourier",
         "HilbertSpaceGP",
     ]

@@ -14,7 +14,15 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import check_estimator
 
 from posterity import BayesianLinearRegression
-from posterity.basis import Fourier, HilbertSpaceGP, Polynomial, RandomFourier, Spline
+from posterity.basis import (
+    Basis,
+    Fourier,
+    HilbertSpaceGP,
+    Polynomial,
+    RadialBasis,
+    RandomFourier,
+    Spline,
+)
 
 BASES = [
     Polynomial(degree=5, domain=(0.0, 1.0)),
@@ -37,7 +45,7 @@ def curve(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def test_all_ways_to_learn_agree(basis: Any, prior_precision: Any) -> None:
     x, y = curve(120)
     settings = {"basis": basis, "prior_precision": prior_precision}
-    if prior_precision != "auto" and hasattr(basis, "prior_precisions"):
+    if prior_precision != "auto" and hasattr(basis, "length_scale"):
         settings["basis"] = clone(basis).set_params(length_scale=0.3)
     whole = BayesianLinearRegression(**settings).fit(x, y)
     chunks = BayesianLinearRegression(**settings).fit(x[:30], y[:30]).partial_fit(x[30:], y[30:])
@@ -132,3 +140,20 @@ def test_scikit_learn_tools_reach_the_basis() -> None:
 )
 def test_scikit_learn_accepts_it(model: BayesianLinearRegression) -> None:
     check_estimator(model, on_skip=None)
+
+
+@pytest.mark.parametrize("basis", [Spline(), RadialBasis()], ids=["spline", "bumps"])
+def test_functions_without_rows_so_far_cannot_be_anything(basis: Basis) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))  # the ends of the domain are rarely visited
+    y = X[:, 0] + rng.normal(size=2000)
+    told = BayesianLinearRegression(basis=basis).predict_then_learn(X, y)
+    assert np.abs(told.mean() - y).max() < 10.0
+
+
+def test_a_number_is_the_precision_of_each_local_function() -> None:
+    x, y = curve(40)
+    model = BayesianLinearRegression(basis=Spline(), prior_precision=2.0).fit(x, y)
+    by_hand = BayesianLinearRegression(prior_precision=2.0).fit(model.basis_.transform(x), y)
+    np.testing.assert_allclose(model.coef_, by_hand.coef_, rtol=1e-9)
+    assert model.prior_precision_ == 2.0

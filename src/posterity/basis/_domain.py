@@ -192,6 +192,19 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return str(feature) if names is None else repr(str(names[feature]))
 
 
+class LocalFunctions(DomainTransformer):
+    """Functions that are 0, or nearly, but on a piece of the domain."""
+
+    def prior_precisions(self) -> Array:
+        """(1, m) ones: one precision for all functions, each of a height of about 1.
+
+        Measured by the rows so far, as features are, a function under which no row has come yet
+        would look tiny, and its coefficient could be anything.
+        """
+        check_is_fitted(self, "domain_")
+        return np.ones((1, self._columns(self.domain_[:, :1].T).shape[1]))
+
+
 def check_count(name: str, value: object, *, least: int = 1) -> int:
     """``value`` as an int; ``ValueError`` unless it is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

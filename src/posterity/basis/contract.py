@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 
 @runtime_checkable
@@ -40,9 +40,9 @@ class BasisWithPrior(Basis, Protocol):
     (True, False)
     """
 
-    def prior_precisions(self, length_scales: ArrayLike | None = None) -> NDArray[np.float64]:
+    def prior_precisions(self) -> NDArray[np.float64]:
         """Prior precisions (L, m) of the coefficients, one row for each of L hypotheses.
 
-        For a function of unit variance, and finite. How large the function is, a number that
-        multiplies the row, is the model's.
+        Finite; only their proportions count where the evidence chooses: how large the function is,
+        a number that multiplies the row, is the model's.
         """

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis._domain import (
-    DomainTransformer,
+    LocalFunctions,
     check_choice,
     check_count,
     check_positive,
@@ -16,7 +16,7 @@ from posterity.basis._domain import (
 Array = NDArray[np.float64]
 
 
-class RadialBasis(DomainTransformer):
+class RadialBasis(LocalFunctions):
     """Gaussian bumps ``exp(-|x - centre|^2 / (2 width^2))``.
 
     Parameters

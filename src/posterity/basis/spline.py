@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import SplineTransformer
 
-from posterity.basis._domain import DomainTransformer, check_choice, check_count, spread
+from posterity.basis._domain import LocalFunctions, check_choice, check_count, spread
 
 Array = NDArray[np.float64]
 
 
-class Spline(DomainTransformer):
+class Spline(LocalFunctions):
     """B-splines of each feature: smooth pieces of polynomials that join at knots.
 
     Parameters

@@ -56,6 +56,8 @@ def in_units_of(
     offered = None if basis is None else shapes(basis)
     if offered is None or not np.isscalar(precision) or isinstance(precision, str):
         return precision
+    if len(offered) == 1 and (offered == 1.0).all():
+        return precision
     if len(offered) > 1:
         raise ValueError(
             f"prior_precision is {precision!r}, but the basis leaves its length scale open: "
