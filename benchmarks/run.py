@@ -20,6 +20,9 @@ NAMES = (
     "likelihoods",
     "calibration",
     "command",
+    "out_of_core",
+    "cluster",
+    "cluster_dask",
     "imports",
 )
 

@@ -58,7 +58,7 @@ def test_words_make_models() -> None:
         ("auto,auto", "has the same model twice"),
         (
             "auto,forest",
-            "'forest' in 'forest' is no word for a model: give auto, ard, flat",
+            "'forest' in 'forest' is no word for a model: give linear, robust, quantile",
         ),
         ("auto,ard+flat", "'ard+flat' has two words for its prior: give one"),
         ("auto,spline:many", "'many' is not a whole number; as in spline:8"),
@@ -143,3 +143,64 @@ def test_help_lists_the_words() -> None:
     said = invoke("compare", "--help").stdout
     assert "auto (the default), ard, flat, prior:NUMBER" in said
     assert "posterity compare rides.csv --target fare --models auto,flat,ard" in said
+
+
+# ---- slices, and coefficients along the stream ----
+
+
+@pytest.fixture
+def rides(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    n = 2000
+    distance, zone = rng.uniform(0.0, 8.0, n).round(3), rng.integers(0, 3, n)
+    noise = np.where(zone == 2, 3.0, 0.5) * rng.normal(size=n)
+    fare = (2.0 + 1.5 * distance + zone + noise).round(4)
+    path = tmp_path / "rides.csv"
+    rows = [f"{d},{'abc'[z]},{f}" for d, z, f in zip(distance, zone, fare, strict=True)]
+    path.write_text("distance,zone,fare\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_slices_of_numbers_and_of_categories(rides: Path) -> None:
+    asked = ("--target", "fare", "--slice", "distance", "--slice", "zone")
+    result = invoke("evaluate", rides, *asked, "--json")
+    assert result.exit_code == 0, result.stderr
+    slices = json.loads(result.stdout)["slices"]
+    assert [len(slices[name]["n_rows"]) for name in ("distance", "zone")] == [4, 3]
+    assert slices["zone"]["names"] == ["a, or another", "b", "c"]
+    zones = [line.split(",")[1] for line in rides.read_text().splitlines()[1:]]
+    assert slices["zone"]["n_rows"] == [zones.count(zone) for zone in "abc"]
+    mae = slices["zone"]["mae"]
+    assert mae[2] > 2.0 * mae[0]
+    coverage = slices["zone"]["coverage"]["0.95"]
+    assert coverage[2] < 0.9 < coverage[0]
+    shown = invoke("evaluate", rides, *asked)
+    assert "by zone" in shown.stdout
+    assert "a, or another" in shown.stdout
+    assert f"{100 * coverage[2]:.1f}%" in shown.stdout
+
+
+def test_slices_of_several_models(rides: Path) -> None:
+    asked = ("--target", "fare", "--models", "auto,spline", "--slice", "zone")
+    shown = invoke("compare", rides, *asked)
+    assert shown.exit_code == 0, shown.stderr
+    assert shown.stdout.count("by zone") == 2
+
+
+def test_slices_of_what_is_not_there(rides: Path) -> None:
+    result = invoke("evaluate", rides, "--target", "fare", "--slice", "tip")
+    assert result.exit_code == 2
+    assert "--slice 'tip' is no feature: slice by distance, zone" in result.stderr
+
+
+def test_the_report_follows_coefficients_and_slices(rides: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="reports need posterity[report]")
+    page = tmp_path / "report.html"
+    result = invoke(
+        "evaluate", rides, "--target", "fare", "--slice", "zone", "--report", page, "--quiet"
+    )
+    assert result.exit_code == 0, result.stderr
+    html = page.read_text()
+    assert "Coefficients along the stream, with intervals" in html
+    assert "By zone" in html
+    assert "a, or another" in html

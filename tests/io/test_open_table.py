@@ -195,13 +195,13 @@ def test_missing_is_an_error_that_names_line_and_column(tmp_path: Path) -> None:
     path = text_file(tmp_path, HOLES)
     with pytest.raises(
         TableError,
-        match=r"t\.csv: line 3, column 'x' is missing; use --missing skip to leave such rows out, "
-        "or --missing mean to fill in the mean seen so far",
+        match=r"t\.csv: line 3, column 'x' is missing; use missing=.skip. to leave such rows out, "
+        'or missing="mean" to fill in the mean seen so far',
     ):
         read(open_table(path, "y"))
     with pytest.raises(TableError, match=r"line 4, column 'kind' is missing"):
         read(open_table(path, "y", drop=["x"]))
-    with pytest.raises(TableError, match=r"line 5, column 'y' is missing; use --missing skip") as e:
+    with pytest.raises(TableError, match=r"line 5, column 'y' is missing; use missing=.skip.") as e:
         read(open_table(text_file(tmp_path, "x,y\n1,2\n\n2,3\n3,NA\n"), "y"))
     assert "mean" not in str(e.value)
 
@@ -280,15 +280,15 @@ def test_infinity_is_not_missing(tmp_path: Path) -> None:
         ("fare,x,x\n1,2,3\n", {}, "more than one column named 'x': rename them"),
         ("fare,x\nlow,2\n", {}, "the target 'fare' holds text; it must hold numbers"),
         ("fare,when\n1,2020-01-31\n", {},
-         r"column 'when' holds dates or times \(date32\[day\]\).* leave it out \(--drop when\), or "
-         "turn it into numbers first, say days since a start"),
+         r"column 'when' holds dates or times \(date32\[day\]\).* leave it out "
+         r"\(drop=\['when'\]\), or turn it into numbers first, say days since a start"),
         ("fare,when\n1,2020-01-31 10:00:00\n", {}, "column 'when' holds dates or times"),
         ("fare,x\n1,2\n2,?\n3,4\n", {}, r"column 'x' is mostly numbers but also holds '\?'"),
         ("fare,x\n1,a\n2,a\n", {}, "no feature is left: 'x' held only one level"),
         ("fare,x\n" + "".join(f"1,n{i}\n" for i in range(300)), {},
          "column 'x' has 300 different values in the first 300 rows, too many for categories"),
         ("fare,x\n" + "".join(f"1,n{i % 40}\n" for i in range(60)), {},
-         r"column 'x' has 40 different values .* leave it out \(--drop x\), or turn it into"),
+         r"column 'x' has 40 different values .* leave it out \(drop=\['x'\]\), or turn it into"),
     ],
 )  # fmt: skip
 def test_unusable_columns_are_named(
@@ -313,7 +313,9 @@ def test_settings_are_checked(tmp_path: Path) -> None:
     path = text_file(tmp_path, "x,y\n1,2\n")
     with pytest.raises(ValueError, match="batch_rows must be at least 1, got 0"):
         open_table(path, "y", batch_rows=0)
-    with pytest.raises(ValueError, match="missing must be one of error, skip, mean; got 'drop'"):
+    with pytest.raises(
+        ValueError, match=r"missing must be one of error, skip, mean, or values by .* got 'drop'"
+    ):
         open_table(path, "y", missing="drop")  # type: ignore[arg-type]
 
 
@@ -331,7 +333,7 @@ def test_text_among_numbers_is_placed(tmp_path: Path) -> None:
     with pytest.raises(
         TableError,
         match=r"column 'z' held numbers until 'none' in line 100002; mend the file, or leave the "
-        r"column out \(--drop z\)",
+        r"column out \(drop=\['z'\]\)",
     ):
         read(open_table(path, "y"))
     read(open_table(path, "y", drop=["z"]))
@@ -422,7 +424,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"nowhere\.csv: no such file"):
         open_table(tmp_path / "nowhere.csv", "y")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(TableError, match=r"folder\.csv is a folder: give one file"):
+    with pytest.raises(TableError, match=r"folder\.csv holds no table: give a file, a folder of"):
         open_table(tmp_path / "folder.csv", "y")
 
 

@@ -309,3 +309,18 @@ def test_what_a_model_needs_must_be_there() -> None:
         next(predict_stream(MODEL, text))
     with pytest.raises(TableError, match="the model has learned already, and knows its features"):
         learn_stream(MODEL, TABLE, "fare", drop=["km"])
+
+
+def test_models_of_other_libraries_learn_too() -> None:
+    from sklearn.linear_model import SGDRegressor
+
+    model = learn_stream(SGDRegressor(random_state=0), TABLE, "fare", batch_rows=1000)
+    assert model.feature_names_in_.tolist() == NAMES
+
+
+def test_rows_of_other_names_are_refused() -> None:
+    from posterity.linear.named import NamedRows
+
+    model = learn_stream(BayesianLinearRegression(), TABLE.slice(0, 100), "fare")
+    with pytest.raises(ValueError, match="the rows have columns 'a'; the model has learned 'km', "):
+        model.predict(NamedRows(np.zeros((1, 1)), ("a",)))

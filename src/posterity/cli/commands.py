@@ -32,6 +32,7 @@ Examples:
   posterity evaluate rides.csv --target fare
   posterity evaluate rides.csv --target fare --drop id --level 0.5 --level 0.95
   posterity evaluate rides.csv --target fare --forgetting adaptive
+  posterity evaluate rides.csv --target fare --slice distance --slice zone
   posterity evaluate rides.csv --target fare --json | jq .coverage"""
 
 
@@ -85,18 +86,18 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 
 
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
-@click.argument("file", type=click.Path())
+@click.argument("file", type=click.Path(allow_dash=True))
 @options("target", "levels", "prior_precision", "noise_precision", "forgetting", "features")
-@options("drop", "batch_rows", "delay", "missing", "period", "report", "no_intercept")
-@options("as_json", "quiet")
+@options("drop", "weight", "time", "batch_rows", "memory", "delay", "missing", "period", "slices")
+@options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict, then learn, every row of FILE, and say how good the predictions were.
 
     FILE is CSV (.csv, .tsv, .txt, also with .gz; column names in the first line), Parquet
-    (.parquet) or Arrow (.arrow, .feather). It is read in batches, never whole. Numbers and
-    booleans are used as they are. Text columns are categories: their levels are those of the first
-    batch, and a level that turns up later counts as none of them. Dates must be dropped or turned
-    into numbers.
+    (.parquet) or Arrow (.arrow, .feather), a folder or pattern ('rides-*.csv') of such files, or -
+    for standard input. It is read in batches, never whole. Numbers and booleans are used as they
+    are. Text columns are categories: their levels are those of the first batch, and a level that
+    turns up later counts as none of them. Dates must be dropped or turned into numbers.
     """
     from posterity.cli.evaluate import Settings, run
 
@@ -106,7 +107,7 @@ def evaluate(**options: Any) -> None:
 @posterity.command(
     epilog=COMPARE_EXAMPLES, short_help="Rank several models by their predictions of a file."
 )
-@click.argument("file", type=click.Path())
+@click.argument("file", type=click.Path(allow_dash=True))
 @options("target")
 @click.option(
     "--models",
@@ -122,8 +123,8 @@ def evaluate(**options: Any) -> None:
     type=click.Choice(["log_score", "crps", "absolute", "squared"]),
     help="What they are ranked by: minus the log density of the targets, or an error.",
 )
-@options("levels", "noise_precision", "features", "drop", "batch_rows", "delay")
-@options("missing", "period", "report", "as_json", "quiet")
+@options("levels", "noise_precision", "features", "drop", "weight", "batch_rows", "memory", "delay")
+@options("missing", "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:
     """Let several models predict, then learn, every row of FILE, and rank them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import click
@@ -13,6 +13,8 @@ from posterity.cli.evaluate import about, notes, progress_bar
 from posterity.cli.models import build, parse
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_comparison
+from posterity.cli.slices import slices_of
+from posterity.cli.tables import called, table_path
 from posterity.evaluation import compare_predictions
 from posterity.io import open_table
 from posterity.report import Survey, comparison_report
@@ -30,10 +32,13 @@ class Settings:
     noise_precision: float | None
     features: tuple[str, ...] | None
     drop: tuple[str, ...]
+    weight: str | None
     batch_rows: int
+    memory: str
     delay: int
     missing: Literal["error", "skip", "mean"]
     period: int | None
+    slices: tuple[str, ...]
     as_json: bool
     quiet: bool
     report: str | None
@@ -42,13 +47,20 @@ class Settings:
 
 def run(settings: Settings) -> None:
     """Read, let all models predict and learn, rank them."""
+    with table_path(settings.file) as path:
+        _run(replace(settings, file=called(settings.file)), path)
+
+
+def _run(settings: Settings, path: str) -> None:
     page = None if settings.report is None else checked_page(settings.report)
     table = open_table(
-        settings.file,
+        path,
         settings.target,
         features=settings.features,
         drop=settings.drop,
+        weight=settings.weight,
         batch_rows=settings.batch_rows,
+        memory=settings.memory,
         missing=settings.missing,
     )
     common: dict[str, Any] = {"noise_precision": settings.noise_precision}
@@ -62,6 +74,7 @@ def run(settings: Settings) -> None:
             levels=settings.levels,
             delay=settings.delay,
             period=settings.period,
+            slices=slices_of(table, settings.slices),
             progress=advance,
         )
     if page is not None:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import click
@@ -15,9 +15,14 @@ import click
 from posterity.cli.forgetting import parse
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_report
+from posterity.cli.slices import slices_of
+from posterity.cli.tables import called, table_path
+from posterity.cli.times import TimedModel, TimedRows
 from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import TableStream, open_table
 from posterity.report import About, Survey, validation_report
+
+FOLLOWED_PLACES = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +37,10 @@ class Settings:
     forgetting: str
     features: tuple[str, ...] | None
     drop: tuple[str, ...]
+    weight: str | None
+    time: str | None
     batch_rows: int
+    memory: str
     delay: int
     missing: Literal["error", "skip", "mean"]
     no_intercept: bool
@@ -40,20 +48,31 @@ class Settings:
     quiet: bool
     report: str | None = None
     period: int | None = None
+    slices: tuple[str, ...] = ()
     command: str = ""
 
 
 def run(settings: Settings) -> None:
     """Read, predict, learn, report."""
+    if settings.time is not None and settings.delay:
+        raise ValueError("--time and --delay can't go together: rows would be learned out of order")
+    with table_path(settings.file) as path:
+        _run(replace(settings, file=called(settings.file)), path)
+
+
+def _run(settings: Settings, path: str) -> None:
     from posterity import BayesianLinearRegression
 
     page = None if settings.report is None else checked_page(settings.report)
     table = open_table(
-        settings.file,
+        path,
         settings.target,
         features=settings.features,
         drop=settings.drop,
+        weight=settings.weight,
+        time=settings.time,
         batch_rows=settings.batch_rows,
+        memory=settings.memory,
         missing=settings.missing,
         drop_first=not settings.no_intercept,
     )
@@ -65,12 +84,15 @@ def run(settings: Settings) -> None:
         forgetting=parse(settings.forgetting),
     )
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+        rows = table if survey is None else survey
         result = progressive_validation(
-            model,
-            table if survey is None else survey,
+            model if settings.time is None else TimedModel(model),
+            rows if settings.time is None else TimedRows(rows, table),
             levels=settings.levels,
             delay=settings.delay,
             period=settings.period,
+            slices=slices_of(table, settings.slices),
+            follow=0 if page is None else FOLLOWED_PLACES,
             progress=advance,
         )
     if page is not None and survey is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -132,9 +133,16 @@ def guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError) as error:
-        raise Problem("; ".join([str(error), *getattr(error, "__notes__", ())])) from error
+        said = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        raise Problem(_as_options(said)) from error
     for warning in caught:
         click.echo(f"note: {_one_line(str(warning.message))}", err=True)
+
+
+def _as_options(message: str) -> str:
+    """What the library calls drop=['x'] is --drop x here."""
+    message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", r"--drop \2", message)
+    return re.sub(r'\bmissing="(\w+)"', r"--missing \1", message)
 
 
 def _complain(message: str) -> None:

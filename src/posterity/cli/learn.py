@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -13,17 +13,13 @@ from sklearn.base import is_classifier
 from posterity.cli.evaluate import notes as notes_on
 from posterity.cli.evaluate import progress_bar
 from posterity.cli.forgetting import parse
-from posterity.cli.model_files import (
-    STANDARD_INPUT,
-    ModelFile,
-    check_place,
-    read_model,
-    table_path,
-)
+from posterity.cli.model_files import ModelFile, check_place, read_model
+from posterity.cli.tables import STANDARD_INPUT, called, table_path
 from posterity.files import save
-from posterity.io import TableStream, open_table
+from posterity.io import ColumnMeans, TableStream, open_table
 from posterity.io.columns import chosen_columns
 from posterity.io.learning import named
+from posterity.io.reading import Reading
 from posterity.io.sources import open_source
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
@@ -41,7 +37,7 @@ def fit(
     quiet: bool,
     **reading: Any,
 ) -> None:
-    """Learn a table; ``reading`` are the options of ``open_table``."""
+    """Learn a table; ``reading`` are the other options of ``open_table``."""
     from posterity import BayesianLinearRegression
 
     check_place(output)
@@ -52,12 +48,14 @@ def fit(
         forgetting=parse(forgetting),
     )
     with table_path(file) as path:
-        table = open_table(path, target, missing=missing, drop_first=not no_intercept, **reading)
+        means = ColumnMeans()
+        policy = means if missing == "mean" else missing
+        table = open_table(path, target, missing=policy, drop_first=not no_intercept, **reading)
         notes = {"target": target, "missing": missing, **_schema(path, table, target, **reading)}
-        _pass(table, model.partial_fit, quiet=quiet)
+        _pass(table, model, model.partial_fit, quiet=quiet)
     if not hasattr(model, "feature_names_in_"):
-        raise ValueError(f"{_called(file)} has no row without a missing value: nothing was learned")
-    save(model, output, notes=notes)
+        raise ValueError(f"{called(file)} has no row without a missing value: nothing was learned")
+    save(model, output, notes={**notes, **_tallied(means)})
     for note in notes_on(table):
         _say(f"note: {note}", quiet)
     _say(f"{_rows(table)} learned into {output}", quiet)
@@ -70,14 +68,27 @@ def update(
     target: str | None,
     output: str | None,
     missing: str | None,
+    weight: str | None,
+    time: str | None,
     batch_rows: int,
+    memory: str,
     quiet: bool,
 ) -> None:
     """Learn a table on top of what a model knows."""
     kept = _read(model, file, output)
+    means = kept.means()
     policy = kept.missing(missing)
+    reading = Reading(
+        batch_rows=batch_rows,
+        memory=memory,
+        missing=means if policy == "mean" else policy,
+        weight=kept.noted("weight", weight),
+        time=kept.noted("time", time),
+    )
     learn = _method(kept, "partial_fit")
-    table = _learn_rows(kept, file, learn, (target, output, policy, batch_rows, quiet))
+    table = _pass_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
+    notes = {**kept.notes, **_tallied(means)}
+    _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
     _say(f"{_rows(table)} learned into {output or model}", quiet)
 
 
@@ -88,15 +99,21 @@ def unlearn(
     target: str | None,
     output: str | None,
     missing: str | None,
+    weight: str | None,
     batch_rows: int,
+    memory: str,
     quiet: bool,
 ) -> None:
     """Take the rows of a table back."""
     kept = _read(model, file, output)
     # Means so far were those of the rows before: what was filled in then can't be known now.
-    policy = missing or ("skip" if kept.missing(None) == "skip" else "error")
+    policy: Any = missing or ("skip" if kept.missing(None) == "skip" else "error")
+    weights = kept.noted("weight", weight)
+    reading = Reading(batch_rows=batch_rows, memory=memory, missing=policy, weight=weights)
     forget = _method(kept, "unlearn")
-    table = _learn_rows(kept, file, forget, (target, output, policy, batch_rows, quiet))
+    table = _pass_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
+    notes = dict(kept.notes)
+    _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
     _say(f"{_rows(table)} taken out of {output or model}", quiet)
 
 
@@ -110,14 +127,15 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
         raise ValueError(f"{twice[0]} is given twice: its rows would count twice")
     check_place(output)
     first, *others = [read_model(path) for path in models]
-    join = _method(first, "merge")
+    join, means = _method(first, "merge"), first.means()
     for other in others:
         _check_alike(first, other)
         try:
             join(other.model)
         except (ValueError, TypeError, AttributeError) as error:
             raise ValueError(f"{other.path} can't join {first.path}: {error}") from error
-    save(first.model, output, notes=first.notes)
+        means.merge(other.means())
+    save(first.model, output, notes={**first.notes, **_tallied(means)})
     _say(f"{len(models)} models merged into {output}", quiet)
 
 
@@ -132,47 +150,60 @@ def _read(model: str, file: str, output: str | None) -> ModelFile:
     return kept
 
 
-def _learn_rows(
+def _pass_file(
     kept: ModelFile,
     file: str,
-    learn: Callable[[Any, Any], object],
-    how: tuple[str | None, str | None, Any, int, bool],
+    learn: Callable[..., object],
+    column: str,
+    reading: Reading,
+    *,
+    quiet: bool,
 ) -> TableStream:
-    """Give a table to a method of the model, then write the model."""
-    target, output, missing, batch_rows, quiet = how
-    column = kept.target(target)
+    """Give a table to a method of the model."""
     goal: Target = TargetLabels(column) if is_classifier(kept.model) else TargetNumbers(column)
     with table_path(file) as path:
-        table = kept.open(path, goal, batch_rows, missing)
-        _pass(table, learn, quiet=quiet)
+        table = kept.open(path, goal, reading)
+        _pass(table, kept.model, learn, quiet=quiet)
     for note in kept.notes_on(table):
         _say(f"note: {note}", quiet)
-    if output is None:
-        kept.replace()
-    else:
-        save(kept.model, output, notes={**kept.notes, "target": column})
     return table
 
 
-def _pass(table: TableStream, learn: Callable[[Any, Any], object], *, quiet: bool) -> None:
+def _write(kept: ModelFile, output: str | None, notes: Mapping[str, Any]) -> None:
+    if output is None:
+        kept.replace(notes)
+    else:
+        save(kept.model, output, notes=notes)
+
+
+def _tallied(means: ColumnMeans) -> dict[str, Any]:
+    tallies = means.tallies()
+    return {"means": tallies} if tallies else {}
+
+
+def _pass(table: TableStream, model: Any, learn: Callable[..., object], *, quiet: bool) -> None:
     with progress_bar(table, shown=not quiet and sys.stderr.isatty()) as advance:
-        for X, y in table:
-            learn(named(X, table.feature_names), y)
+        for rows in table.batches():
+            learn(named(rows.X, table.feature_names, model), rows.y, **rows.keywords())
             if advance is not None:
                 advance(table.n_rows_read)
 
 
 def _schema(path: str, table: TableStream, target: str, **reading: Any) -> dict[str, Any]:
-    """Columns that features come from, and the levels that were left out, as ``zone=a``."""
+    """Columns by their roles, and the levels that were left out, as ``zone=a``."""
     whole = open_table(path, target, drop_first=False, **reading).feature_names
-    columns = chosen_columns(open_source(path).schema, target, reading["features"], reading["drop"])
+    beside = {role: reading[role] for role in ("weight", "time") if reading[role] is not None}
+    columns = chosen_columns(
+        open_source(path).schema, target, reading["features"], reading["drop"], beside.values()
+    )
     names = table.feature_names
     used = [
         column
         for column in columns
         if any(name == column or name.startswith(f"{column}=") for name in names)
     ]
-    return {"columns": used, "left_out": [name for name in whole if name not in names]}
+    left_out = [name for name in whole if name not in names]
+    return {"columns": used, "left_out": left_out, **beside}
 
 
 def _method(kept: ModelFile, name: str) -> Callable[..., object]:
@@ -203,10 +234,6 @@ def _check_alike(first: ModelFile, other: ModelFile) -> None:
 def _rows(table: TableStream) -> str:
     n = table.n_rows_read - table.n_skipped
     return f"{n:,} row{'' if n == 1 else 's'}"
-
-
-def _called(file: str) -> str:
-    return "standard input" if file == "-" else file
 
 
 def _say(words: str, quiet: bool) -> None:

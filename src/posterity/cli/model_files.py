@@ -1,29 +1,22 @@
-"""Model files as the verbs read and write them, and tables that may come on standard input."""
+"""Model files as the verbs read and write them."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import click
+from typing import Any
 
 from posterity.cli.evaluate import notes as notes_on
+from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
-from posterity.io import TableError, TableStream
+from posterity.io import ColumnMeans, TableStream
 from posterity.io.columns import require
+from posterity.io.reading import Reading
 from posterity.io.sources import open_source
 from posterity.io.table import open_rows
 from posterity.io.targets import Target
-
-STANDARD_INPUT = "-"
-_ENDINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz"}
 
 
 @dataclass(frozen=True)
@@ -54,34 +47,43 @@ class ModelFile:
         return str(noted) if given is None else given
 
     def missing(self, given: str | None) -> Any:
-        """The policy for missing values, as given or as noted."""
+        """The policy for missing values, as given or as noted: "error", "skip" or "mean"."""
         noted = self.notes.get("missing")
         return given or (noted if noted in ("error", "skip", "mean") else "error")
 
-    def open(self, path: str, target: Target | None, batch_rows: int, missing: Any) -> TableStream:
+    def noted(self, name: str, given: str | None) -> str | None:
+        """The column of weights or of times, as given or as noted; an empty name is none."""
+        noted = self.notes.get(name)
+        return (given if given is not None else noted if isinstance(noted, str) else None) or None
+
+    def means(self) -> ColumnMeans:
+        """Means of the features in the rows that were learned, where they were noted."""
+        noted = self.notes.get("means")
+        return ColumnMeans.of(noted) if isinstance(noted, dict) else ColumnMeans()
+
+    def open(self, path: str, target: Target | None, reading: Reading) -> TableStream:
         """A table as rows of the features of the model."""
         columns = self.notes.get("columns")
         if isinstance(columns, list | tuple):
             require(
                 [str(name) for name in columns], list(open_source(path).schema.names), "feature"
             )
-        return open_rows(
-            path, self.feature_names, target=target, batch_rows=batch_rows, missing=missing
-        )
+        since = getattr(self.model, "_now", None)
+        return open_rows(path, self.feature_names, reading, target=target, since=since)
 
     def notes_on(self, table: TableStream) -> Iterator[str]:
         """What was done to rows and values on the way in."""
         left_out = self.notes.get("left_out") or ()
         return notes_on(table, levels="the model", left_out=left_out)
 
-    def replace(self) -> None:
+    def replace(self, notes: Mapping[str, Any]) -> None:
         """Write the model back into its place; refuse if another was put there meanwhile."""
         if _stamp(self.path) != self.stamp:
             raise ValueError(
                 f"{self.path} was changed by someone else meanwhile: nothing was written; run this "
                 "again to work on the new one"
             )
-        save(self.model, self.path, notes=self.notes)
+        save(self.model, self.path, notes=notes)
 
 
 def read_model(path: str, table: str | None = None) -> ModelFile:
@@ -106,13 +108,6 @@ def _from_standard_input() -> tuple[Any, dict[str, Any]]:
         raise ValueError(f"standard input: {error}") from error
 
 
-def standard_input() -> BinaryIO:
-    """Its bytes; raises ``ValueError`` where there is none."""
-    if sys.stdin is None:
-        raise ValueError("standard input is closed: give a file, or send it one")
-    return sys.stdin.buffer
-
-
 def _stamp(path: str) -> tuple[int, ...]:
     status = os.stat(path)
     return status.st_ino, status.st_size, status.st_mtime_ns
@@ -126,28 +121,3 @@ def check_place(path: str) -> None:
         raise ValueError(
             f"{Path(path).parent} is not a folder: make it first, or give another --output"
         )
-
-
-@contextmanager
-def table_path(file: str) -> Iterator[str]:
-    """Path of a table; standard input is first put on disk, for its columns are looked at twice.
-
-    Errors then speak of standard input.
-    """
-    if file != STANDARD_INPUT:
-        yield file
-        return
-    stream = standard_input()
-    if stream.isatty():
-        click.echo("reading CSV from standard input, until Ctrl-D", err=True)
-    with tempfile.TemporaryDirectory(prefix="posterity-") as folder:
-        start = stream.read(6)
-        kinds = (kind for magic, kind in _ENDINGS.items() if start.startswith(magic))
-        path = os.path.join(folder, "table" + next(kinds, ".csv"))
-        with open(path, "wb") as spooled:
-            spooled.write(start)
-            shutil.copyfileobj(stream, spooled, 1 << 20)
-        try:
-            yield path
-        except TableError as error:
-            raise TableError(str(error).replace(path, "standard input")) from error

@@ -58,12 +58,31 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
     "drop": click.option(
         "--drop", metavar="c,d,...", callback=group.names, help="Columns to leave out."
     ),
+    "weight": click.option(
+        "--weight",
+        metavar="COLUMN",
+        help="Column of the rows' weights, from 0 up: weight 2 is the row twice. It is no feature.",
+    ),
+    "time": click.option(
+        "--time",
+        metavar="COLUMN",
+        help="Column of when each row came, not going back; what --forgetting counts in. Numbers, "
+        "or dates and times, which become days. It is no feature.",
+    ),
     "batch_rows": click.option(
         "--batch-rows",
         default=65536,
         show_default=True,
         type=click.IntRange(min=1),
         help="Rows held in memory at a time. Changes memory and speed, not the scores.",
+    ),
+    "memory": click.option(
+        "--memory",
+        default="512MB",
+        show_default=True,
+        metavar="AMOUNT",
+        help="What batches may take of it; where rows are wide, fewer are read at a time. Python "
+        "and its libraries come on top.",
     ),
     "delay": click.option(
         "--delay",
@@ -84,6 +103,14 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         type=click.IntRange(min=1),
         help="Rows in a season, 24 for hours of a day: compare with the value one season ago as "
         "well.",
+    ),
+    "slices": click.option(
+        "--slice",
+        "slices",
+        multiple=True,
+        metavar="COLUMN",
+        help="Scores by slice of this feature as well: a number by its quarters (of the first "
+        "batch), a category by its levels. May be given more than once.",
     ),
     "report": click.option(
         "--report",

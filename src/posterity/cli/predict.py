@@ -18,10 +18,12 @@ import pyarrow.parquet as pq
 from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import progress_bar
-from posterity.cli.model_files import check_place, read_model, table_path
+from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replacing
+from posterity.cli.tables import table_path
 from posterity.io.containers import container
 from posterity.io.learning import named
+from posterity.io.reading import Reading
 
 Write = Callable[[pa.RecordBatch], None]
 
@@ -35,6 +37,7 @@ def run(
     quantiles: tuple[float, ...],
     missing: str | None,
     batch_rows: int,
+    memory: str,
     quiet: bool,
 ) -> None:
     """Read, predict, write, batch by batch."""
@@ -43,11 +46,19 @@ def run(
     names = kept.feature_names
     wrapped = container(None, "arrow")
     with table_path(file) as path:
-        table = kept.open(path, None, batch_rows, kept.missing(missing))
+        policy: Any = kept.missing(missing)
+        if policy == "mean":
+            policy = kept.means().fixed or policy  # the means in FILE, where none were learned
+        reading = Reading(batch_rows=batch_rows, memory=memory, missing=policy)
+        table = kept.open(path, None, reading)
         shown = not quiet and output is not None and sys.stderr.isatty()
         with opened() as write, progress_bar(table, shown=shown) as advance:
             for X, rows in table:
-                write(wrapped(rows, _columns(kept.model, named(X, names), level, quantiles)))
+                write(
+                    wrapped(
+                        rows, _columns(kept.model, named(X, names, kept.model), level, quantiles)
+                    )
+                )
                 if advance is not None:
                     advance(table.n_rows_read)
             if table.n_rows_read == table.n_skipped:

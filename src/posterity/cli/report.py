@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from posterity.evaluation import PairedComparison, ValidationResult
+from typing import Any
+
+from posterity.evaluation import PairedComparison, Slices, ValidationResult
+from posterity.report import words
 from posterity.report.comparison import in_words
 from posterity.report.words import caveats, headline, rows
 
@@ -27,8 +30,27 @@ def print_report(result: ValidationResult, title: str, *, forgetting: str = "non
         table.add_row("forgetting", escape(forgetting), "how old rows lost their say")
     console.print()
     console.print(table)
+    for name, each in result.slices.items():
+        console.print()
+        console.print(_slices(name, each))
     for caveat in caveats(result):
         console.print(f"\n{escape(caveat)}")
+
+
+def _slices(name: str, slices: Slices) -> Any:
+    """Errors, and coverage and width of the intervals, slice by slice."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    header, rows = words.slices(slices)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(f"by {escape(name)}")
+    for heading in header:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for first, *others in rows:
+        table.add_row(escape(first), *others)
+    return table
 
 
 def print_comparison(comparison: PairedComparison, title: str) -> None:
@@ -52,6 +74,11 @@ def print_comparison(comparison: PairedComparison, title: str) -> None:
         table.add_row(escape(name), loss, behind, error, p_value, mae, held)
     console.print()
     console.print(table)
+    for model, each in comparison.results.items():
+        for name, slices in each.slices.items():
+            console.print()
+            console.print(escape(model))
+            console.print(_slices(name, slices))
     console.print(
         "\nbehind: mean loss less that of the best, and its standard error. "
         "held: targets inside their intervals."

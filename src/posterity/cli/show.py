@@ -33,6 +33,8 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "class": type(model).__name__,
         "target": kept.notes.get("target"),
         "missing": kept.notes.get("missing"),
+        "weight": kept.notes.get("weight"),
+        "time": kept.notes.get("time"),
         "settings": {
             name: value if isinstance(value, int | float | str | None) else repr(value)
             for name, value in model.get_params(deep=False).items()
@@ -108,6 +110,8 @@ def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
         ("prior precision", str(settings.get("prior_precision", ""))),
         ("forgetting", str(settings.get("forgetting") or "none")),
         ("missing values", told["missing"] or ""),
+        ("weights", told["weight"] or ""),
+        ("times", told["time"] or ""),
         ("columns", ", ".join(told["columns"] or told["features"])),
         ("levels left out", ", ".join(told["left_out"])),
     ]

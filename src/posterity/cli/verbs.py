@@ -57,7 +57,16 @@ replaced = click.option(
 learned_missing = click.option(
     "--missing",
     type=click.Choice(["error", "skip", "mean"]),
-    help="Missing values: stop, leave the row out, or use the mean of the column so far in FILE.  "
+    help="Missing values: stop, leave the row out, or use the mean of the column in the rows so "
+    "far, those that MODEL has learned with --missing mean among them.  [default: as given to fit]",
+)
+learned_weight = click.option(
+    "--weight", metavar="COLUMN", help="Column of the rows' weights.  [default: as given to fit]"
+)
+learned_time = click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Column of when each row came, after those that MODEL has learned.  "
     "[default: as given to fit]",
 )
 one_level = click.option(
@@ -73,14 +82,15 @@ one_level = click.option(
 @file_argument
 @options("target")
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
-@options("prior_precision", "noise_precision", "forgetting", "features", "drop", "batch_rows")
-@options("missing", "no_intercept", "quiet")
+@options("prior_precision", "noise_precision", "forgetting", "features", "drop", "weight")
+@options("time", "batch_rows", "memory", "missing", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and write what was learned to a model file.
 
-    FILE is read as by evaluate: CSV, Parquet or Arrow; or - for standard input. The model file
-    keeps the names of the columns, the target and what to do about missing values, so that update
-    and predict need not be told again. A file of that name is replaced.
+    FILE is read as by evaluate: CSV, Parquet or Arrow, a folder of such files, or - for standard
+    input. The model file keeps the names of the columns, the target, what to do about missing
+    values and the means that they are filled in with, so that update and predict need not be told
+    again. A file of that name is replaced.
     """
     from posterity.cli.learn import fit as work
 
@@ -92,8 +102,10 @@ def fit(**settings: Any) -> None:
 @file_argument
 @learned_target
 @replaced
+@learned_weight
+@learned_time
 @learned_missing
-@options("batch_rows", "quiet")
+@options("batch_rows", "memory", "quiet")
 def update(**settings: Any) -> None:
     """Learn every row of FILE (or of standard input: -) on top of what MODEL knows.
 
@@ -111,17 +123,19 @@ def update(**settings: Any) -> None:
 @file_argument
 @learned_target
 @replaced
+@learned_weight
 @click.option(
     "--missing",
     type=click.Choice(["error", "skip"]),
     help="Missing values: stop, or leave the row out.  [default: skip if fit was told so]",
 )
-@options("batch_rows", "quiet")
+@options("batch_rows", "memory", "quiet")
 def unlearn(**settings: Any) -> None:
     """Forget the rows of FILE (or of standard input: -) as if MODEL had never learned them.
 
-    The model does not keep its rows, so it refuses only what it can prove was never learned. The
-    model file is replaced in one step, as by update.
+    The model does not keep its rows, so it refuses only what it can prove was never learned; the
+    means that missing values are filled in with stay as they are. The model file is replaced in one
+    step, as by update.
     """
     from posterity.cli.learn import unlearn as work
 
@@ -159,7 +173,7 @@ def merge(**settings: Any) -> None:
     help="Also a quantile, as 0.1, in a column q0.1. May be given more than once.",
 )
 @learned_missing
-@options("batch_rows", "quiet")
+@options("batch_rows", "memory", "quiet")
 def predict(**settings: Any) -> None:
     """Say what the rows of FILE (or of standard input: -) will bring.
 

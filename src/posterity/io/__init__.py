@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from posterity.io.errors import TableError
+from posterity.io.missing import ColumnMeans
 from posterity.io.table import TableStream, open_table
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from posterity.io.learning import learn_stream, predict_stream
 
 __all__ = [
+    "ColumnMeans",
     "FormulaStream",
     "TableError",
     "TableStream",

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.conversions import as_days, as_floats, text_codes
 from posterity.io.errors import TableError
 
 FloatArray = NDArray[np.float64]
@@ -73,7 +74,7 @@ class Categories:
 
     def fill(self, values: Any, out: FloatArray) -> None:
         """Write zeros and ones, and count what is none of the levels."""
-        codes, levels = _codes(values)
+        codes, levels = text_codes(values)
         index = {level: i for i, level in enumerate(self.levels)}
         # One step more than there are levels: unknown; and the last: missing.
         unknown, missing = len(self.levels), len(self.levels) + 1
@@ -133,7 +134,7 @@ class Placed:
         """With a feature at the end for each level in ``values`` that has not come so far."""
         if not isinstance(self.encoder, Categories):
             return self
-        codes, words = _codes(values)
+        codes, words = text_codes(values)
         counts = np.bincount(codes, minlength=len(words) + 1)
         there = {word for word, count in zip(words, counts, strict=False) if count}
         new = sorted(there.difference(self.encoder.levels))
@@ -153,32 +154,16 @@ def placed(encoders: Sequence[Encoder]) -> tuple[Placed, ...]:
     return tuple(made)
 
 
-def as_days(values: Any) -> FloatArray:
-    """An Arrow array of dates, times or durations as days, with fractions."""
-    import pyarrow as pa
-
-    kind = values.type
-    if pa.types.is_date(kind):
-        return as_floats(values.cast(pa.date32()).cast(pa.int32()))
-    if pa.types.is_time(kind):
-        values = values.cast(pa.time64("ns"))
-    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[values.type.unit]
-    return as_floats(values.cast(pa.int64())) / (86400.0 * per_second)
-
-
-def as_floats(values: Any) -> FloatArray:
-    """An Arrow array of numbers or booleans as float64, without a copy where there can be none."""
-    import pyarrow as pa
-
-    if values.type != pa.float64():
-        values = values.cast(pa.float64(), safe=False)
-    return np.asarray(values.to_numpy(zero_copy_only=False))
-
-
 def chosen_columns(
-    schema: Any, target: str, features: Sequence[str] | None, drop: Sequence[str]
+    schema: Any,
+    target: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    beside: Collection[str] = (),
 ) -> list[str]:
     """Names of the feature columns, in the order asked for, or the file's.
+
+    Those ``beside`` the features, of weights and times, are among them only where asked for.
 
     Raises
     ------
@@ -197,7 +182,11 @@ def chosen_columns(
         raise TableError(f"the target {target!r} is among the features: leave it out of one")
     chosen = [
         name
-        for name in (present if features is None else dict.fromkeys(features))
+        for name in (
+            [name for name in present if name not in beside]
+            if features is None
+            else dict.fromkeys(features)
+        )
         if name != target and name not in drop
     ]
     if not chosen:
@@ -205,14 +194,14 @@ def chosen_columns(
     return chosen
 
 
-def check_target(schema: Any, target: str) -> None:
-    """Refuse a target that is not numbers."""
+def check_numbers(schema: Any, column: str, role: str) -> None:
+    """Refuse a target, or whatever the role of the column is, that is not numbers."""
     import pyarrow as pa
 
-    kind = schema.field(target).type
+    kind = schema.field(column).type
     if not _is_number(pa, kind):
         raise TableError(
-            f"the target {target!r} holds {_described(pa, kind)}; it must hold numbers"
+            f"the {role} {column!r} holds {_described(pa, kind)}; it must hold numbers"
         )
 
 
@@ -245,7 +234,7 @@ def make_encoders(
         else:
             raise TableError(
                 f"column {name!r} holds {_described(pa, kind)}, which have no one meaning as "
-                f"numbers: leave it out (--drop {name}), or turn it into numbers first"
+                f"numbers: leave it out (drop=[{name!r}]), or turn it into numbers first"
                 + (", say days since a start, or month" if pa.types.is_temporal(kind) else "")
             )
     if not any(encoder.names for encoder in encoders):
@@ -298,7 +287,7 @@ def _column_of(feature: str, present: Collection[str]) -> str | None:
 
 
 def _levels(name: str, values: Any) -> tuple[str, ...]:
-    codes, words = _codes(values)
+    codes, words = text_codes(values)
     counts = np.bincount(codes, minlength=len(words) + 1)
     levels = sorted(word for word, count in zip(words, counts, strict=False) if count)
     numbers = sum(map(_reads_as_number, levels))
@@ -306,35 +295,16 @@ def _levels(name: str, values: Any) -> tuple[str, ...]:
         odd = next(level for level in levels if not _reads_as_number(level))
         raise TableError(
             f"column {name!r} is mostly numbers but also holds {odd!r}: mend it (missing is an "
-            f"empty field or NA), or leave it out (--drop {name})"
+            f"empty field or NA), or leave it out (drop=[{name!r}])"
         )
     all_different = len(levels) > _FEW_LEVELS and 2 * len(levels) > len(values)
     if all_different or len(levels) > MOST_LEVELS:
         raise TableError(
             f"column {name!r} has {len(levels):,} different values in the first {len(values):,} "
-            f"rows, too many for categories: leave it out (--drop {name}), or turn it into numbers"
+            f"rows, too many for categories: leave it out (drop=[{name!r}]), or turn it into "
+            "numbers"
         )
     return tuple(levels)
-
-
-def codes_of(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
-    """Place of each value among the words of its dictionary; missing is one past the last."""
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(values.type):
-        values = values.dictionary_encode()
-    words = values.dictionary.to_pylist()
-    codes = values.indices.fill_null(len(words)) if values.null_count else values.indices
-    place: NDArray[np.intp] = np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.intp)
-    if None in words:
-        nulls = [i for i, word in enumerate(words) if word is None]
-        place = np.where(np.isin(place, nulls), len(words), place)
-    return place, words
-
-
-def _codes(values: Any) -> tuple[NDArray[np.intp], list[str]]:
-    place, words = codes_of(values)
-    return place, [str(word) for word in words]
 
 
 def require(names: Sequence[str], present: list[str], role: str) -> None:
@@ -383,6 +353,13 @@ def _described(pa: Any, kind: Any) -> str:
     if pa.types.is_binary(kind):
         return "bytes that are not UTF-8 text"
     return "text" if _is_text(pa, kind) else f"values of type {kind}"
+
+
+def kind_of(type_: Any) -> str:
+    """What a column holds, in words: numbers and text are each one kind."""
+    import pyarrow as pa
+
+    return "numbers" if _is_number(pa, type_) else _described(pa, type_)
 
 
 def _reads_as_number(word: str) -> bool:

@@ -153,7 +153,7 @@ class CsvSource:
         wanted = {"double": "numbers", "bool": "true or false"}.get(kind, kind)
         return TableError(
             f"{self.path}: column {name!r} held {wanted} until {value!r}{place}; mend the file, or "
-            f"leave the column out (--drop {name})"
+            f"leave the column out (drop=[{name!r}])"
         )
 
     def _cut_gzip(self, error: BaseException) -> TableError:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing, make_policy
+from posterity.io.reading import BATCH_ROWS, Reading
 from posterity.io.table import FIRST_ROWS, open_any
 
 FloatArray = NDArray[np.float64]
@@ -46,14 +47,15 @@ class FormulaStream:
 
     def __iter__(self) -> Iterator[tuple[Any, FloatArray]]:
         self.n_skipped, first_row = 0, 0
-        policy = make_policy(self._missing)
+        policy = make_policy(self._missing, lambda: self.feature_names)
         for batch, _ in self._source.batches(self._columns, max(self._batch_rows, FIRST_ROWS)):
             frame = batch.to_pandas()
             X = self._without_intercept(_again(self._terms, frame))
             y = np.asarray(_again(self._target, frame), dtype=np.float64)[:, 0]
-            values, target = policy.apply(
-                np.ascontiguousarray(X, dtype=np.float64), y, _Places(self, first_row)
-            )
+            values, target = np.array(X, dtype=np.float64, order="C"), y
+            kept = policy.apply(values, target, _Places(self, first_row))
+            if kept is not None:
+                values, target = values[kept], target[kept]
             first_row += batch.num_rows
             self.n_skipped = policy.n_skipped
             for start in range(0, len(target), self._batch_rows):
@@ -77,7 +79,7 @@ class _Places:
 
 
 def open_formula(
-    table: Any, formula: str, *, batch_rows: int = 65536, missing: Missing = "error"
+    table: Any, formula: str, *, batch_rows: int = BATCH_ROWS, missing: Missing = "error"
 ) -> FormulaStream:
     """Open a table as the target and the terms of a formula, batch by batch (needs formulaic).
 
@@ -94,7 +96,7 @@ def open_formula(
         As in R: "fare ~ km + bs(hour, 5) + C(zone)"; see formulaic for its grammar.
     batch_rows : int
         Rows a batch.
-    missing : {"error", "skip", "mean"}
+    missing : {"error", "skip", "mean"}, mapping of term to number, or ColumnMeans
         As in :func:`open_table`, for the terms.
 
     Returns
@@ -123,7 +125,8 @@ def open_formula(
     >>> model.predict(stream.matrix(rides[:2])).shape
     (2,)
     """
-    return FormulaStream(open_any(table, batch_rows, missing), formula, batch_rows, missing)
+    Reading(batch_rows=batch_rows, missing=missing)  # refuses what is out of range
+    return FormulaStream(open_any(table), formula, batch_rows, missing)
 
 
 def _formulaic() -> Any:

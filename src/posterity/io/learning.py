@@ -13,8 +13,11 @@ from posterity.io.columns import Dates, chosen_columns
 from posterity.io.containers import Output, container
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
+from posterity.io.reading import BATCH_ROWS, MEMORY, Reading
 from posterity.io.table import TableStream, first_encoders, open_any, open_rows
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
+from posterity.linear.base import LinearModel
+from posterity.linear.named import NamedRows
 
 FloatArray = NDArray[np.float64]
 Model = TypeVar("Model")
@@ -28,7 +31,10 @@ def learn_stream(
     *,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
-    batch_rows: int = 65536,
+    weight: str | None = None,
+    time: str | None = None,
+    batch_rows: int = BATCH_ROWS,
+    memory: int | str = MEMORY,
     missing: Missing = "error",
     dates: Dates = "error",
     levels: Levels = "fixed",
@@ -47,9 +53,14 @@ def learn_stream(
         Column to predict: numbers, or the labels of a classifier.
     features, drop : sequences of str, optional
         Columns to use, in this order, and to leave out; only where the model has learned nothing.
+    weight, time : str, optional
+        Columns of the rows' weights, and of when they came: ``sample_weight`` and ``times`` of the
+        model's ``partial_fit``. As in :func:`open_table`: dates and times become days.
     batch_rows : int
         Rows to learn at a time.
-    missing : {"error", "skip", "mean"}
+    memory : int or str
+        As in :func:`open_table`: what batches may take of it, "512MB" by default.
+    missing : {"error", "skip", "mean"}, mapping of feature to number, or ColumnMeans
         As in :func:`open_table`.
     dates : {"error", "days"}
         As in :func:`open_table`.
@@ -69,7 +80,8 @@ def learn_stream(
     ------
     TableError
         A `ValueError`: no such column, one of another type than it was learned from, missing or
-        infinite values; it names the table, the row and the column.
+        infinite values, negative weights, times that go back; it names the table, the row and the
+        column.
 
     Examples
     --------
@@ -86,24 +98,24 @@ def learn_stream(
     known = getattr(model, "feature_names_in_", None)
     goal: Target = TargetLabels(target) if is_classifier(model) else TargetNumbers(target)
     growing = levels == "growing"
+    reading = Reading(
+        batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
+    )
     if known is None:
-        stream = _opened_first(
-            table, goal, (features, drop), (batch_rows, missing), (dates, levels)
-        )
+        stream = _opened_first(table, goal, reading, (features, drop), (dates, levels))
     else:
         if features is not None or drop:
             raise TableError(
                 "the model has learned already, and knows its features by name: leave out features "
                 "and drop"
             )
-        stream = open_rows(
-            table, list(known), target=goal, batch_rows=batch_rows, missing=missing, growing=growing
-        )
-    for X, y in stream:
+        since = getattr(model, "_now", None)
+        stream = open_rows(table, list(known), reading, target=goal, growing=growing, since=since)
+    for rows in stream.batches():
         names = stream.feature_names
         if growing:
             _widen(model, names)
-        model.partial_fit(named(X, names), y)  # type: ignore[attr-defined]
+        model.partial_fit(named(rows.X, names, model), rows.y, **rows.keywords())  # type: ignore[attr-defined]
         if progress is not None:
             progress(stream)
     return model
@@ -115,7 +127,8 @@ def predict_stream(
     *,
     level: float | None = None,
     quantiles: Sequence[float] = (),
-    batch_rows: int = 65536,
+    batch_rows: int = BATCH_ROWS,
+    memory: int | str = MEMORY,
     missing: Missing = "error",
     output: Output = "same",
 ) -> Iterator[Any]:
@@ -132,8 +145,11 @@ def predict_stream(
         A column "q0.1" for 0.1, and so on.
     batch_rows : int
         Rows to predict at a time.
-    missing : {"error", "skip", "mean"}
-        As in :func:`open_table`. Where rows are left out, "row" (or the index) says which are
+    memory : int or str
+        As in :func:`open_table`: what batches may take of it, "512MB" by default.
+    missing : {"error", "skip", "mean"}, mapping of feature to number, or ColumnMeans
+        As in :func:`open_table`; the means of the rows that were learned are ``fixed`` in a
+        :class:`ColumnMeans`. Where rows are left out, "row" (or the index) says which are
         there.
     output : {"same", "arrow", "pandas", "polars", "numpy"}
         "same": pandas for pandas, with its index; Polars for Polars; Arrow for all else.
@@ -167,28 +183,30 @@ def predict_stream(
             "the model has learned no names of columns: teach it by learn_stream, or from a data "
             "frame"
         )
-    stream = open_rows(table, list(names), batch_rows=batch_rows, missing=missing)
+    reading = Reading(batch_rows=batch_rows, memory=memory, missing=missing)
+    stream = open_rows(table, list(names), reading)
     wrapped = container(table, output)
     for X, rows in stream:
-        yield wrapped(rows, _told(model, named(X, names), level, quantiles))
+        yield wrapped(rows, _told(model, named(X, names, model), level, quantiles))
 
 
 def _opened_first(
     table: Any,
     goal: Target,
+    reading: Reading,
     columns: tuple[Sequence[str] | None, Sequence[str]],
-    reading: tuple[int, Missing],
     encoding: tuple[Dates, Levels],
 ) -> TableStream:
     """The table, encoded by what its first batch holds."""
-    source = open_any(table, *reading)
-    chosen = chosen_columns(source.schema, goal.columns[0], *columns)
+    source = open_any(table)
+    chosen = chosen_columns(source.schema, goal.columns[0], *columns, reading.beside)
     goal.check(source.schema)
     dates, levels = encoding
     given = levels if isinstance(levels, Mapping) else None
     growing = levels == "growing"
-    encoders = first_encoders(source, chosen, reading[0], (not growing, dates, given))
-    return TableStream(source, goal, encoders, *reading, growing=growing)
+    how = (not growing, dates, given)
+    encoders = first_encoders(source, chosen, reading, how)
+    return TableStream(source, goal, encoders, reading, growing=growing)
 
 
 def _widen(model: Any, names: Sequence[str]) -> None:
@@ -196,8 +214,7 @@ def _widen(model: Any, names: Sequence[str]) -> None:
     n_known = getattr(model, "n_features_in_", len(names))
     if n_known == len(names):
         return
-    from posterity.adapters._growth import widened
-    from posterity.linear.base import LinearModel
+    from posterity.generalized._growth import widened
 
     if not isinstance(model, LinearModel):
         raise TableError(
@@ -209,8 +226,13 @@ def _widen(model: Any, names: Sequence[str]) -> None:
     model._take_over(wider)
 
 
-def named(X: FloatArray, names: Sequence[str]) -> Any:
-    """Rows with names for their columns, which models check: an Arrow table."""
+def named(X: FloatArray, names: Sequence[str], model: Any = None) -> Any:
+    """Rows with names for their columns, which models check: an Arrow table, a copy.
+
+    Where ``model`` is one of posterity's own, and has learned features already, there is no copy.
+    """
+    if isinstance(model, LinearModel) and hasattr(model, "feature_names_in_"):
+        return NamedRows(X, tuple(names))
     import pyarrow as pa
 
     return pa.Table.from_arrays([pa.array(column) for column in X.T], names=list(names))

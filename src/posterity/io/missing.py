@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, Protocol, get_args
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,81 @@ from numpy.typing import NDArray
 from posterity.io.errors import TableError
 
 FloatArray = NDArray[np.float64]
-Missing = Literal["error", "skip", "mean"]
+Place = Callable[[int, int], str]
+Kept = NDArray[np.bool_]
+WAYS = ("error", "skip", "mean")
+
+
+class ColumnMeans:
+    """Means of features so far, to go on with from one table to the next.
+
+    Give one object to every :func:`learn_stream` of a model as ``missing=``, and its ``fixed``
+    values to :func:`predict_stream`. A value that is missing in a row is filled in with the mean
+    over the rows before, in whichever table they were; rows count once, whatever their weights.
+
+    Attributes
+    ----------
+    fixed : dict of str to float
+        Mean of each feature that has come so far; what ``missing=`` takes as it stands.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.io import ColumnMeans, learn_stream
+    >>> means = ColumnMeans()
+    >>> model = BayesianLinearRegression()
+    >>> for km in ([1.0, 3.0], [None, 5.0]):
+    ...     model = learn_stream(model, pa.table({"km": km, "y": km}), "y", missing=means)
+    >>> means.fixed, model.n_observations_
+    ({'km': 3.0}, 3.0)
+    """
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, tuple[float, float]] = {}
+
+    @classmethod
+    def of(cls, tallies: Mapping[str, Sequence[float]]) -> Self:
+        """Go on from what :meth:`tallies` told. Raises ``ValueError`` for anything else."""
+        means = cls()
+        for name, (total, count) in tallies.items():
+            if not (math.isfinite(total) and math.isfinite(count) and count >= 0.0):
+                raise ValueError(f"sum and count of {name!r} must be finite, got {total}, {count}")
+            means._tallies[str(name)] = float(total), float(count)
+        return means
+
+    @property
+    def fixed(self) -> dict[str, float]:
+        """Mean of each feature that has come so far."""
+        return {name: total / count for name, (total, count) in self._tallies.items() if count}
+
+    def tallies(self) -> dict[str, list[float]]:
+        """Sum and count of each feature, in numbers that a file can keep."""
+        return {name: [total, count] for name, (total, count) in self._tallies.items()}
+
+    def merge(self, other: ColumnMeans) -> Self:
+        """Count also what ``other`` has counted."""
+        for name, (total, count) in other._tallies.items():
+            mine = self._tallies.get(name, (0.0, 0.0))
+            self._tallies[name] = mine[0] + total, mine[1] + count
+        return self
+
+    def sums_of(self, names: Sequence[str]) -> FloatArray:
+        """(2, p): sums and counts of these features; those that are new have none."""
+        return np.array([self._tallies.get(name, (0.0, 0.0)) for name in names]).reshape(-1, 2).T
+
+    def join(self, name: str, like: str) -> None:
+        """A level that is new was zero wherever another one of its column was seen."""
+        self._tallies[name] = 0.0, self._tallies.get(like, (0.0, 0.0))[1]
+
+    def add(self, names: Sequence[str], sums: FloatArray, counts: FloatArray) -> None:
+        """Count more values, by their sums and counts (p,)."""
+        totals = (self.sums_of(names) + np.stack([sums, counts])).T.tolist()
+        for name, (total, count) in zip(names, totals, strict=True):
+            self._tallies[name] = total, count
+
+
+Missing = Literal["error", "skip", "mean"] | Mapping[str, float] | ColumnMeans
 
 
 class Policy(Protocol):
@@ -20,51 +96,61 @@ class Policy(Protocol):
     n_skipped: int
     n_filled: int
 
-    def apply(
-        self, X: FloatArray, y: FloatArray, place: Callable[[int, int], str]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Rows (m, p) and (m,) without NaN. `place(row, column)` names one, column -1 being y."""
+    @property
+    def means(self) -> ColumnMeans | None:
+        """What it fills in so far, if that is learned."""
+        ...
+
+    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+        """Fill NaN in, in place; say which rows (n,) can be used, None being all.
+
+        ``place(row, column)`` names a value, column -1 being y.
+        """
         ...
 
 
 class Refuse:
     """The first missing value is an error."""
 
+    means: ColumnMeans | None = None
+
     def __init__(self) -> None:
         self.n_skipped = self.n_filled = 0
 
-    def apply(
-        self, X: FloatArray, y: FloatArray, place: Callable[[int, int], str]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return X and y as they are, or raise."""
+    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+        """Let all rows through, or raise."""
         bad = first_where(np.isnan, X, y)
         if bad is not None:
             raise TableError(
-                f"{place(*bad)} is missing; use --missing skip to leave such rows out"
-                + ("" if bad[1] < 0 else ", or --missing mean to fill in the mean seen so far")
+                f'{place(*bad)} is missing; use missing="skip" to leave such rows out'
+                + ("" if bad[1] < 0 else ', or missing="mean" to fill in the mean seen so far')
             )
-        return X, y
+        return None
 
 
 class Skip:
     """Rows with a missing value are left out and counted."""
 
+    means: ColumnMeans | None = None
+
     def __init__(self) -> None:
         self.n_skipped = self.n_filled = 0
 
-    def apply(
-        self, X: FloatArray, y: FloatArray, place: Callable[[int, int], str]
-    ) -> tuple[FloatArray, FloatArray]:
+    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Leave rows out."""
-        if _surely_finite(X, y):
-            return X, y
-        return self._keep(~(np.isnan(X).any(axis=1) | np.isnan(y)), X, y)
+        if surely_finite(X, y):
+            return None
+        return self._counted(~(np.isnan(X).any(axis=1) | np.isnan(y)))
 
-    def _keep(
-        self, kept: NDArray[np.bool_], X: FloatArray, y: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _counted(self, kept: Kept) -> Kept:
         self.n_skipped += int(len(kept) - kept.sum())
-        return (X, y) if kept.all() else (X[kept], y[kept])
+        return kept
+
+    def _filled(self, absent: Kept, X: FloatArray, y: FloatArray) -> Kept:
+        """What was ``absent`` (n, p) has been filled in where it could be."""
+        kept: Kept = ~(np.isnan(X).any(axis=1) | np.isnan(y))
+        self.n_filled += int(absent[kept].any(axis=1).sum())
+        return self._counted(kept)
 
 
 class RunningMean(Skip):
@@ -74,45 +160,90 @@ class RunningMean(Skip):
     any value of it was seen.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, means: ColumnMeans, names: Callable[[], Sequence[str]]) -> None:
         super().__init__()
-        self._sum: FloatArray | None = None
-        self._count: FloatArray | None = None
+        self.means: ColumnMeans = means
+        self._names = names
 
-    def apply(
-        self, X: FloatArray, y: FloatArray, place: Callable[[int, int], str]
-    ) -> tuple[FloatArray, FloatArray]:
+    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Fill in, then leave out what cannot be."""
-        if self._sum is None or self._count is None:
-            self._sum, self._count = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        if _surely_finite(X, y):
-            self._sum += X.sum(axis=0)
-            self._count += len(X)
-            return X, y
+        names = self._names()
+        if surely_finite(X, y):
+            self.means.add(names, X.sum(axis=0), np.full(len(names), float(len(X))))
+            return None
         absent = np.isnan(X)
-        observed = np.where(absent, 0.0, X)
+        observed, sums = np.where(absent, 0.0, X), self.means.sums_of(names)
         for j in np.flatnonzero(absent.any(axis=0)):
             rows = np.flatnonzero(absent[:, j])
             # A missing value adds nothing, so sums up to and before its row are the same.
-            seen = self._count[j] + np.cumsum(~absent[:, j])[rows]
-            total = self._sum[j] + np.cumsum(observed[:, j])[rows]
+            seen = sums[1, j] + np.cumsum(~absent[:, j])[rows]
+            total = sums[0, j] + np.cumsum(observed[:, j])[rows]
             X[rows, j] = np.where(seen > 0, total / np.maximum(seen, 1.0), np.nan)
-        self._sum += observed.sum(axis=0)
-        self._count += len(X) - absent.sum(axis=0)
-        kept: NDArray[np.bool_] = ~(np.isnan(X).any(axis=1) | np.isnan(y))
-        self.n_filled += int(absent[kept].any(axis=1).sum())
-        return self._keep(kept, X, y)
+        self.means.add(names, observed.sum(axis=0), len(X) - absent.sum(axis=0))
+        return self._filled(absent, X, y)
 
 
-def make_policy(missing: Missing) -> Policy:
-    """A fresh policy by its name."""
-    policies: dict[str, type[Refuse | Skip]] = {"error": Refuse, "skip": Skip, "mean": RunningMean}
-    if missing not in policies:
-        raise ValueError(f"missing must be one of {', '.join(get_args(Missing))}; got {missing!r}")
-    return policies[missing]()
+class Constant(Skip):
+    """A missing feature becomes the value given for it; one without such a value is refused.
+
+    Rows whose target is missing are left out.
+    """
+
+    def __init__(self, values: Mapping[str, float], names: Callable[[], Sequence[str]]) -> None:
+        super().__init__()
+        self._values, self._names = values, names
+        known = names()
+        for name in values:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1) or known[:20]
+                raise TableError(
+                    f"missing= has a value for {name!r}, which is no feature; did you mean "
+                    f"{', '.join(map(repr, near))}?"
+                )
+
+    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+        """Fill in, or raise."""
+        if surely_finite(X, y):
+            return None
+        absent = np.isnan(X)
+        for j, name in enumerate(self._names()):
+            rows = np.flatnonzero(absent[:, j])
+            if not len(rows):
+                continue
+            if name not in self._values:
+                raise TableError(
+                    f"{place(int(rows[0]), j)} is missing, and missing= has no value for {name!r}"
+                )
+            X[rows, j] = self._values[name]
+        return self._filled(absent, X, y)
 
 
-def refuse_infinite(X: FloatArray, y: FloatArray, place: Callable[[int, int], str]) -> None:
+def check_missing(missing: Missing) -> None:
+    """Raise ``ValueError`` for what is no way to deal with missing values."""
+    if isinstance(missing, ColumnMeans) or (isinstance(missing, str) and missing in WAYS):
+        return
+    if not isinstance(missing, Mapping):
+        raise ValueError(
+            f"missing must be one of {', '.join(WAYS)}, or values by the names of features; got "
+            f"{missing!r}"
+        )
+    for name, value in missing.items():
+        if not math.isfinite(value):
+            raise ValueError(f"missing= has {value} for {name!r}: it must be finite")
+
+
+def make_policy(missing: Missing, names: Callable[[], Sequence[str]]) -> Policy:
+    """A policy that begins; ``names()`` are the features at the time."""
+    if isinstance(missing, ColumnMeans):
+        return RunningMean(missing, names)
+    if isinstance(missing, Mapping):
+        return Constant(missing, names)
+    if missing == "mean":
+        return RunningMean(ColumnMeans(), names)
+    return Skip() if missing == "skip" else Refuse()
+
+
+def refuse_infinite(X: FloatArray, y: FloatArray, place: Place) -> None:
     """Infinity is never a missing value: it is an error under every policy."""
     bad = first_where(np.isinf, X, y)
     if bad is not None:
@@ -123,7 +254,7 @@ def first_where(
     test: Callable[[FloatArray], NDArray[np.bool_]], X: FloatArray, y: FloatArray
 ) -> tuple[int, int] | None:
     """Row and column of the first value the test holds for, row by row; column -1 is y."""
-    if _surely_finite(X, y):
+    if surely_finite(X, y):
         return None
     in_X = test(X)
     rows = np.flatnonzero(np.any(in_X, axis=1) | test(y))
@@ -134,7 +265,7 @@ def first_where(
     return row, int(columns[0]) if len(columns) else -1
 
 
-def _surely_finite(X: FloatArray, y: FloatArray) -> bool:
+def surely_finite(X: FloatArray, y: FloatArray) -> bool:
     """A finite sum has finite terms; the other way round a closer look is due."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(X.sum() + y.sum()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,7 +39,10 @@ class Source(Protocol):
         ...
 
 
-_BUFFER = 1 << 18
+# Bytes that Arrow reads of a column at a time, and of all columns together.
+_BUFFER, _BUFFERS = 1 << 18, 1 << 26
+# Bytes of a mapped file after which its pages are given back.
+_MAPPED = 1 << 26
 
 
 class ParquetSource:
@@ -70,9 +74,10 @@ class ParquetSource:
         import pyarrow.parquet as pq
 
         done = 0
+        buffer = max(min(_BUFFER, _BUFFERS // max(len(columns), 1)), 1 << 14)
         try:
             # As it comes, Arrow reads whole row groups into memory; a buffer bounds that.
-            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=buffer) as file:
                 for batch in file.iter_batches(rows, columns=list(columns)):
                     done += batch.num_rows
                     # Parquet gives the columns in the file's order, not in the order asked for.
@@ -109,12 +114,20 @@ class ArrowSource:
         import pyarrow as pa
 
         try:
-            with pa.memory_map(str(self.path)) as file:
-                reader = pa.ipc.open_file(file)
-                for i in range(reader.num_record_batches):
-                    batch = reader.get_batch(i).select(list(columns))
-                    for start in range(0, batch.num_rows, rows):
-                        yield batch.slice(start, rows), (i + 1) / reader.num_record_batches
+            with self.path.open("rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            reader = pa.ipc.open_file(pa.py_buffer(mapped))
+            touched = 0
+            for i in range(reader.num_record_batches):
+                batch = reader.get_batch(i).select(list(columns))
+                for start in range(0, batch.num_rows, rows):
+                    part = batch.slice(start, rows)
+                    yield part, (i + 1) / reader.num_record_batches
+                    touched += part.nbytes
+                    # Pages that were read stay in the process until they are given back.
+                    if touched > _MAPPED and hasattr(mapped, "madvise"):
+                        mapped.madvise(mmap.MADV_DONTNEED)
+                        touched = 0
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.path} is damaged: {_first_line(error)}") from error
 
@@ -139,8 +152,14 @@ _MAGIC = {
 }
 
 
+def ending_of(file: Path) -> str | None:
+    """The ending that says what a file is, if it has one of those."""
+    endings = sorted(_ENDINGS, key=len, reverse=True)
+    return next((ending for ending in endings if file.name.lower().endswith(ending)), None)
+
+
 def open_source(path: str | os.PathLike[str]) -> Source:
-    """Open a table by its ending, once its first bytes agree with it.
+    """Open a table by its ending, once its first bytes agree with it; or a folder of such.
 
     Raises
     ------
@@ -148,18 +167,13 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         Unknown ending, no such file, an empty file, or content that is not what the ending says.
     """
     file = Path(path)
-    ending = next(
-        (
-            ending
-            for ending in sorted(_ENDINGS, key=len, reverse=True)
-            if file.name.lower().endswith(ending)
-        ),
-        None,
-    )
+    if file.is_dir() or (not file.exists() and set("*?[") & set(file.name)):
+        from posterity.io.folders import open_folder
+
+        return open_folder(file)
+    ending = ending_of(file)
     if ending is None:
         raise TableError(f"{file}: unknown ending; readable are {', '.join(sorted(_ENDINGS))}")
-    if file.is_dir():
-        raise TableError(f"{file} is a folder: give one file")
     try:
         with file.open("rb") as opened:
             start = opened.read(4096)

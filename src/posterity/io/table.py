@@ -20,7 +20,14 @@ from posterity.io.columns import (
     placed,
 )
 from posterity.io.errors import TableError
-from posterity.io.missing import Missing, Policy, make_policy, refuse_infinite
+from posterity.io.missing import (
+    Missing,
+    Policy,
+    make_policy,
+    refuse_infinite,
+    surely_finite,
+)
+from posterity.io.reading import BATCH_ROWS, MEMORY, Beside, Reading, Rows
 from posterity.io.sources import Source, open_source
 from posterity.io.tables import is_table, open_tables
 from posterity.io.targets import Target, TargetNumbers, TargetRows
@@ -31,9 +38,11 @@ FIRST_ROWS = 8192
 
 
 class TableStream:
-    """Batches ``(X, y)`` of a table, read while earlier ones are used; see `open_table`.
+    """Batches of a table, read while earlier ones are used; see `open_table`.
 
-    Each iteration starts at the first row. Counts below are those of the latest iteration.
+    A batch is ``(X, y)``; with a column of weights ``(X, y, weight)``; with one of times ``(X, y,
+    weight, time)``, where weight may be None. Each iteration starts at the first row. Counts below
+    are those of the latest iteration.
 
     Attributes
     ----------
@@ -52,17 +61,18 @@ class TableStream:
         source: Source,
         target: Target,
         encoders: tuple[Placed, ...],
-        batch_rows: int,
-        missing: Missing,
+        reading: Reading,
         *,
         growing: bool = False,
+        since: float | None = None,
     ) -> None:
         self._source = source
         self._target = target
         self._encoders = encoders
-        self._batch_rows = batch_rows
-        self._missing: Missing = missing
+        self._reading = reading
         self._growing = growing
+        self._since = since
+        Beside(reading).check(source.schema, target.columns)
         self._restart()
 
     def _restart(self) -> Policy:
@@ -70,7 +80,7 @@ class TableStream:
         for one in self._encoders:
             if isinstance(one.encoder, Categories):
                 one.encoder.unseen.clear()
-        self._policy = make_policy(self._missing)
+        self._policy = make_policy(self._reading.missing, lambda: self.feature_names)
         return self._policy
 
     @property
@@ -98,6 +108,15 @@ class TableStream:
         return self._policy.n_filled
 
     @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each category that are known, those without a feature too."""
+        return {
+            one.encoder.column: one.encoder.levels
+            for one in self._encoders
+            if isinstance(one.encoder, Categories)
+        }
+
+    @property
     def unseen_levels(self) -> dict[str, dict[str, int]]:
         """For each column, the values that were not among its levels, and how often they came."""
         return {
@@ -106,18 +125,36 @@ class TableStream:
             if isinstance(one.encoder, Categories) and one.encoder.unseen
         }
 
-    def __iter__(self) -> Iterator[tuple[FloatArray, Any]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for rows in self.batches():
+            if self._reading.time is not None:
+                yield tuple(rows)
+            else:
+                yield rows[:2] if rows.weight is None else rows[:3]
+
+    def batches(self) -> Iterator[Rows]:
+        """The same with names for the parts of a batch."""
         policy = self._restart()
-        columns = [one.encoder.column for one in self._encoders] + list(self._target.columns)
-        batches = self._source.batches(columns, max(self._batch_rows, FIRST_ROWS))
+        beside = Beside(self._reading, self._since)
+        used = [one.encoder.column for one in self._encoders]
+        columns = list(dict.fromkeys([*used, *self._target.columns, *beside.columns]))
+        n_features = sum(len(one.places) for one in self._encoders)
+        at_once = self._reading.rows_at_once(len(columns), n_features, FIRST_ROWS)
+        batches, size = self._source.batches(columns, at_once), self._reading.batch_rows
         for batch, fraction in read_ahead(batches) if self._source.reads_ahead else batches:
-            X, numbers = policy.apply(*self._numbers(batch), self._place)
-            y = self._target.told(numbers)
+            X, numbers = self._numbers(batch)
+            weight, time = beside.read(batch, self._cell)
+            kept = None
+            if policy.means is not None or not surely_finite(X, numbers):
+                refuse_infinite(X, numbers, self._place)
+                kept = policy.apply(X, numbers, self._place)
+            rows = Rows(X, numbers, weight, time)
+            rows = rows if kept is None else rows.kept(kept)
+            rows = rows._replace(y=self._target.told(rows.y))
             self.n_rows_read += batch.num_rows
             self.fraction = fraction
-            for start in range(0, len(y), self._batch_rows):
-                rows = slice(start, start + self._batch_rows)
-                yield X[rows], y[rows]
+            for start in range(0, len(rows.y), size):
+                yield rows if len(rows.y) <= size else rows.kept(slice(start, start + size))
         if self.n_rows_read == 0:
             raise TableError(f"{self._source.path} has column names but no rows")
 
@@ -126,25 +163,29 @@ class TableStream:
         if self._growing:
             self._grow(batch)
         X = np.empty((batch.num_rows, sum(len(one.places) for one in self._encoders)))
-        for i, one in enumerate(self._encoders):
-            one.fill(batch.column(i), X)
+        for one in self._encoders:
+            one.fill(batch.column(one.encoder.column), X)
         y = self._target.numbers(batch, self.n_rows_read)
-        refuse_infinite(X, y, self._place)
         return X, y
 
     def _grow(self, batch: Any) -> None:
         grown: list[Placed] = []
         n_features = sum(len(one.places) for one in self._encoders)
-        for i, one in enumerate(self._encoders):
-            grown.append(one.grown(batch.column(i), n_features))
+        for one in self._encoders:
+            grown.append(one.grown(batch.column(one.encoder.column), n_features))
             n_features += len(grown[-1].places) - len(one.places)
+            if one.names and self._policy.means is not None:
+                for name in grown[-1].names[len(one.names) :]:
+                    self._policy.means.join(name, one.names[0])
         self._encoders = tuple(grown)
 
     def _place(self, row: int, column: int) -> str:
         name = self._target.columns[0] if column < 0 else self._features()[column][1]
-        return (
-            f"{self._source.path}: {self._source.row_name(self.n_rows_read + row)}, column {name!r}"
-        )
+        return self._cell(row, name)
+
+    def _cell(self, row: int, column: str) -> str:
+        where = self._source.row_name(self.n_rows_read + row)
+        return f"{self._source.path}: {where}, column {column!r}"
 
 
 def open_table(
@@ -153,7 +194,10 @@ def open_table(
     *,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
-    batch_rows: int = 65536,
+    weight: str | None = None,
+    time: str | None = None,
+    batch_rows: int = BATCH_ROWS,
+    memory: int | str = MEMORY,
     missing: Missing = "error",
     drop_first: bool = True,
     dates: Dates = "error",
@@ -174,22 +218,35 @@ def open_table(
         Anything with the Arrow stream interface (pandas, Polars, PyArrow, DuckDB), a cursor that
         has run its query (ADBC, sqlite3 and others of PEP 249), or an iterator of tables with the
         same columns. A reader, cursor or iterator can be read only once. The ending of a path says
-        what it is: .csv, .tsv, .txt (each also with .gz), .parquet, .pq, .arrow or .feather. The
-        first line of a text file holds the column names; the delimiter is comma,
-        semicolon, tab or bar, whichever of these comes first in this list and is in that line.
-        A quoted field may not hold a line break.
+        what it is: .csv, .tsv, .txt (each also with .gz), .parquet, .pq, .arrow or .feather. A
+        folder of such files, or a pattern as ``"rides-*.csv"``, is one table: its files in the
+        order of their names, those that begin with . or _ left out. The first line of a text file
+        holds the column names; the delimiter is comma, semicolon, tab or bar, whichever of these
+        comes first in this list and is in that line. A quoted field may not hold a line break.
     target : str
         Column to predict; numbers or booleans.
     features : sequence of str, optional
         Columns to use, in this order. All but the target by default.
     drop : sequence of str
         Columns to leave out.
+    weight : str, optional
+        Column of the rows' weights: numbers from 0 up, none of them missing.
+    time : str, optional
+        Column of when each row came: numbers, which must not go back, or dates and times, which
+        become days since 1970. Weights and times are no features, unless named in ``features``.
     batch_rows : int
         Batches have at most so many rows.
-    missing : {"error", "skip", "mean"}
+    memory : int or str
+        Bytes, or an amount as "512MB" or "2GB", that the batches which are there at once may take:
+        where rows are wide, fewer of them are read at a time. What Python and its libraries take,
+        and the pages that Arrow unpacks, come on top.
+    missing : {"error", "skip", "mean"}, mapping of feature to number, or ColumnMeans
         What a missing value does (an empty field, NA, null, NaN and the like): raise, leave the row
-        out, or take the mean of the column over the rows *before* it. With "mean", rows are left
-        out all the same where the target is missing, or nothing was seen yet to take a mean of.
+        out, or take the mean of the column over the rows *before* it; a :class:`ColumnMeans` goes
+        on with that from table to table. A mapping says what each feature becomes, as in
+        ``{"age": 31.2}``; then the order of rows, and of parts of a table, makes no difference.
+        With these, rows are left out all the same where the target is missing, or nothing was seen
+        yet to take a mean of.
     drop_first : bool
         Leave out the first level of each category: right when the model has an intercept.
     dates : {"error", "days"}
@@ -201,7 +258,8 @@ def open_table(
     Returns
     -------
     TableStream
-        Iterable of X (n, p) C-contiguous float64 and y (n,) float64.
+        Iterable of (X, y), X (n, p) C-contiguous float64 and y (n,) float64; with weights (X, y,
+        weight), and with times (X, y, weight or None, time).
 
     Raises
     ------
@@ -225,40 +283,40 @@ def open_table(
     [[1.5, 1.0, 0.0], [2.5, 0.0, 1.0]] [7.0, 10.0]
     >>> folder.cleanup()
     """
-    source = open_any(table, batch_rows, missing)
-    columns = chosen_columns(source.schema, target, features, drop)
+    reading = Reading(
+        batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
+    )
+    source = open_any(table)
+    columns = chosen_columns(source.schema, target, features, drop, reading.beside)
     goal = TargetNumbers(target)
     goal.check(source.schema)
-    encoders = first_encoders(source, columns, batch_rows, (drop_first, dates, levels))
-    return TableStream(source, goal, encoders, batch_rows, missing)
+    encoders = first_encoders(source, columns, reading, (drop_first, dates, levels))
+    return TableStream(source, goal, encoders, reading)
 
 
 def open_rows(
     table: Any,
     names: Sequence[str],
+    reading: Reading,
     *,
     target: Target | None = None,
-    batch_rows: int = 65536,
-    missing: Missing = "error",
     growing: bool = False,
+    since: float | None = None,
 ) -> TableStream:
     """Open a table as rows of the features that a model has learned, by their names.
 
-    Without a target, y are the numbers of the rows. Raises :class:`TableError` as
-    :func:`open_table`.
+    Without a target, y are the numbers of the rows; ``since`` is the time of the last row that the
+    model has learned. Raises :class:`TableError` as :func:`open_table`.
     """
-    source = open_any(table, batch_rows, missing)
+    source = open_any(table)
     goal = target or TargetRows()
     goal.check(source.schema)
     encoders = encoders_for(source.schema, names)
-    return TableStream(source, goal, encoders, batch_rows, missing, growing=growing)
+    return TableStream(source, goal, encoders, reading, growing=growing, since=since)
 
 
-def open_any(table: Any, batch_rows: int, missing: Missing) -> Source:
+def open_any(table: Any) -> Source:
     """A source, of a path or of anything that holds a table."""
-    if batch_rows < 1:
-        raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
-    make_policy(missing)
     if isinstance(table, str | os.PathLike):
         return open_source(table)
     if not is_table(table):
@@ -272,11 +330,11 @@ def open_any(table: Any, batch_rows: int, missing: Missing) -> Source:
 def first_encoders(
     source: Source,
     columns: Sequence[str],
-    batch_rows: int,
+    reading: Reading,
     how: tuple[bool, Dates, Mapping[str, Sequence[str]] | None],
 ) -> tuple[Placed, ...]:
     """Encoders as the first batch has them be."""
-    peek = source.batches(columns, max(batch_rows, FIRST_ROWS))
+    peek = source.batches(columns, reading.rows_at_once(len(columns), len(columns), FIRST_ROWS))
     first = next(peek, None)
     if first is None:
         raise TableError(f"{source.path} has column names but no rows")

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.columns import as_floats, check_target, codes_of, require
+from posterity.io.columns import check_numbers, require
+from posterity.io.conversions import as_floats, codes_of
 
 FloatArray = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ class TargetNumbers:
     def check(self, schema: Any) -> None:
         """Refuse what are not numbers."""
         require(self.columns, schema.names, "target")
-        check_target(schema, self.columns[0])
+        check_numbers(schema, self.columns[0], "target")
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """The column."""

@@ -1,0 +1,40 @@
+"""Slices of a table's columns: numbers by their quarters, categories by their levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from posterity.evaluation import SlicedLevels, SlicedNumbers
+from posterity.io import TableError, TableStream
+
+QUARTERS = 4
+
+
+def slices_of(
+    table: TableStream, columns: Sequence[str]
+) -> dict[str, SlicedNumbers | SlicedLevels]:
+    """What `progressive_validation` takes, by the names of the columns.
+
+    Raises
+    ------
+    TableError
+        If a column is no feature of the table.
+    """
+    return {column: _slices(table, column) for column in columns}
+
+
+def _slices(table: TableStream, column: str) -> SlicedNumbers | SlicedLevels:
+    place = {name: k for k, name in enumerate(table.feature_names)}
+    if column in place:
+        return SlicedNumbers(place[column], QUARTERS)
+    levels = table.levels.get(column)
+    if levels is None:
+        known = [name for name in place if "=" not in name] + list(table.levels)
+        raise TableError(
+            f"--slice {column!r} is no feature: slice by {', '.join(known) or 'nothing here'}"
+        )
+    kept = [level for level in levels if f"{column}={level}" in place]
+    # Zeros everywhere: of the level that has no feature, or of one that came later.
+    rest = [level for level in levels if level not in kept]
+    first = f"{rest[0]}, or another" if rest else "another"
+    return SlicedLevels(tuple(place[f"{column}={level}"] for level in kept), (first, *kept))

@@ -1,0 +1,56 @@
+"""Arrow arrays as NumPy arrays of numbers, and as codes of what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def as_days(values: Any) -> FloatArray:
+    """An Arrow array of dates, times or durations as days, with fractions."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_date(kind):
+        return as_floats(values.cast(pa.date32()).cast(pa.int32()))
+    if pa.types.is_time(kind):
+        values = values.cast(pa.time64("ns"))
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[values.type.unit]
+    return as_floats(values.cast(pa.int64())) / (86400.0 * per_second)
+
+
+def as_floats(values: Any) -> FloatArray:
+    """An Arrow array of numbers or booleans as float64, without a copy where there can be none."""
+    import pyarrow as pa
+
+    if values.type != pa.float64():
+        values = values.cast(pa.float64(), safe=False)
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+def codes_of(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
+    """Place of each value among the words of its dictionary; missing is one past the last."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    words = values.dictionary.to_pylist()
+    codes = values.indices.fill_null(len(words)) if values.null_count else values.indices
+    place: NDArray[np.intp] = np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.intp)
+    if None in words:
+        nulls = [i for i, word in enumerate(words) if word is None]
+        place = np.where(np.isin(place, nulls), len(words), place)
+    return place, words
+
+
+def text_codes(values: Any) -> tuple[NDArray[np.intp], list[str]]:
+    """The same, with words as text."""
+    place, words = codes_of(values)
+    return place, [str(word) for word in words]
+
+
+__all__ = ["as_days", "as_floats", "codes_of", "text_codes"]

@@ -1,0 +1,97 @@
+"""Many files that are one table: a folder of them, or a pattern of names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from posterity.io.columns import kind_of
+from posterity.io.csv_source import Batches
+from posterity.io.errors import TableError
+from posterity.io.sources import Source, ending_of, open_source
+
+
+class FolderSource:
+    """Files with the same columns, one after the other in the order of their names.
+
+    The first says what the columns are; each of the others is opened, and compared with it, when
+    its turn comes.
+    """
+
+    reads_ahead = True
+
+    def __init__(self, path: Path, files: Sequence[Path]) -> None:
+        self.path, self._files = path, list(files)
+        self.schema = open_source(files[0]).schema
+        # Source and first row of each file that was begun.
+        self._begun: list[tuple[Source, int]] = []
+
+    def batches(self, columns: Sequence[str], rows: int) -> Batches:
+        """Record batches, file by file."""
+        sizes = [file.stat().st_size for file in self._files]
+        done, self._begun = 0, []
+        for number, file in enumerate(self._files):
+            source = open_source(file)
+            self._compare(source, columns)
+            self._begun.append((source, done))
+            before = sum(sizes[:number])
+            for batch, share in source.batches(columns, rows):
+                done += batch.num_rows
+                yield batch, (before + share * sizes[number]) / sum(sizes)
+
+    def row_name(self, row: int) -> str:
+        """The file, and the row in it."""
+        source, first = next(one for one in reversed(self._begun) if one[1] <= row)
+        name = Path(source.path).relative_to(self._root)
+        return f"{source.row_name(row - first)} of {name}"
+
+    @property
+    def _root(self) -> Path:
+        return self.path if self.path.is_dir() else self.path.parent
+
+    def _compare(self, source: Source, columns: Sequence[str]) -> None:
+        first = self._files[0].name
+        for name in columns:
+            if name not in source.schema.names:
+                raise TableError(f"{source.path} has no column {name!r}, which {first} has")
+            kinds = [kind_of(one.field(name).type) for one in (source.schema, self.schema)]
+            if kinds[0] != kinds[1]:
+                raise TableError(
+                    f"{source.path}: column {name!r} holds {kinds[0]}, and {kinds[1]} in {first}: "
+                    "all files of a table must have the same columns"
+                )
+
+
+def open_folder(path: Path) -> Any:
+    """All tables in a folder and those below it, or with names like ``rides-*.csv``, as one.
+
+    Raises
+    ------
+    TableError
+        Where there is none, or files of different endings.
+    """
+    found = path.rglob("*") if path.is_dir() else path.parent.glob(path.name)
+    root = path if path.is_dir() else path.parent
+    files = sorted(
+        file
+        for file in found
+        if file.is_file()
+        and ending_of(file) is not None
+        and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+    )
+    if not files:
+        raise TableError(
+            f"{path} {'holds no table' if path.is_dir() else 'matches no table'}: give a file, a "
+            "folder of files, or a pattern as 'rides-*.csv', in a format that can be read"
+        )
+    endings = sorted({str(ending_of(file)) for file in files})
+    if len(endings) > 1:
+        raise TableError(
+            f"{path} holds files of several formats, {' and '.join(endings)}: say which, as in "
+            f"{root / ('*' + endings[0])}"
+        )
+    return open_source(files[0]) if len(files) == 1 else FolderSource(path, files)
+
+
+__all__ = ["FolderSource", "open_folder"]

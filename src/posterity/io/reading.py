@@ -1,0 +1,156 @@
+"""How a table is read, and what comes of it: rows, and what stands beside their features."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.io.columns import check_numbers, require
+from posterity.io.conversions import as_days, as_floats
+from posterity.io.errors import TableError
+from posterity.io.missing import Missing, check_missing
+
+FloatArray = NDArray[np.float64]
+BATCH_ROWS = 65536
+MEMORY = "512MB"
+# Batches that are there at once: in Arrow's hands, read ahead, and in use; as numbers, two.
+_RAW, _NUMBERS = 4, 2
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Settings that hold whatever the columns are; parameters as in :func:`open_table`."""
+
+    batch_rows: int = BATCH_ROWS
+    missing: Missing = "error"
+    weight: str | None = None
+    time: str | None = None
+    memory: int | str = MEMORY
+
+    def __post_init__(self) -> None:
+        if self.batch_rows < 1:
+            raise ValueError(f"batch_rows must be at least 1, got {self.batch_rows}")
+        check_missing(self.missing)
+        bytes_of(self.memory)
+
+    def rows_at_once(self, n_columns: int, n_features: int, least: int) -> int:
+        """Rows to read at a time: ``batch_rows``, at least ``least``, and as memory allows."""
+        bytes_a_row = 8 * (_RAW * n_columns + _NUMBERS * n_features + 1)
+        return max(1, min(max(self.batch_rows, least), bytes_of(self.memory) // bytes_a_row))
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Columns that are no features, unless they are named among them."""
+        return tuple(name for name in (self.weight, self.time) if name is not None)
+
+
+def bytes_of(memory: int | str) -> int:
+    """How much "512MB" is; raises ``ValueError`` for what is no amount.
+
+    Examples
+    --------
+    >>> bytes_of("512MB"), bytes_of("1.5 GiB"), bytes_of(10_000_000)
+    (512000000, 1610612736, 10000000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(memory), re.IGNORECASE)
+    amount = 0.0
+    if found is not None:
+        number, unit, binary = found.groups()
+        power = list(_UNITS).index(unit.upper())
+        amount = float(number) * (1024**power if binary else _UNITS[unit.upper()])
+    if not amount >= 1.0:
+        raise ValueError(f"memory must be an amount, as in '512MB' or '2GB'; got {memory!r}")
+    return int(amount)
+
+
+class Rows(NamedTuple):
+    """A batch: X (n, p), y (n,), and (n,) weights and times where there are such columns."""
+
+    X: FloatArray
+    y: Any
+    weight: FloatArray | None = None
+    time: FloatArray | None = None
+
+    def kept(self, rows: NDArray[np.bool_] | slice) -> Rows:
+        """Some of the rows."""
+        return Rows(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+
+    def keywords(self) -> dict[str, FloatArray]:
+        """What goes with X and y into a method that learns."""
+        found = {"sample_weight": self.weight, "times": self.time}
+        return {name: values for name, values in found.items() if values is not None}
+
+
+class Beside:
+    """The columns of weights and of times; checked row by row, for times must not go back.
+
+    ``since`` is the time of the last row that was learned before, if there was one.
+    """
+
+    def __init__(self, reading: Reading, since: float | None = None) -> None:
+        self._weight, self._time, self._now = reading.weight, reading.time, since
+        self.columns = reading.beside
+
+    def check(self, schema: Any, target: Collection[str]) -> None:
+        """Refuse columns that are not there, hold something else, or are the target."""
+        import pyarrow as pa
+
+        for role, name in (("weight", self._weight), ("time", self._time)):
+            if name is None:
+                continue
+            require([name], list(schema.names), role)
+            if name in target:
+                raise TableError(f"{name!r} is the target, and can't be the {role} as well")
+            if not (role == "time" and pa.types.is_temporal(schema.field(name).type)):
+                check_numbers(schema, name, role)
+
+    def read(
+        self, batch: Any, place: Callable[[int, str], str]
+    ) -> tuple[FloatArray | None, FloatArray | None]:
+        """Weights and times (n,) of a record batch; ``place(row, column)`` names a value."""
+        weight = None if self._weight is None else self._weights(batch, self._weight, place)
+        return weight, None if self._time is None else self._times(batch, self._time, place)
+
+    def _weights(self, batch: Any, name: str, place: Callable[[int, str], str]) -> FloatArray:
+        weights = np.array(as_floats(batch.column(name)))  # Arrow's own is read-only
+        bad = np.flatnonzero(~((weights >= 0.0) & (weights < np.inf)))
+        if len(bad):
+            row, value = int(bad[0]), weights[bad[0]]
+            raise TableError(
+                f"{place(row, name)} is {_said(value)}: weights must be finite and not negative (0 "
+                "leaves a row out)"
+            )
+        return weights
+
+    def _times(self, batch: Any, name: str, place: Callable[[int, str], str]) -> FloatArray:
+        import pyarrow as pa
+
+        column = batch.column(name)
+        times = as_days(column) if pa.types.is_temporal(column.type) else as_floats(column)
+        before = times[:1] if self._now is None else np.array([self._now])
+        elapsed = np.diff(times, prepend=before)
+        bad = np.flatnonzero(~((elapsed >= 0.0) & np.isfinite(times)))
+        if len(bad):
+            row, value = int(bad[0]), times[bad[0]]
+            last = times[row - 1] if row else before[0]
+            earlier = f", and {last:g} came before it" if np.isfinite(value) else ""
+            raise TableError(
+                f"{place(row, name)} is {_said(value)}{earlier}: times must be finite and not go "
+                "back; sort the rows by time"
+            )
+        if len(times):
+            self._now = float(times[-1])
+        return times
+
+
+def _said(value: float) -> str:
+    return "missing" if np.isnan(value) else f"{value:g}"
+
+
+__all__ = ["BATCH_ROWS", "MEMORY", "Beside", "Reading", "Rows"]

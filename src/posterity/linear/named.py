@@ -1,0 +1,31 @@
+"""Rows that need no reading, for those who make them: a table's batches, thousands of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class NamedRows:
+    """Rows (n, m), n >= 1, C-contiguous float64, with the names of their columns.
+
+    Models take it for ``X`` once they have learned features of these names. They then keep from
+    copying it, which is what they do with a data frame.
+    """
+
+    values: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    def read_by(self, model: Any) -> NDArray[np.float64]:
+        """The rows; raises ``ValueError`` unless the model has these features in this order."""
+        known = getattr(model, "feature_names_in_", None)
+        if known is None or tuple(known) != self.names:
+            raise ValueError(
+                f"the rows have columns {', '.join(map(repr, self.names))}; the model has learned "
+                f"{'no names' if known is None else ', '.join(repr(str(name)) for name in known)}"
+            )
+        return self.values
