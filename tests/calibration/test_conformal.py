@@ -26,9 +26,10 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
 )
+from posterity.basis import Polynomial
 from posterity.calibration import Conformal
 from posterity.evaluation import progressive_validation
-from posterity.forgetting import Adaptive
+from posterity.forgetting import Adaptive, Exponential
 
 Array = NDArray[np.float64]
 METHODS = ("pid", "aci", "dtaci")
@@ -116,6 +117,41 @@ def test_batches_and_rows_agree(method: Any, noise_precision: float | None) -> N
     fitted = clone(start).fit(X, y)
     for model in (batches, rows, fitted):
         np.testing.assert_allclose(model.predict_interval(X), whole.predict_interval(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianLinearRegression(prior_precision=0.0),
+        BayesianLinearRegression(prior_precision=1.0, forgetting=Exponential(0.99)),
+        BayesianLinearRegression(prior_precision=1.0, basis=Polynomial(degree=2)),
+    ],
+)
+def test_single_rows_are_batches_of_one(model: Any) -> None:
+    X, y = stream(150)
+    one, batch = Conformal(model).fit(X[:50], y[:50]), Conformal(model).fit(X[:50], y[:50])
+    for x, target in zip(X[50:], y[50:], strict=True):
+        one.learn_one(x, target, weight=0.5)
+        batch.partial_fit(x[None], [target], sample_weight=[0.5])
+    np.testing.assert_allclose(one.predict_interval(X), batch.predict_interval(X), rtol=1e-9)
+    assert one.predict_one(X[0]) == pytest.approx(batch.predict(X[:1])[0], rel=1e-9)
+
+
+def test_a_single_row_that_is_refused_is_named_and_changes_nothing() -> None:
+    X, y = stream(60)
+    model = Conformal(BayesianLinearRegression()).fit(pd.DataFrame(X, columns=["age", "height"]), y)
+    before = model.predict_interval(pd.DataFrame(X, columns=["age", "height"]))
+    bad = [1.0, np.nan]
+    with pytest.raises(ValueError, match="NaN in row 0, column 'height'"):
+        model.predict_one(bad)
+    with pytest.raises(ValueError, match="NaN in row 0, column 'height'"):
+        model.learn_one(bad, 1.0)
+    with pytest.raises(ValueError, match="y is nan: it must be finite"):
+        model.learn_one([1.0, 1.0], np.nan)
+    with pytest.raises(ValueError, match="weights must be finite and not negative"):
+        model.learn_one([1.0, 1.0], 1.0, weight=-1.0)
+    after = model.predict_interval(pd.DataFrame(X, columns=["age", "height"]))
+    np.testing.assert_array_equal(after, before)
 
 
 def test_what_is_told_is_the_models_but_for_intervals() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats
 
 from posterity import BayesianLinearRegression
+from posterity.distributions import StudentT
 from posterity.evaluation import PIT, ValidationResult, progressive_validation
 
 
@@ -96,8 +98,78 @@ def test_baselines_are_those_of_pandas(delay: int, batch_rows: int) -> None:
         assert baseline.mae == pytest.approx(error.abs().mean(), rel=1e-12)
         assert baseline.rmse == pytest.approx(np.sqrt((error**2).mean()), rel=1e-12)
         assert baseline.skill == pytest.approx(1.0 - baseline.model_mae / baseline.mae)
-        assert baseline.skill_crps > baseline.skill > 0.2
+        assert baseline.skill > 0.2
     assert result.skill["last value"] == result.baselines["last value"].skill
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("batch_rows", [1, 97, 10_000])
+def test_baselines_have_the_distributions_of_scipy(delay: int, batch_rows: int) -> None:
+    X, y = stream(400)
+    result = progressive_validation(
+        BayesianLinearRegression(noise_precision=1.0),
+        X,
+        y,
+        delay=delay,
+        period=7,
+        batch_rows=batch_rows,
+    )
+    told = pd.Series(y)
+    known = told.shift(1 + delay)
+    count = known.expanding().count()
+    spread = known.expanding().std() * np.sqrt(1.0 + 1.0 / count)
+    expected = {"mean so far": (count - 1.0, known.expanding().mean(), spread)}
+    for name, lag in (("last value", 1 + delay), ("value one season ago", 7)):
+        steps = (told - told.shift(lag)).shift(1 + delay)
+        size = np.sqrt((steps**2).expanding().mean())
+        expected[name] = (steps.expanding().count(), told.shift(lag), size)
+    for name, (df, loc, scale) in expected.items():
+        rows = (df > 1.0) & loc.notna()
+        t = StudentT(df[rows], loc[rows], scale[rows])
+        baseline = result.baselines[name]
+        assert baseline.n_scored == rows.sum()
+        log_density = stats.t.logpdf(told[rows], df[rows], loc[rows], scale[rows])
+        assert baseline.log_score == pytest.approx(log_density.mean(), rel=1e-11)
+        assert baseline.crps == pytest.approx(t.crps(told[rows]).mean(), rel=1e-11)
+        assert baseline.skill_crps == pytest.approx(1.0 - baseline.model_crps / baseline.crps)
+        assert 0.2 < baseline.skill_crps < 1.0
+        assert baseline.log_score_gain > 0.5
+        said = result.to_dict()["baselines"][name]
+        assert said["log_score_gain"] == pytest.approx(
+            baseline.model_log_score - baseline.log_score
+        )
+
+
+def test_a_model_like_its_baseline_gains_nothing() -> None:
+    y = np.random.default_rng(5).normal(3.0, 2.0, size=2000)
+
+    class Sample:
+        """The mean so far, with its spread: what the baseline is."""
+
+        def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            told = pd.Series(y).shift(1)
+            n = told.expanding().count()
+            scale = (told.expanding().std() * np.sqrt(1.0 + 1.0 / n)).fillna(np.inf)
+            return StudentT(n - 1.0, told.expanding().mean().fillna(0.0), scale)
+
+    result = progressive_validation(Sample(), np.zeros((2000, 1)), y)
+    baseline = result.baselines["mean so far"]
+    assert baseline.n_scored == 1997
+    assert baseline.log_score_gain == pytest.approx(0.0, abs=1e-12)
+    assert baseline.skill_crps == pytest.approx(0.0, abs=1e-12)
+
+
+def test_targets_that_never_change_leave_baselines_without_density() -> None:
+    y = np.ones(300)
+    result = progressive_validation(
+        BayesianLinearRegression(noise_precision=1.0), np.zeros((300, 1)), y
+    )
+    for baseline in result.baselines.values():
+        assert baseline.n_rows == 299
+        assert baseline.mae == 0.0
+        assert baseline.n_scored == 0
+        assert np.isnan(baseline.log_score)
+    assert "nan" not in json.dumps(result.to_dict()).lower()
 
 
 def test_last_value_has_no_skill_over_itself() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.averaging.members import final_of
 from posterity.calibration.prediction import ConformalPrediction
@@ -167,6 +167,24 @@ class Conformal(OnlineWrapper):
             return TrackedTails.begun(levels, rate, memory, float(self.integral))
         rates = rate * (EXPERTS if self.method == "dtaci" else np.ones_like(EXPERTS[:1]))
         return AdaptedTails.begun(levels, rates, memory)
+
+    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+        """Mean at one row ``x`` (as in :meth:`learn_one`): the model's.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = Conformal(BayesianLinearRegression(prior_precision=0.0))
+        >>> round(model.fit([[0], [1], [2]], [1, 3, 5]).predict_one([3.0]), 9)
+        7.0
+        """
+        model = self._lean_model()
+        if model is None or isinstance(x, Mapping):
+            return super().predict_one(x)
+        try:
+            return model.predict_one(x)
+        except ValueError:
+            return super().predict_one(x)  # which knows the names of the features
 
     def _watched(self, told: Any, y: Array, weights: Array | None, telling: bool) -> Any:
         units = Units.of(told)

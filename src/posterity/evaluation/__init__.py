@@ -11,12 +11,13 @@ from posterity.evaluation.coefficient_path import CoefficientPath, follow_coeffi
 from posterity.evaluation.compare import compare
 from posterity.evaluation.comparison import Comparison
 from posterity.evaluation.drift import DriftPeriod
+from posterity.evaluation.merging import merged
 from posterity.evaluation.paired import compare_predictions
 from posterity.evaluation.paired_result import PairedComparison, PairedDifference
 from posterity.evaluation.pit import PIT
 from posterity.evaluation.progressive import progressive_validation
 from posterity.evaluation.result import Stretches, ValidationResult
-from posterity.evaluation.slices import Slices
+from posterity.evaluation.slices import SlicedLevels, SlicedNumbers, Slices
 
 __all__ = [
     "PIT",
@@ -27,12 +28,15 @@ __all__ = [
     "DriftPeriod",
     "PairedComparison",
     "PairedDifference",
+    "SlicedLevels",
+    "SlicedNumbers",
     "Slices",
     "Stretches",
     "ValidationResult",
     "compare",
     "compare_predictions",
     "follow_coefficients",
+    "merged",
     "progressive_classification",
     "progressive_validation",
 ]

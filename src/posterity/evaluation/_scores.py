@@ -1,12 +1,14 @@
-"""The scores of one batch of predictions, row by row."""
+"""The scores of one batch of predictions, as columns to be summed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from posterity.evaluation._row_scores import row_scores
 
 FloatArray = NDArray[np.float64]
 Column = NDArray[np.float64] | NDArray[np.bool_]
@@ -16,47 +18,34 @@ ROWS, SCORED, WITH_DENSITY, WITH_CRPS, ABSOLUTE, SQUARED, LOG_SCORE, CRPS = rang
 FIRST_LEVEL = 8
 
 
-class Distribution(Protocol):
-    """What a prediction must answer, one entry a row."""
-
-    def mean(self) -> FloatArray: ...
-    def interval(self, level: float) -> tuple[FloatArray, FloatArray]: ...
-    def logpdf(self, y: FloatArray, /) -> FloatArray: ...
-    def crps(self, y: FloatArray, /) -> FloatArray: ...
-
-
 def n_columns(levels: Sequence[float]) -> int:
     """How many columns `score_columns` gives."""
     return FIRST_LEVEL + 2 * len(levels)
 
 
 def score_columns(
-    distribution: Distribution, y: FloatArray, levels: Sequence[float]
-) -> list[Column]:
-    """Columns (n,) to be summed, in the order of the constants above.
+    distribution: Any, y: FloatArray, levels: Sequence[float]
+) -> tuple[list[Column], FloatArray | None]:
+    """Columns (n,) to be summed, in the order of the constants above; and F(y), if it is told.
 
     A flat prediction (infinite intervals) is told by its interval, not by its standard deviation:
     a Student-t with two degrees of freedom or less has an infinite one and is still a prediction.
     """
-    n = len(y)
-    everyone = np.ones(n)
-    error = y - distribution.mean()
-    log_score = distribution.logpdf(y)
-    crps = distribution.crps(y)
-    limits = [distribution.interval(level) for level in levels or (0.5,)]
-    widths = [high - low for low, high in limits]
+    scores = row_scores(distribution, y, levels or (0.5,))
+    everyone = np.ones(len(y))
     with np.errstate(over="ignore"):
-        squared = error * error
+        squared = scores.error * scores.error
     columns: list[Column] = [everyone, everyone, everyone, everyone]
-    columns += [np.abs(error), squared, log_score, crps]
-    for (low, high), width in zip(limits, widths, strict=True):
-        columns += [(low <= y) & (y <= high), width]
+    columns += [np.abs(scores.error), squared, scores.log_score, scores.crps]
+    for covered, width in zip(scores.covered, scores.width, strict=True):
+        columns += [covered, width]
     columns = columns[: n_columns(levels)]
+    first = scores.width[0]
     # A finite sum has finite entries: one cheap look spares the masks nearly always.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(widths[0].sum() + log_score.sum() + crps.sum()):
-            return columns
-    return _masked(columns, np.isfinite(widths[0]))
+        if np.isfinite(first.sum() + scores.log_score.sum() + scores.crps.sum()):
+            return columns, scores.u
+    return _masked(columns, np.isfinite(first)), scores.u
 
 
 def _masked(columns: list[Column], scored: NDArray[np.bool_]) -> list[Column]:

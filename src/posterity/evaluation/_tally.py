@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,10 @@ from numpy.typing import NDArray
 from posterity.evaluation import _scores as column
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._scores import Column, n_columns
+from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import BaselineLedger
-from posterity.evaluation.pit import N_BINS, PIT, count_bins
-from posterity.evaluation.result import ValidationResult, means, summarize
+from posterity.evaluation.pit import N_BINS, count_bins
+from posterity.evaluation.result import ValidationResult, summarize
 from posterity.evaluation.slices import Sliced, SliceLedger
 
 FloatArray = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Tally:
     """Sums over the rows scored so far."""
 
     def __init__(
-        self, levels: Sequence[float], *, delay: int, period: int | None, slices: Sliced | None
+        self, levels: tuple[float, ...], *, delay: int, period: int | None, slices: Sliced | None
     ) -> None:
         self._levels = levels
         self._ledger = StretchLedger(n_columns(levels), n_maxima=1)
@@ -76,12 +76,13 @@ class Tally:
         if self.n_rows == 0:
             raise ValueError("the stream is empty: there is no row to predict")
         return summarize(
-            self._ledger,
-            self._levels,
-            pit=None if self._counts is None else PIT(self._counts),
-            baselines=self._baselines.results(),
-            slices={
-                str(ledger.feature): ledger.result(means(ledger.sums, self._levels))
-                for ledger in self._slices
-            },
+            Totals(
+                self._levels,
+                self._ledger.overall(),
+                self._ledger.stretches()[1],
+                self._ledger.maxima()[:, 0].copy(),
+                self._counts,
+                {ledger.name: ledger.total() for ledger in self._slices},
+                self._baselines.results(),
+            )
         )

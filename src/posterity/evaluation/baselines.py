@@ -4,40 +4,48 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity import kernel
+from posterity.distributions import StudentT
 from posterity.evaluation import _scores as column
+from posterity.evaluation._row_scores import row_scores
 from posterity.evaluation._scores import Column
 
 FloatArray = NDArray[np.float64]
 
-# Rows, and those with a CRPS; absolute and squared errors of the baseline; its absolute errors in
-# the rows with a CRPS; then the model's absolute and squared errors and CRPS in the same rows.
-N_SUMS = 8
+# Rows; absolute and squared errors of the baseline, then of the model; rows that both scored; log
+# scores and CRPS of the baseline, then of the model.
+N_SUMS = 10
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A forecast of one number that needs no features, beside the model on the same rows.
+    """A forecast that needs no features, beside the model on the same rows.
+
+    Its distribution is Student-t: around the mean so far with the spread so far (the prediction of
+    a normal sample with unknown mean and variance); or around the last value, or that one season
+    ago, with the root mean square of such steps so far.
 
     Attributes
     ----------
     name : str
         "mean so far", "last value", or "value one season ago".
     n_rows : int
-        Rows that it could predict.
+        Rows for which it had a value.
     mae, rmse : float
         Its errors, in units of y.
     model_mae, model_rmse : float
         The model's in the same rows.
-    skill : float
-        1 - model_mae / mae: 1 is perfect, 0 no better than the baseline, negative is worse.
-    skill_crps : float
-        1 - CRPS of the model / CRPS of the baseline, in the rows where the model has one. The CRPS
-        of one number is its absolute error (Gneiting and Raftery 2007, J. Am. Stat. Assoc. 102,
-        359-378).
+    n_scored : int
+        Rows for which both had a distribution with a density and a CRPS.
+    log_score, crps : float
+        Its mean scores in these rows: nats a row, and units of y.
+    model_log_score, model_crps : float
+        The model's in the same rows.
     """
 
     name: str
@@ -46,74 +54,139 @@ class Baseline:
     rmse: float
     model_mae: float
     model_rmse: float
-    skill: float
-    skill_crps: float
+    n_scored: int
+    log_score: float
+    crps: float
+    model_log_score: float
+    model_crps: float
+
+    @property
+    def skill(self) -> float:
+        """1 - model_mae / mae: 1 is perfect, 0 no better than the baseline, negative is worse."""
+        return _skill(self.model_mae, self.mae)
+
+    @property
+    def skill_crps(self) -> float:
+        """1 - model_crps / crps: the same of whole distributions.
+
+        Gneiting and Raftery (2007), J. Am. Stat. Assoc. 102, 359-378, section 2.3.
+        """
+        return _skill(self.model_crps, self.crps)
+
+    @property
+    def log_score_gain(self) -> float:
+        """model_log_score - log_score, in nats a row: above 0 is better than the baseline."""
+        return self.model_log_score - self.log_score
+
+
+class _MeanSoFar:
+    """Forecasts by the mean and the spread of the targets so far."""
+
+    def __init__(self, newest: int) -> None:
+        self.reach = newest
+        self._newest = newest
+        self._known = np.zeros(3)
+
+    def forecasts(self, known: FloatArray, seen: int, n: int) -> tuple[int, StudentT] | None:
+        """The first of the next n rows with a forecast, and these; `known` ends in those rows."""
+        first = max(self._newest - seen, 0)
+        if first >= n:
+            return None
+        news = _before(known, self._newest, n - first)
+        return first, StudentT(*kernel.running_mean(news, self._known))
+
+
+class _LastValue:
+    """Forecasts by the value `lag` rows ago, with the size of steps over so many rows so far."""
+
+    def __init__(self, lag: int, newest: int) -> None:
+        self.reach = lag + newest
+        self._lag, self._newest = lag, newest
+        self._known = np.zeros(2)
+
+    def forecasts(self, known: FloatArray, seen: int, n: int) -> tuple[int, StudentT] | None:
+        """As above."""
+        first = max(self._lag - seen, 0)
+        if first >= n:
+            return None
+        loc = _before(known, self._lag, n - first)
+        with_steps = max(self.reach - seen, 0)
+        if with_steps >= n:
+            return first, StudentT(0.0, loc, math.inf)
+        m = n - with_steps
+        steps = _before(known, self._newest, m) - _before(known, self.reach, m)
+        df, scale = kernel.running_steps(steps, self._known)
+        missing = with_steps - first
+        if missing:
+            df = np.concatenate([np.zeros(missing), df])
+            scale = np.concatenate([np.full(missing, math.inf), scale])
+        return first, StudentT(df, loc, scale)
+
+
+def _before(known: FloatArray, lag: int, n: int) -> FloatArray:
+    """What was `lag` rows before each of the last n rows."""
+    end = len(known) - lag
+    return np.ascontiguousarray(known[end - n : end])
 
 
 class BaselineLedger:
-    """Runs the baselines along a stream: memory for as many targets as the longest lag."""
+    """Runs the baselines along a stream: memory for as many targets as the longest reach."""
 
     def __init__(self, delay: int, period: int | None) -> None:
-        self._lags = {"mean so far": delay + 1, "last value": delay + 1}
+        # The newest target known is that of the row before, or as many more ago as there is delay.
+        newest = delay + 1
+        self._runs: dict[str, Any] = {
+            "mean so far": _MeanSoFar(newest),
+            "last value": _LastValue(newest, newest),
+        }
         if period is not None:
             # The newest row of the same season whose target is known.
-            self._lags["value one season ago"] = period * (delay // period + 1)
-        self._longest = max(self._lags.values())
-        self._recent = np.empty((2, 0))  # targets, and sums of all targets up to each
-        self._sums = {name: np.zeros(N_SUMS) for name in self._lags}
+            lag = period * (delay // period + 1)
+            self._runs["value one season ago"] = _LastValue(lag, newest)
+        self._reach = max(run.reach for run in self._runs.values())
+        self._recent = np.empty(0)
+        self._sums = {name: np.zeros(N_SUMS) for name in self._runs}
         self._seen = 0
-        self._origin = 0.0
 
     def add(self, y: FloatArray, columns: list[Column]) -> None:
         """Score the next rows, whose targets are `y` and whose scores by the model `columns`."""
+        known = np.concatenate([self._recent, y])
         with np.errstate(over="ignore", invalid="ignore"):
-            self._add(y, columns)
-
-    def _add(self, y: FloatArray, columns: list[Column]) -> None:
-        if self._seen == 0:
-            self._origin = float(y[0])
-        # Relative to the first target: sums of what is far from zero would lose digits.
-        so_far = self._recent[1, -1] if self._recent.shape[1] else 0.0
-        sums = so_far + np.cumsum(y - self._origin)
-        known = np.concatenate([self._recent, np.stack([y, sums])], axis=1)
-        n_recent = self._recent.shape[1]
-        for name, lag in self._lags.items():
-            first = max(lag - self._seen, 0)
-            if first >= len(y):
-                continue
-            which = slice(n_recent + first - lag, n_recent + len(y) - lag)
-            if name == "mean so far":
-                count = self._seen + np.arange(first, len(y)) - lag + 1.0
-                forecast = self._origin + known[1, which] / count
-            else:
-                forecast = known[0, which]
-            self._score(name, np.abs(y[first:] - forecast), [c[first:] for c in columns])
-        self._recent = known[:, -self._longest :]
+            for name, run in self._runs.items():
+                told = run.forecasts(known, self._seen, len(y))
+                if told is not None:
+                    first, forecasts = told
+                    rows = columns if first == 0 else [each[first:] for each in columns]
+                    self._sums[name] += _sums(forecasts, y[first:], rows)
+        self._recent = known[-self._reach :]
         self._seen += len(y)
-
-    def _score(self, name: str, error: FloatArray, columns: list[Column]) -> None:
-        with_crps = columns[column.WITH_CRPS]
-        sums = (
-            len(error),
-            with_crps.sum(),
-            error.sum(),
-            error @ error,
-            error @ with_crps,
-            columns[column.ABSOLUTE].sum(),
-            columns[column.SQUARED].sum(),
-            columns[column.CRPS].sum(),
-        )
-        self._sums[name] += np.array(sums, dtype=np.float64)
 
     def results(self) -> dict[str, Baseline]:
         """Every baseline that could predict some row."""
         return {name: _baseline(name, sums) for name, sums in self._sums.items() if sums[0] > 0}
 
 
+def _sums(forecasts: StudentT, y: FloatArray, columns: list[Column]) -> FloatArray:
+    scores = row_scores(forecasts, y, ())
+    errors = [
+        len(y),
+        np.abs(scores.error).sum(),
+        np.einsum("i,i", scores.error, scores.error),  # not BLAS: its threads cost more
+        columns[column.ABSOLUTE].sum(),
+        columns[column.SQUARED].sum(),
+    ]
+    has_density, has_crps = columns[column.WITH_DENSITY], columns[column.WITH_CRPS]
+    four = [scores.log_score, scores.crps, columns[column.LOG_SCORE], columns[column.CRPS]]
+    count, sums = len(y), [values.sum() for values in four]
+    if not (math.isfinite(sums[0] + sums[1]) and has_density.all() and has_crps.all()):
+        both = np.logical_and(has_density, has_crps)
+        both &= np.isfinite(scores.log_score) & np.isfinite(scores.crps)
+        count, sums = int(both.sum()), [values[both].sum() for values in four]
+    return np.array([*errors, count, *sums], dtype=np.float64)
+
+
 def _baseline(name: str, sums: FloatArray) -> Baseline:
-    rows, _, absolute, squared, absolute_with_crps, model_absolute, model_squared, crps = (
-        sums.tolist()
-    )
+    rows, absolute, squared, model_absolute, model_squared, scored, *scores = sums.tolist()
     return Baseline(
         name,
         int(rows),
@@ -121,8 +194,8 @@ def _baseline(name: str, sums: FloatArray) -> Baseline:
         math.sqrt(squared / rows),
         model_absolute / rows,
         math.sqrt(model_squared / rows),
-        _skill(model_absolute, absolute),
-        _skill(crps, absolute_with_crps),
+        int(scored),
+        *(score / scored if scored else math.nan for score in scores),
     )
 
 

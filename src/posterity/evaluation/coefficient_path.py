@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from sys import maxsize
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import bounded_batches, take
+from posterity.evaluation._batches import Batch, bounded_batches, take
 
 FloatArray = NDArray[np.float64]
+
+FEWEST_ROWS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +91,8 @@ def follow_coefficients(
     """
     if points < 1:
         raise ValueError(f"points must be at least 1, got {points}")
-    if not hasattr(type(model), "posterior_"):
-        raise TypeError(f"{type(model).__name__} has no posterior_ of its own to follow")
-    rows, means, ends = [], [], []
+    _check_followed(model)
+    notes = _Notes(level)
     seen = 0
     for X, target, weight in bounded_batches(stream, y, sample_weight, maxsize):
         borders = np.unique(np.linspace(0, len(target), points + 1).astype(int))
@@ -100,23 +102,102 @@ def follow_coefficients(
             model.partial_fit(
                 X_part, target[part], sample_weight=None if weight is None else weight[part]
             )
-            joint = model.posterior_
-            rows.append(seen + int(end))
-            means.append(np.asarray(joint.mean))
-            ends.append(np.asarray(joint.interval(level)))
+            notes.add(seen + int(end), model.posterior_)
         seen += len(target)
-    if not rows:
+    if not notes.rows:
         raise ValueError("the stream is empty: there is no row to learn")
-    interval = np.stack(ends)
-    names = joint.names or tuple(f"coefficient {k}" for k in range(len(joint.mean)))
-    return CoefficientPath(
-        np.array(rows),
-        np.stack(means),
-        interval[..., 0],
-        interval[..., 1],
-        tuple(str(name) for name in names),
-        level,
-    )
+    return notes.path()
+
+
+class _Notes:
+    """Means and intervals of coefficients, noted one after another."""
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self._names: tuple[str, ...] = ()
+        self.rows: list[int] = []
+        self._means: list[FloatArray] = []
+        self._ends: list[FloatArray] = []
+
+    def add(self, n_rows: int, joint: Any) -> None:
+        """Note a posterior after so many rows."""
+        self.rows.append(n_rows)
+        self._means.append(np.asarray(joint.mean))
+        self._ends.append(np.asarray(joint.interval(self._level)))
+        names = joint.names or (f"coefficient {k}" for k in range(len(joint.mean)))
+        self._names = tuple(str(name) for name in names)
+
+    def halve(self) -> None:
+        """Keep every second note."""
+        for kept in (self.rows, self._means, self._ends):
+            del kept[::2]
+
+    def path(self) -> CoefficientPath:
+        interval = np.stack(self._ends)
+        return CoefficientPath(
+            np.array(self.rows),
+            np.stack(self._means),
+            interval[..., 0],
+            interval[..., 1],
+            self._names,
+            self._level,
+        )
+
+
+class CoefficientFollower:
+    """Notes coefficients of a model while it learns elsewhere, at evenly spaced rows.
+
+    A note costs about a millisecond, so as many are taken as are kept where the number of rows is
+    known (`expected_rows`, asked when the first rows are there; 0 if it is not). Else the first
+    spacing is 32 rows, or four for each feature. When there are `points` notes, every second one
+    goes and the spacing doubles: of a stream of any length at least points/2 are kept.
+    """
+
+    def __init__(
+        self, model: Any, points: int, expected_rows: Callable[[], float], level: float = 0.95
+    ) -> None:
+        _check_followed(model)
+        self._model = model
+        self._points = points + points % 2
+        self._expected_rows = expected_rows
+        self._notes = _Notes(level)
+        self._spacing = 0
+        self._seen = 0
+
+    def pieces(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Cut batches where a note is due; it is taken when the next piece is asked for."""
+        for X, y, weight in batches:
+            n, start = len(y), 0
+            if not self._spacing:
+                evenly = int(self._expected_rows() / max(self._points - 1, 1)) + 1
+                self._spacing = max(FEWEST_ROWS, 4 * X.shape[1], evenly)
+            while start < n:
+                end = min(n, start + self._spacing - self._seen % self._spacing)
+                whole = start == 0 and end == n
+                rows = slice(start, end)
+                cut = None if weight is None else weight[rows]
+                yield (X, y, weight) if whole else (take(X, rows), y[rows], cut)
+                self._seen += end - start
+                start = end
+                if self._seen % self._spacing == 0:
+                    self._note()
+
+    def _note(self) -> None:
+        self._notes.add(self._seen, self._model.posterior_)
+        if len(self._notes.rows) == self._points:
+            self._notes.halve()
+            self._spacing *= 2
+
+    def path(self) -> CoefficientPath:
+        """What was noted, up to the last row."""
+        if self._notes.rows[-1:] != [self._seen]:
+            self._notes.add(self._seen, self._model.posterior_)
+        return self._notes.path()
+
+
+def _check_followed(model: Any) -> None:
+    if not hasattr(type(model), "posterior_"):
+        raise TypeError(f"{type(model).__name__} has no posterior_ of its own to follow")
 
 
 __all__ = ["CoefficientPath", "follow_coefficients"]

@@ -76,7 +76,12 @@ def _periods(along: Stretches) -> list[DriftPeriod]:
 
 def _grouped(along: Stretches) -> tuple[FloatArray, ...]:
     """Neighbours joined to 20 rows and more: last row, rows, mean absolute and squared error."""
-    starts = np.arange(0, len(along), -(-FEWEST_ROWS // int(along.n_rows[0])))
+    starts, gathered = [0], 0
+    for k, n_rows in enumerate(along.n_rows.tolist()):
+        if gathered >= FEWEST_ROWS:
+            starts.append(k)
+            gathered = 0
+        gathered += n_rows
     rows = np.add.reduceat(along.n_rows, starts).astype(np.float64)
     absolute = np.add.reduceat(along.n_rows * along.mae, starts) / rows
     squares = np.add.reduceat(along.n_rows * along.rmse**2, starts) / rows

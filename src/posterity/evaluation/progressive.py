@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from operator import index
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 
 from posterity.evaluation._batches import (
     Batch,
-    FloatArray,
     WeightedBatch,
     bounded_batches,
     joined,
@@ -19,6 +19,7 @@ from posterity.evaluation._batches import (
 )
 from posterity.evaluation._scores import score_columns
 from posterity.evaluation._tally import Scored, Tally
+from posterity.evaluation.coefficient_path import CoefficientFollower
 from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import Sliced
 
@@ -32,6 +33,7 @@ def progressive_validation(
     delay: int = 0,
     period: int | None = None,
     slices: Sliced | None = None,
+    follow: int = 0,
     batch_rows: int = 16384,
     sample_weight: Any = None,
     progress: Callable[[int], object] | None = None,
@@ -65,7 +67,11 @@ def progressive_validation(
         the mean so far and the last value. Baselines know no more targets than the model.
     slices : mapping of feature to int or edges, optional
         Scores by slice of a feature (its name in a data frame, or its number): so many slices of
-        equal numbers of rows in the first batch, or increasing edges between them.
+        equal numbers of rows in the first batch, or increasing edges between them; or, by any name,
+        :class:`SlicedNumbers` or :class:`SlicedLevels`.
+    follow : int
+        Note the model's coefficients at up to so many places along the stream: `path` of the
+        result. 0: at none.
     batch_rows : int
         Larger batches are cut into pieces of so many rows. Changes memory and speed, not results.
     sample_weight : (n,) array, optional
@@ -83,12 +89,13 @@ def progressive_validation(
     Raises
     ------
     ValueError
-        Levels outside (0, 1), a negative delay, a period below 1, slices of a feature that is not
-        there, an empty stream, or X, y and the weights not of one length; the batch is named. What
-        the model finds wrong in a batch passes through with a note that says which rows of the
-        stream it was given; earlier rows stay learned.
+        Levels outside (0, 1), a negative delay or `follow`, a period below 1, slices of a feature
+        that is not there, an empty stream, or X, y and the weights not of one length; the batch is
+        named. What the model finds wrong in a batch passes through with a note that says which rows
+        of the stream it was given; earlier rows stay learned.
     TypeError
-        The stream is not iterable, or the model has no ``predict_then_learn``.
+        The stream is not iterable, or the model has no ``predict_then_learn``, or no coefficients
+        to follow.
 
     Examples
     --------
@@ -111,16 +118,22 @@ def progressive_validation(
     levels = checked_levels(levels)
     delay = checked_count("delay", delay, 0)
     batch_rows = checked_count("batch_rows", batch_rows, 1)
+    follow = checked_count("follow", follow, 0)
     if period is not None:
         period = checked_count("period", period, 1)
     _check_model(model)
     tally = Tally(levels, delay=delay, period=period, slices=slices)
     batches = bounded_batches(stream, y, sample_weight, batch_rows)
+    follower = None
+    if follow:
+        follower = CoefficientFollower(model, follow, lambda: _expected_rows(stream, y))
+        batches = follower.pieces(batches)
     for scored in scored_batches(model, batches, levels, delay):
         tally.add(scored)
         if progress is not None:
             progress(tally.n_rows)
-    return tally.result()
+    result = tally.result()
+    return result if follower is None else replace(result, path=follower.path())
 
 
 def scored_batches(
@@ -138,7 +151,7 @@ def _at_once(model: Any, batches: Iterator[Batch], levels: Sequence[float]) -> I
             continue
         distribution = _predict_then_learn(model, (X, y, weight), seen)
         seen += len(y)
-        yield Scored(X, y, score_columns(distribution, y, levels), _transforms(distribution, y))
+        yield Scored(X, y, *score_columns(distribution, y, levels))
 
 
 def _delayed(
@@ -175,8 +188,7 @@ def _delayed(
         seen += n
         still = slice(max(n_waiting + n - delay, 0), None)
         waiting = take(rows[0], still), rows[1][still], rows[2][still]
-        columns = score_columns(distribution, targets, levels)
-        u = _transforms(distribution, targets)
+        columns, u = score_columns(distribution, targets, levels)
         yield Scored(
             batch[0],
             batch[1],
@@ -187,11 +199,12 @@ def _delayed(
         model.predict_then_learn(waiting[0], waiting[1], sample_weight=waiting[2])
 
 
-def _transforms(distribution: Any, y: FloatArray) -> FloatArray | None:
-    """F(y), of distributions that have it; of one that is discrete it would not be uniform."""
-    if not hasattr(distribution, "cdf") or hasattr(distribution, "logpmf"):
-        return None
-    return np.asarray(distribution.cdf(y))
+def _expected_rows(stream: Any, y: Any) -> float:
+    """How many rows there will be: known of arrays, estimated of a table on disk; or 0."""
+    if y is not None or (isinstance(stream, tuple) and len(stream) > 1):
+        return len(stream[1] if y is None else y)
+    share = getattr(stream, "fraction", 0.0)
+    return float(stream.n_rows_read / share) if share > 0.0 else 0.0
 
 
 def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:

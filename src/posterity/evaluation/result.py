@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evaluation import _scores as column
-from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._tables import count_rows, html_table
+from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import Baseline
+from posterity.evaluation.coefficient_path import CoefficientPath
 from posterity.evaluation.drift import DriftPeriod, drift_periods
 from posterity.evaluation.pit import PIT
 from posterity.evaluation.slices import Slices
@@ -27,7 +28,9 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Scores over consecutive stretches of the stream, all of one length but the last.
+    """Scores over consecutive stretches of the stream.
+
+    All are of one length but the last; in a merged result, each part's are.
 
     Attributes
     ----------
@@ -95,6 +98,10 @@ class ValidationResult:
         the model's skill over it.
     slices : dict of str to Slices
         Scores by slice of each feature that was asked for.
+    path : CoefficientPath or None
+        Coefficients along the stream, where `follow` asked for them; not of merged results.
+    totals : object
+        The sums that all this is made of: what :func:`merged` adds.
     """
 
     mae: float
@@ -110,6 +117,8 @@ class ValidationResult:
     pit: PIT | None = field(default=None, repr=False)
     baselines: dict[str, Baseline] = field(default_factory=dict, repr=False)
     slices: dict[str, Slices] = field(default_factory=dict, repr=False)
+    path: CoefficientPath | None = field(default=None, repr=False)
+    totals: Totals = field(kw_only=True, repr=False)
 
     @property
     def skill(self) -> dict[str, float]:
@@ -200,13 +209,17 @@ class ValidationResult:
                     "n_rows": each.n_rows,
                     "mae": _plain(each.mae),
                     "rmse": _plain(each.rmse),
+                    "log_score": _plain(each.log_score),
+                    "crps": _plain(each.crps),
                     "skill": _plain(each.skill),
                     "skill_crps": _plain(each.skill_crps),
+                    "log_score_gain": _plain(each.log_score_gain),
                 }
                 for name, each in self.baselines.items()
             },
             "slices": {
                 name: {
+                    "names": list(each.names),
                     "edges": each.edges.tolist(),
                     "n_rows": each.n_rows.tolist(),
                     "n_unscored": each.n_unscored.tolist(),
@@ -271,35 +284,43 @@ class ValidationResult:
         return rows
 
 
-def summarize(
-    ledger: StretchLedger,
-    levels: Sequence[float],
-    *,
-    pit: PIT | None = None,
-    baselines: Mapping[str, Baseline] | None = None,
-    slices: Mapping[str, Slices] | None = None,
-) -> ValidationResult:
-    """Turn the ledger's sums into means."""
-    row_end, sums = ledger.stretches()
-    overall = ledger.overall()
-    total = means(overall, levels)
+def summarize(totals: Totals) -> ValidationResult:
+    """Turn sums into means."""
+    levels, overall, sums = totals.levels, totals.overall, totals.stretches
     along = means(sums, levels)
-    along["max_error"] = ledger.maxima()[:, 0].copy()
     return ValidationResult(
-        **{name: _as_floats(value) for name, value in total.items()},
+        **{name: _as_floats(value) for name, value in means(overall, levels).items()},
         n_rows=int(overall[column.ROWS]),
         n_unscored=int(overall[column.ROWS] - overall[column.SCORED]),
         n_certain=int(overall[column.SCORED] - overall[column.WITH_DENSITY]),
         along=Stretches(
-            row_end=row_end,
-            n_rows=sums[:, column.ROWS].astype(np.int64),
-            n_unscored=(sums[:, column.ROWS] - sums[:, column.SCORED]).astype(np.int64),
+            row_end=np.cumsum(sums[:, column.ROWS]).astype(np.int64),
+            **_counts(sums),
             **along,
+            max_error=totals.most,
         ),
-        pit=pit,
-        baselines=dict(baselines or {}),
-        slices=dict(slices or {}),
+        pit=None if totals.counts is None else PIT(totals.counts),
+        baselines=dict(totals.baselines),
+        slices={
+            name: Slices(
+                feature=name,
+                edges=each.edges,
+                levels=each.levels,
+                **_counts(each.sums),
+                **means(each.sums, levels),
+            )
+            for name, each in totals.slices.items()
+        },
+        totals=totals,
     )
+
+
+def _counts(sums: FloatArray) -> dict[str, Any]:
+    rows = sums[:, column.ROWS]
+    return {
+        "n_rows": rows.astype(np.int64),
+        "n_unscored": (rows - sums[:, column.SCORED]).astype(np.int64),
+    }
 
 
 def means(sums: FloatArray, levels: Sequence[float]) -> dict[str, Any]:

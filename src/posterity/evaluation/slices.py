@@ -10,11 +10,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.evaluation import _scores as column
 from posterity.evaluation._scores import Column, n_columns
 
 FloatArray = NDArray[np.float64]
-Sliced = Mapping[Any, int | ArrayLike]
+
+
+@dataclass(frozen=True)
+class SlicedNumbers:
+    """Slices of a feature of numbers, where they are to go by another name than the feature.
+
+    Attributes
+    ----------
+    feature : str or int
+        Its name in a data frame, or its number.
+    edges : int or array_like
+        So many slices of equal numbers of rows in the first batch, or increasing edges.
+    """
+
+    feature: Any
+    edges: int | ArrayLike = 4
+
+    def values(self, X: Any) -> FloatArray:
+        """The feature (n,)."""
+        return _feature(X, self.feature)
+
+
+@dataclass(frozen=True)
+class SlicedLevels:
+    """A slice for each level of a category that the model knows as features of zeros and ones.
+
+    Attributes
+    ----------
+    features : tuple of str or int
+        The features, one for each level but the first in `names`.
+    names : tuple of str
+        Rows with zeros in all features are of the first.
+
+    Examples
+    --------
+    >>> SlicedLevels((0, 1), ("red", "green", "blue")).values(np.eye(3)[:, :2])
+    array([1., 2., 0.])
+    """
+
+    features: tuple[Any, ...]
+    names: tuple[str, ...]
+
+    @property
+    def edges(self) -> FloatArray:
+        """Between the places of the levels."""
+        return np.asarray(np.arange(len(self.features)) + 0.5, dtype=np.float64)
+
+    def values(self, X: Any) -> FloatArray:
+        """The place of each row's level (n,)."""
+        place = np.zeros(X.shape[0])
+        for k, feature in enumerate(self.features, start=1):
+            place[_feature(X, feature) != 0.0] = k
+        return place
+
+
+Sliced = Mapping[Any, int | ArrayLike | SlicedNumbers | SlicedLevels]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +87,8 @@ class Slices:
     mae, rmse, log_score, crps : (s,) arrays
         As in :class:`ValidationResult`; NaN where there was no row.
     coverage, width : dict of level to (s,) array
+    levels : tuple of str
+        Levels of a category, which has a slice for each.
     """
 
     feature: str
@@ -45,6 +101,7 @@ class Slices:
     crps: FloatArray
     coverage: dict[float, FloatArray]
     width: dict[float, FloatArray]
+    levels: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.n_rows)
@@ -52,6 +109,8 @@ class Slices:
     @property
     def names(self) -> tuple[str, ...]:
         """The slices in words, as in "1 to 2"."""
+        if self.levels:
+            return self.levels
         edges = [f"{edge:.6g}" for edge in self.edges]
         if not edges:
             return ("all",)
@@ -59,45 +118,54 @@ class Slices:
         return (f"up to {edges[0]}", *between, f"above {edges[-1]}")
 
 
+@dataclass(frozen=True, eq=False)
+class SliceSums:
+    """Sums of scores (s, c) in the slices of one feature, and how these are told apart."""
+
+    edges: FloatArray
+    sums: FloatArray
+    levels: tuple[str, ...] = ()
+
+
 class SliceLedger:
     """Sums of scores by slice of one feature."""
 
-    def __init__(self, feature: Any, edges: int | ArrayLike, levels: Sequence[float]) -> None:
-        self.feature = feature
+    def __init__(self, name: Any, how: Any, levels: Sequence[float]) -> None:
+        self.name = str(name)
+        self._how = (
+            how if isinstance(how, SlicedNumbers | SlicedLevels) else SlicedNumbers(name, how)
+        )
         self._n_columns = n_columns(levels)
         self._n_wanted: int | None = None
+        edges = self._how.edges
         if isinstance(edges, int | np.integer):
             if edges < 1:
-                raise ValueError(f"slices of {feature!r}: give at least 1, got {edges}")
+                raise ValueError(f"slices of {name!r}: give at least 1, got {edges}")
             self._n_wanted = int(edges)
             return
-        self._begin(_checked_edges(feature, edges))
+        self._begin(_checked_edges(name, edges))
 
     def _begin(self, edges: FloatArray) -> None:
-        self.edges = edges
-        self.sums = np.zeros((len(edges) + 1, self._n_columns))
+        self._edges = edges
+        self._sums = np.zeros((len(edges) + 1, self._n_columns))
 
     def add(self, X: Any, columns: Sequence[Column]) -> None:
         """Add the next rows."""
-        values = _feature(X, self.feature)
+        values = self._how.values(X)
         if self._n_wanted is not None:
             shares = np.arange(1, self._n_wanted) / self._n_wanted
-            self._begin(np.unique(np.quantile(values, shares)))
+            edges = np.unique(np.quantile(values, shares))
+            # A feature that is mostly at its highest value would have an empty slice above it.
+            self._begin(edges[edges < values.max()])
             self._n_wanted = None
-        place = np.searchsorted(self.edges, values, side="left")
+        place = np.searchsorted(self._edges, values, side="left")
         for i, scores in enumerate(columns):
-            self.sums[:, i] += np.bincount(place, weights=scores, minlength=len(self.sums))
+            self._sums[:, i] += np.bincount(place, weights=scores, minlength=len(self._sums))
 
-    def result(self, means: dict[str, Any]) -> Slices:
-        """The slices, given the means of their sums."""
-        rows, scored = self.sums[:, column.ROWS], self.sums[:, column.SCORED]
-        return Slices(
-            feature=str(self.feature),
-            edges=self.edges,
-            n_rows=rows.astype(np.int64),
-            n_unscored=(rows - scored).astype(np.int64),
-            **means,
-        )
+    def total(self) -> SliceSums:
+        """The sums so far."""
+        levels = self._how.names if isinstance(self._how, SlicedLevels) else ()
+        return SliceSums(self._edges, self._sums.copy(), levels)
 
 
 def _checked_edges(feature: Any, edges: ArrayLike) -> FloatArray:
@@ -127,4 +195,4 @@ def _feature(X: Any, feature: Any) -> FloatArray:
     return np.asarray(values.toarray().ravel() if hasattr(values, "toarray") else values)
 
 
-__all__ = ["Slices"]
+__all__ = ["SlicedLevels", "SlicedNumbers", "Slices"]

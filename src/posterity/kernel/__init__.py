@@ -1,6 +1,19 @@
 """Floor 0: rotations of rows into and out of a triangle, in C, with a NumPy twin as the oracle."""
 
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
+from posterity.kernel._groups import (
+    SortedRows,
+    count_rows,
+    learn_groups,
+    merge_groups,
+    number_keys,
+    predict_groups,
+    remove_groups,
+    solve_groups,
+    stack_groups,
+    tell_groups,
+    whiten_groups,
+)
 from posterity.kernel._kernel import (
     append_block,
     average_members,
@@ -17,6 +30,7 @@ from posterity.kernel._kernel import (
     slide,
 )
 from posterity.kernel._paths import RowPath, SitePath
+from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
     expected_labels,
     find_sites,
@@ -28,9 +42,11 @@ from posterity.kernel._sites import (
 __all__ = [
     "RowPath",
     "SitePath",
+    "SortedRows",
     "adapt",
     "append_block",
     "average_members",
+    "count_rows",
     "empty_triangle",
     "expected_labels",
     "fading_counts",
@@ -38,16 +54,29 @@ __all__ = [
     "leading_dimension",
     "learn_bank",
     "learn_directional",
+    "learn_groups",
     "learn_rows",
     "learn_sites",
     "learn_stabilized",
     "learn_wandering",
+    "merge_groups",
     "normal_scores",
+    "number_keys",
+    "predict_groups",
     "predict_rows",
+    "remove_groups",
     "remove_rows",
+    "running_mean",
+    "running_steps",
     "slide",
+    "solve_groups",
+    "stack_groups",
+    "t_half_widths",
+    "t_scores",
     "targets_at",
+    "tell_groups",
     "total_density",
     "track",
+    "whiten_groups",
     "working_rows",
 ]

@@ -73,10 +73,8 @@ def rows(result: ValidationResult) -> Iterator[tuple[str, str, str]]:
     for name, baseline in result.baselines.items():
         said = f"its error: {baseline.mae:.5g}"
         if baseline.n_scored:
-            said += (
-                f"; by CRPS {100 * baseline.skill_crps:.1f}%, log score "
-                f"{baseline.log_score_gain:+.3g}"
-            )
+            crps, gain = 100 * baseline.skill_crps, baseline.log_score_gain
+            said += f"; CRPS {crps:.1f}%, {gain:+.2f} nats"
         yield f"skill over {name}", f"{100 * baseline.skill:.1f}%", said
 
 

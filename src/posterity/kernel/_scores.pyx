@@ -1,0 +1,102 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Checked binding of posterity_scores.h: scores of many Student-t predictions, without the GIL."""
+
+import numpy as np
+
+cimport numpy as cnp
+
+cnp.import_array()
+
+cdef extern from "posterity_scores.h" nogil:
+    ctypedef struct pk_predictions:
+        const double *y
+        const double *loc
+        const double *scale
+        const double *df
+        Py_ssize_t loc_stride, scale_stride, df_stride
+    void pk_score(Py_ssize_t n, const pk_predictions *p, double *log_density, double *crps, double *central)
+    void pk_half_widths(Py_ssize_t n, const pk_predictions *p, double u, double *halves)
+    void pk_running_mean(Py_ssize_t n, const double *news, double *known, double *df, double *loc, double *scale)
+    void pk_running_steps(Py_ssize_t n, const double *news, double *known, double *df, double *scale)
+
+
+cdef Py_ssize_t _stride(const double[::1] values, Py_ssize_t n, str name) except -1:
+    """1 where there is a value for each row, 0 where all rows share one."""
+    if values.shape[0] == n:
+        return 1
+    if values.shape[0] != 1:
+        raise ValueError(f"{name} has length {values.shape[0]}: expected {n}, or 1 for all rows")
+    return 0
+
+
+cdef int _check(Py_ssize_t length, Py_ssize_t expected, str name) except -1:
+    if length != expected:
+        raise ValueError(f"{name} has length {length}: expected {expected}")
+    return 0
+
+
+def t_scores(const double[::1] y, const double[::1] loc, const double[::1] scale, const double[::1] df):
+    """Of each target: log density but for - log(scale), CRPS, and 2 F(y) - 1; each (n,).
+
+    NaN where the series do not serve: fewer than 64 degrees of freedom, far tails, a scale that is not positive and
+    finite. Infinite df is the normal distribution. Each of loc, scale and df has n values, or one for all rows.
+    """
+    cdef pk_predictions told
+    cdef Py_ssize_t n = y.shape[0]
+    cdef double[::1] density, error, middle
+    log_density, crps, central = np.empty(n), np.empty(n), np.empty(n)
+    told.loc_stride, told.scale_stride = _stride(loc, n, "loc"), _stride(scale, n, "scale")
+    told.df_stride = _stride(df, n, "df")
+    if n > 0:
+        density, error, middle = log_density, crps, central
+        told.y, told.loc, told.scale, told.df = &y[0], &loc[0], &scale[0], &df[0]
+        with nogil:
+            pk_score(n, &told, &density[0], &error[0], &middle[0])
+    return log_density, crps, central
+
+
+def t_half_widths(Py_ssize_t n, const double[::1] scale, const double[::1] df, double quantile):
+    """Half the widths (n,) of central intervals whose upper end is this quantile of Normal(0, 1); NaN as in `t_scores`."""
+    cdef pk_predictions told
+    cdef double[::1] room
+    halves = np.empty(n)
+    told.y = told.loc = NULL
+    told.scale_stride, told.df_stride = _stride(scale, n, "scale"), _stride(df, n, "df")
+    if n > 0:
+        room = halves
+        told.scale, told.df = &scale[0], &df[0]
+        with nogil:
+            pk_half_widths(n, &told, quantile, &room[0])
+    return halves
+
+
+def running_mean(const double[::1] news, double[::1] known):
+    """Student-t predictions (df, loc, scale), each (n,), by the mean and spread of all news so far.
+
+    ``known`` (3,), changed in place: count, mean, sum of squared deviations.
+    """
+    cdef Py_ssize_t n = news.shape[0]
+    cdef double[::1] freedom, middle, spread
+    _check(known.shape[0], 3, "known")
+    df, loc, scale = np.empty(n), np.empty(n), np.empty(n)
+    if n > 0:
+        freedom, middle, spread = df, loc, scale
+        with nogil:
+            pk_running_mean(n, &news[0], &known[0], &freedom[0], &middle[0], &spread[0])
+    return df, loc, scale
+
+
+def running_steps(const double[::1] news, double[::1] known):
+    """Degrees of freedom and scales (n,) of steps around zero, by all news so far.
+
+    ``known`` (2,), changed in place: count, sum of squares.
+    """
+    cdef Py_ssize_t n = news.shape[0]
+    cdef double[::1] freedom, spread
+    _check(known.shape[0], 2, "known")
+    df, scale = np.empty(n), np.empty(n)
+    if n > 0:
+        freedom, spread = df, scale
+        with nogil:
+            pk_running_steps(n, &news[0], &known[0], &freedom[0], &spread[0])
+    return df, scale
