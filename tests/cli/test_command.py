@@ -75,7 +75,7 @@ def test_json_is_the_validation(table: Path) -> None:
     X, y = numbers()
     expected = progressive_validation(BayesianLinearRegression(), X, y, levels=(0.5, 0.9))
     assert set(document) == {
-        "file", "target", "features", "n_rows_read", "n_rows_skipped", "n_rows_filled",
+        "file", "target", "model", "features", "n_rows_read", "n_rows_skipped", "n_rows_filled",
         "unseen_levels", "forgetting", *expected.to_dict(),
     }  # fmt: skip
     assert document["features"] == ["a", "b"]

@@ -377,3 +377,13 @@ def test_curves_among_outliers() -> None:
     model = RobustBayesianRegression(basis=Spline(n_knots=8)).fit(x, y)
     grid = np.linspace(0.05, 0.95, 20)[:, None]
     assert np.abs(model.predict(grid) - np.sin(6.0 * grid[:, 0])).max() < 0.1
+
+
+def test_noise_that_grows_is_heard_of() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2))
+    noise = np.where(np.arange(4000) < 200, 0.01, 1.0) * rng.normal(size=4000)
+    y = X @ [1.0, -2.0] + noise
+    low, high = RobustBayesianRegression().predict_then_learn(X, y).interval(0.95)
+    held = (low < y) & (y < high)
+    assert held[2000:].mean() > 0.93

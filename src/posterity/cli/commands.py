@@ -33,6 +33,7 @@ Examples:
   posterity evaluate rides.csv --target fare --drop id --level 0.5 --level 0.95
   posterity evaluate rides.csv --target fare --forgetting adaptive
   posterity evaluate rides.csv --target fare --slice distance --slice zone
+  posterity evaluate visits.csv --target bought --model logistic
   posterity evaluate rides.csv --target fare --json | jq .coverage"""
 
 
@@ -40,10 +41,11 @@ COMPARE_EXAMPLES = """\b
 Examples:
   posterity compare rides.csv --target fare --models auto,flat,ard
   posterity compare rides.csv --target fare --models auto,spline,hsgp+adaptive
-  posterity compare load.csv --target load --models auto,adaptive --report compared.html
+  posterity compare load.csv --target load --models auto,robust,adaptive --report compared.html
 
 \b
 Models: words with plus signs between, at most one of each kind.
+  target      linear (the default), robust[:DF], quantile[:0.9], poisson; logistic elsewhere
   prior       auto (the default), ard, flat, prior:NUMBER
   basis       spline[:KNOTS], hsgp[:FUNCTIONS], polynomial[:DEGREE], bumps[:CENTRES],
               fourier[:FREQUENCIES], random-fourier[:FUNCTIONS]; else straight lines
@@ -87,8 +89,9 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
 @click.argument("file", type=click.Path(allow_dash=True))
-@options("target", "levels", "prior_precision", "noise_precision", "forgetting", "features")
-@options("drop", "weight", "time", "batch_rows", "memory", "delay", "missing", "period", "slices")
+@options("target", "model", "levels", "prior_precision", "noise_precision", "forgetting")
+@options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing", "dates")
+@options("categories", "period", "slices")
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict, then learn, every row of FILE, and say how good the predictions were.
@@ -97,7 +100,7 @@ def evaluate(**options: Any) -> None:
     (.parquet) or Arrow (.arrow, .feather), a folder or pattern ('rides-*.csv') of such files, or -
     for standard input. It is read in batches, never whole. Numbers and booleans are used as they
     are. Text columns are categories: their levels are those of the first batch, and a level that
-    turns up later counts as none of them. Dates must be dropped or turned into numbers.
+    turns up later counts as none of them. Dates are dropped, or counted in days.
     """
     from posterity.cli.evaluate import Settings, run
 
@@ -124,7 +127,7 @@ def evaluate(**options: Any) -> None:
     help="What they are ranked by: minus the log density of the targets, or an error.",
 )
 @options("levels", "noise_precision", "features", "drop", "weight", "batch_rows", "memory", "delay")
-@options("missing", "period", "slices", "report", "as_json", "quiet")
+@options("missing", "dates", "categories", "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:
     """Let several models predict, then learn, every row of FILE, and rank them.
 

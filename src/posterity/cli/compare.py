@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import click
+from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import about, notes, progress_bar
 from posterity.cli.models import build, parse
@@ -37,6 +38,8 @@ class Settings:
     memory: str
     delay: int
     missing: Literal["error", "skip", "mean"]
+    dates: Literal["error", "days"]
+    categories: dict[str, tuple[str, ...]]
     period: int | None
     slices: tuple[str, ...]
     as_json: bool
@@ -62,9 +65,14 @@ def _run(settings: Settings, path: str) -> None:
         batch_rows=settings.batch_rows,
         memory=settings.memory,
         missing=settings.missing,
+        dates=settings.dates,
+        levels=settings.categories,
     )
-    common: dict[str, Any] = {"noise_precision": settings.noise_precision}
-    models = {words.text: build(words, common) for words in parse(settings.models)}
+    noise = settings.noise_precision
+    models = {w.text: build(w, noise_precision=noise) for w in parse(settings.models)}
+    labels = next((text for text, model in models.items() if is_classifier(model)), None)
+    if labels is not None:
+        raise ValueError(f"{labels} predicts labels: models of numbers are compared here")
     survey = Survey(table)
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         comparison = compare_predictions(

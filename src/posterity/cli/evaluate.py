@@ -11,14 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import click
+from sklearn.base import is_classifier
 
 from posterity.cli.forgetting import parse
+from posterity.cli.models import build, parse_one
 from posterity.cli.pages import checked_page, write_text
-from posterity.cli.report import print_report
+from posterity.cli.report import print_labels, print_report
 from posterity.cli.slices import slices_of
 from posterity.cli.tables import called, table_path
 from posterity.cli.times import TimedModel, TimedRows
-from posterity.evaluation import ValidationResult, progressive_validation
+from posterity.evaluation import (
+    ClassificationResult,
+    ValidationResult,
+    progressive_classification,
+    progressive_validation,
+)
 from posterity.io import TableStream, open_table
 from posterity.report import About, Survey, validation_report
 
@@ -31,6 +38,7 @@ class Settings:
 
     file: str
     target: str
+    model: str
     levels: tuple[float, ...]
     prior_precision: float | str
     noise_precision: float | None
@@ -43,6 +51,8 @@ class Settings:
     memory: str
     delay: int
     missing: Literal["error", "skip", "mean"]
+    dates: Literal["error", "days"]
+    categories: dict[str, tuple[str, ...]]
     no_intercept: bool
     as_json: bool
     quiet: bool
@@ -61,9 +71,13 @@ def run(settings: Settings) -> None:
 
 
 def _run(settings: Settings, path: str) -> None:
-    from posterity import BayesianLinearRegression
-
-    page = None if settings.report is None else checked_page(settings.report)
+    model = build(
+        parse_one(settings.model),
+        prior_precision=settings.prior_precision,
+        noise_precision=settings.noise_precision,
+        fit_intercept=not settings.no_intercept,
+        forgetting=parse(settings.forgetting),
+    )
     table = open_table(
         path,
         settings.target,
@@ -74,15 +88,44 @@ def _run(settings: Settings, path: str) -> None:
         batch_rows=settings.batch_rows,
         memory=settings.memory,
         missing=settings.missing,
+        labels=is_classifier(model),
         drop_first=not settings.no_intercept,
+        dates=settings.dates,
+        levels=settings.categories,
     )
+    if is_classifier(model):
+        _score_labels(settings, model, table)
+    else:
+        _score_numbers(settings, model, table)
+    if not settings.quiet:
+        for note in notes(table):
+            click.echo(f"note: {note}", err=True)
+
+
+def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
+    """Accuracy and the like of a classifier."""
+    given = {
+        "--report": settings.report,
+        "--slice": settings.slices,
+        "--delay": settings.delay,
+        "--period": settings.period,
+        "--time": settings.time,
+    }
+    for option, value in given.items():
+        if value:
+            raise ValueError(f"{option} is for targets that are numbers: leave it out for labels")
+    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+        result = progressive_classification(model, table, progress=advance)
+    if settings.as_json:
+        click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+    else:
+        print_labels(result, _title(settings, table))
+
+
+def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
+    """Errors, intervals and the rest, and the report."""
+    page = None if settings.report is None else checked_page(settings.report)
     survey = None if page is None else Survey(table)
-    model = BayesianLinearRegression(
-        prior_precision=settings.prior_precision,
-        noise_precision=settings.noise_precision,
-        fit_intercept=not settings.no_intercept,
-        forgetting=parse(settings.forgetting),
-    )
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         rows = table if survey is None else survey
         result = progressive_validation(
@@ -107,20 +150,23 @@ def _run(settings: Settings, path: str) -> None:
     if settings.as_json:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
-        n_features = _count(len(table.feature_names), "feature")
-        title = f"{settings.file}: {settings.target}, predicted from {n_features}"
-        print_report(result, title, forgetting=settings.forgetting)
-    if not settings.quiet:
-        for note in notes(table):
-            click.echo(f"note: {note}", err=True)
-        if page is not None:
-            click.echo(f"The report is in {page}", err=True)
+        print_report(result, _title(settings, table), forgetting=settings.forgetting)
+    if page is not None and not settings.quiet:
+        click.echo(f"The report is in {page}", err=True)
 
 
-def _document(settings: Settings, table: TableStream, result: ValidationResult) -> dict[str, Any]:
+def _title(settings: Settings, table: TableStream) -> str:
+    n_features = _count(len(table.feature_names), "feature")
+    return f"{settings.file}: {settings.target}, predicted from {n_features}"
+
+
+def _document(
+    settings: Settings, table: TableStream, result: ValidationResult | ClassificationResult
+) -> dict[str, Any]:
     return {
         "file": settings.file,
         "target": settings.target,
+        "model": settings.model,
         "features": list(table.feature_names),
         "forgetting": settings.forgetting,
         "n_rows_read": table.n_rows_read,
@@ -138,6 +184,7 @@ def about(settings: Any, table: TableStream, survey: Survey) -> About:
         "rows read": f"{table.n_rows_read:,}",
         "missing values": settings.missing,
         "delay": f"{settings.delay:,}",
+        "model": getattr(settings, "model", ""),
         "forgetting": getattr(settings, "forgetting", ""),
         "prior precision": str(getattr(settings, "prior_precision", "")),
         "models": getattr(settings, "models", ""),

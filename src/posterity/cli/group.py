@@ -113,6 +113,31 @@ def models(ctx: click.Context, option: click.Parameter, value: str) -> str:
     return value
 
 
+def model(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    """The same for one model."""
+    try:
+        words.parse_one(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+def categories(
+    ctx: click.Context, option: click.Parameter, value: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
+    """Columns and their levels, each written ``zone=a,b,c``."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in value:
+        column, sign, named = text.partition("=")
+        levels = tuple(level.strip() for level in named.split(",") if level.strip())
+        if not (column and sign and levels):
+            raise click.BadParameter(f"{text!r}: write a column and its levels, as in zone=a,b,c")
+        if column in found:
+            raise click.BadParameter(f"the levels of {column!r} are given twice")
+        found[column] = levels
+    return found
+
+
 def written() -> str:
     """The command line of this run."""
     return str(click.get_current_context().meta.get(WRITTEN, ""))
@@ -140,9 +165,9 @@ def guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
 
 
 def _as_options(message: str) -> str:
-    """What the library calls drop=['x'] is --drop x here."""
+    """What the library calls drop=['x'] or dates="days" is --drop x or --dates days here."""
     message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", r"--drop \2", message)
-    return re.sub(r'\bmissing="(\w+)"', r"--missing \1", message)
+    return re.sub(r'\b(missing|dates)="(\w+)"', r"--\1 \2", message)
 
 
 def _complain(message: str) -> None:

@@ -14,6 +14,7 @@ from posterity.cli.evaluate import notes as notes_on
 from posterity.cli.evaluate import progress_bar
 from posterity.cli.forgetting import parse
 from posterity.cli.model_files import ModelFile, check_place, read_model
+from posterity.cli.models import build, parse_one
 from posterity.cli.tables import STANDARD_INPUT, called, table_path
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream, open_table
@@ -29,33 +30,35 @@ def fit(
     output: str,
     *,
     target: str,
+    model: str,
     prior_precision: float | str,
     noise_precision: float | None,
     forgetting: str,
     no_intercept: bool,
     missing: Any,
+    categories: Mapping[str, tuple[str, ...]],
     quiet: bool,
     **reading: Any,
 ) -> None:
     """Learn a table; ``reading`` are the other options of ``open_table``."""
-    from posterity import BayesianLinearRegression
-
     check_place(output)
-    model = BayesianLinearRegression(
+    learner = build(
+        parse_one(model),
         prior_precision=prior_precision,
         noise_precision=noise_precision,
         fit_intercept=not no_intercept,
         forgetting=parse(forgetting),
     )
+    reading |= {"levels": categories, "labels": is_classifier(learner)}
     with table_path(file) as path:
         means = ColumnMeans()
         policy = means if missing == "mean" else missing
         table = open_table(path, target, missing=policy, drop_first=not no_intercept, **reading)
         notes = {"target": target, "missing": missing, **_schema(path, table, target, **reading)}
-        _pass(table, model, model.partial_fit, quiet=quiet)
-    if not hasattr(model, "feature_names_in_"):
+        _pass(table, learner, learner.partial_fit, quiet=quiet)
+    if not hasattr(learner, "feature_names_in_"):
         raise ValueError(f"{called(file)} has no row without a missing value: nothing was learned")
-    save(model, output, notes={**notes, **_tallied(means)})
+    save(learner, output, notes={**notes, **_tallied(means)})
     for note in notes_on(table):
         _say(f"note: {note}", quiet)
     _say(f"{_rows(table)} learned into {output}", quiet)

@@ -138,8 +138,8 @@ def _family(word: str) -> tuple[str, dict[str, float]]:
         raise ValueError(f"{word!r}: {number!r} is not a number; as in {name}:0.9") from None
 
 
-def build(words: Words, common: dict[str, Any]) -> Any:
-    """The estimator; ``common`` has its other parameters, where no word sets them.
+def build(words: Words, **common: Any) -> Any:
+    """The estimator; ``common`` are its parameters where no word sets them.
 
     Raises
     ------
@@ -148,9 +148,9 @@ def build(words: Words, common: dict[str, Any]) -> Any:
 
     Examples
     --------
-    >>> build(parse("flat,spline:5")[1], {})
+    >>> build(parse("flat,spline:5")[1])
     BayesianLinearRegression(basis=Spline(n_knots=5))
-    >>> build(parse_one("quantile:0.9+flat"), {"noise_precision": None})
+    >>> build(parse_one("quantile:0.9+flat"), noise_precision=None)
     BayesianQuantileRegression(prior_precision=0.0, quantile=0.9)
     """
     from posterity import generalized, linear

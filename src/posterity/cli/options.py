@@ -20,6 +20,16 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
         help="Level of the intervals whose coverage is measured. May be given more than once.",
     ),
+    "model": click.option(
+        "--model",
+        default="linear",
+        show_default=True,
+        metavar="WORDS",
+        callback=group.model,
+        help="What the target is like: linear (a number, normal noise), robust (with outliers), "
+        "quantile:0.9, poisson (a count), logistic (a label); with a basis for curves, as in "
+        "robust+spline. posterity compare --help has all words.",
+    ),
     "prior_precision": click.option(
         "--prior-precision",
         default="auto",
@@ -97,6 +107,22 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         type=click.Choice(["error", "skip", "mean"]),
         help="Missing values: stop, leave the row out, or use the mean of the column so far.",
+    ),
+    "dates": click.option(
+        "--dates",
+        default="error",
+        show_default=True,
+        type=click.Choice(["error", "days"]),
+        help="Columns of dates and times: stop, or count days.",
+    ),
+    "categories": click.option(
+        "--levels",
+        "categories",
+        multiple=True,
+        metavar="COLUMN=a,b,...",
+        callback=group.categories,
+        help="All levels of a category, where the first batch may lack some, or models are to be "
+        "merged. May be given more than once.",
     ),
     "period": click.option(
         "--period",

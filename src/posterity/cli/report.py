@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from posterity.evaluation import PairedComparison, Slices, ValidationResult
+from posterity.evaluation import ClassificationResult, PairedComparison, Slices, ValidationResult
 from posterity.report import words
 from posterity.report.comparison import in_words
 from posterity.report.words import caveats, headline, rows
@@ -35,6 +35,37 @@ def print_report(result: ValidationResult, title: str, *, forgetting: str = "non
         console.print(_slices(name, each))
     for caveat in caveats(result):
         console.print(f"\n{escape(caveat)}")
+
+
+def print_labels(result: ClassificationResult, title: str) -> None:
+    """Print the scores of a classifier on standard output."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]{escape(title)}[/bold]")
+    console.print(
+        f"Of {result.n_rows:,} labels, each predicted before it was learned, "
+        f"{100 * result.accuracy:.1f}% were right."
+    )
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("score")
+    table.add_column("value", justify="right")
+    table.add_column("what it is", style="dim")
+    for name, value, meaning in (
+        ("accuracy", result.accuracy, "share of rows whose most probable label came"),
+        ("accuracy of no change", result.no_change, "of saying the label of the row before"),
+        ("log loss", result.log_loss, "minus mean log probability of what came, in nats"),
+        ("Brier score", result.brier, "mean square error of the probabilities, from 0 to 2"),
+        ("calibration error", result.calibration.error, "how far probabilities are off on average"),
+    ):
+        table.add_row(name, f"{value:.4g}", meaning)
+    console.print()
+    console.print(table)
+    if result.n_impossible:
+        console.print(f"\n{result.n_impossible:,} labels had been given probability 0.")
 
 
 def _slices(name: str, slices: Slices) -> Any:

@@ -13,6 +13,7 @@ FIT = """\b
 Examples:
   posterity fit rides.csv --target fare --output fare.posterity
   posterity fit rides.parquet --target fare --drop id --missing mean --output fare.posterity
+  posterity fit visits.csv --target bought --model logistic --output bought.posterity
   zcat rides-*.csv.gz | posterity fit - --target fare --output fare.posterity"""
 
 UPDATE = """\b
@@ -82,8 +83,8 @@ one_level = click.option(
 @file_argument
 @options("target")
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
-@options("prior_precision", "noise_precision", "forgetting", "features", "drop", "weight")
-@options("time", "batch_rows", "memory", "missing", "no_intercept", "quiet")
+@options("model", "prior_precision", "noise_precision", "forgetting", "features", "drop", "weight")
+@options("time", "batch_rows", "memory", "missing", "dates", "categories", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and write what was learned to a model file.
 

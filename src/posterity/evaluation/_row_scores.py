@@ -54,11 +54,14 @@ def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> Row
 
 
 def _asked(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
-    """What the distribution itself says."""
+    """What the distribution itself says; where its mean is infinite, its median predicts."""
+    centre = distribution.mean()
+    if not np.isfinite(centre).all():
+        centre = np.where(np.isfinite(centre), centre, distribution.ppf(0.5))
     limits = [distribution.interval(level) for level in levels]
     told = hasattr(distribution, "cdf") and not hasattr(distribution, "logpmf")
     return RowScores(
-        y - distribution.mean(),
+        y - centre,
         distribution.logpdf(y),
         distribution.crps(y),
         [(low <= y) & (y <= high) for low, high in limits],

@@ -16,6 +16,9 @@ Array = NDArray[np.float64]
 
 
 SMALLEST = 1e-150
+# With three outliers in ten rows the core's weights are six tenths of the rows. With less than this
+# share it is no longer most of them: the world has changed, and none is an outlier.
+LEAST_SHARE = 0.4
 
 
 @dataclass(frozen=True)
@@ -138,9 +141,12 @@ class NoiseTally:
         return np.where(count > self.n_flat, np.maximum(scale, SMALLEST), math.inf)
 
     def _cores(self, sums: Array) -> Array:
-        square, weight = sums[2:]
+        _, count, square, weight = sums
         with np.errstate(all="ignore"):
             sigma = np.sqrt((1.0 + GAMMA) * square / weight)
+            # Rows far outside say nothing of the core, so that by itself it would never hear of
+            # them: it is widened until they are inside.
+            sigma *= np.square(np.maximum(LEAST_SHARE * (count - self.n_flat) / weight, 1.0))
         return np.where(weight > 0.0, np.maximum(sigma, SMALLEST), math.inf)
 
     @property

@@ -234,8 +234,10 @@ def make_encoders(
         else:
             raise TableError(
                 f"column {name!r} holds {_described(pa, kind)}, which have no one meaning as "
-                f"numbers: leave it out (drop=[{name!r}]), or turn it into numbers first"
-                + (", say days since a start, or month" if pa.types.is_temporal(kind) else "")
+                f"numbers: leave it out (drop=[{name!r}]), "
+                + ('count days (dates="days"), ' if pa.types.is_temporal(kind) else "")
+                + "or turn it into numbers first"
+                + (", say the month" if pa.types.is_temporal(kind) else "")
             )
     if not any(encoder.names for encoder in encoders):
         raise TableError(

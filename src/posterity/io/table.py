@@ -30,7 +30,7 @@ from posterity.io.missing import (
 from posterity.io.reading import BATCH_ROWS, MEMORY, Beside, Reading, Rows
 from posterity.io.sources import Source, open_source
 from posterity.io.tables import is_table, open_tables
-from posterity.io.targets import Target, TargetNumbers, TargetRows
+from posterity.io.targets import Target, TargetLabels, TargetNumbers, TargetRows
 
 FloatArray = NDArray[np.float64]
 # Arrow hands out whole blocks; levels are looked for in the first of at least so many rows.
@@ -199,6 +199,7 @@ def open_table(
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
     missing: Missing = "error",
+    labels: bool = False,
     drop_first: bool = True,
     dates: Dates = "error",
     levels: Mapping[str, Sequence[str]] | None = None,
@@ -224,7 +225,7 @@ def open_table(
         holds the column names; the delimiter is comma, semicolon, tab or bar, whichever of these
         comes first in this list and is in that line. A quoted field may not hold a line break.
     target : str
-        Column to predict; numbers or booleans.
+        Column to predict; numbers or booleans, or with ``labels`` anything.
     features : sequence of str, optional
         Columns to use, in this order. All but the target by default.
     drop : sequence of str
@@ -247,6 +248,8 @@ def open_table(
         ``{"age": 31.2}``; then the order of rows, and of parts of a table, makes no difference.
         With these, rows are left out all the same where the target is missing, or nothing was seen
         yet to take a mean of.
+    labels : bool
+        Whether the target has labels, for a classifier: y (n,) then holds these.
     drop_first : bool
         Leave out the first level of each category: right when the model has an intercept.
     dates : {"error", "days"}
@@ -288,7 +291,7 @@ def open_table(
     )
     source = open_any(table)
     columns = chosen_columns(source.schema, target, features, drop, reading.beside)
-    goal = TargetNumbers(target)
+    goal: Target = TargetLabels(target) if labels else TargetNumbers(target)
     goal.check(source.schema)
     encoders = first_encoders(source, columns, reading, (drop_first, dates, levels))
     return TableStream(source, goal, encoders, reading)
