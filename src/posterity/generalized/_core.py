@@ -29,17 +29,23 @@ def core_variance(square: Array, weights: Array, start: float, floor: float) -> 
     """Variance of the core of squared errors (n,), from a first guess; at least ``floor``."""
     variance = max(start, floor)
     for _ in range(MOST_ROUNDS):
-        w = weights * core_weights(square, variance)
-        total = float(np.sum(w))
-        if total == 0.0:
-            variance *= 100.0  # so small that every row is an outlier
-            continue
-        new = max((1.0 + GAMMA) * float(w @ square) / total, floor)
-        done = abs(new / variance - 1.0) < 1e-13
-        variance = new
-        if done:
-            break
+        once = _next_variance(square, weights, variance, floor)
+        if abs(once / variance - 1.0) < 1e-13:
+            return once
+        twice = _next_variance(square, weights, once, floor)
+        # Steps shrink by nearly the same ratio, and their sum is known (Aitken 1926).
+        first, second = once - variance, twice - once
+        shrinks = 0.0 < second / first < 1.0
+        variance = max(variance + first / (1.0 - second / first), floor) if shrinks else twice
     return variance
+
+
+def _next_variance(square: Array, weights: Array, variance: float, floor: float) -> float:
+    w = weights * core_weights(square, variance)
+    total = float(w.sum())
+    if total == 0.0:
+        return variance * 100.0  # so small that every row is an outlier
+    return max((1.0 + GAMMA) * float(np.dot(w, square)) / total, floor)
 
 
 @lru_cache(maxsize=64)
