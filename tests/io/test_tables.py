@@ -324,3 +324,11 @@ def test_rows_of_other_names_are_refused() -> None:
     model = learn_stream(BayesianLinearRegression(), TABLE.slice(0, 100), "fare")
     with pytest.raises(ValueError, match="the rows have columns 'a'; the model has learned 'km', "):
         model.predict(NamedRows(np.zeros((1, 1)), ("a",)))
+
+
+def test_frames_that_were_joined() -> None:
+    frame = TABLE.to_pandas()
+    joined = pd.concat([frame.iloc[:10_000], frame.iloc[10_000:]])
+    model = learn_stream(BayesianLinearRegression(), joined, "fare")
+    whole = learn_stream(BayesianLinearRegression(), TABLE, "fare")
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9)

@@ -182,7 +182,9 @@ def _of_pandas(frame: Any) -> TableSource:
         chosen = pa.schema([schema.field(name) for name in columns])
         for start in range(0, len(frame), FETCHED_ROWS):
             part = frame[list(columns)].iloc[start : start + FETCHED_ROWS]
-            yield pa.RecordBatch.from_pandas(part, schema=chosen, preserve_index=False)
+            # Not RecordBatch.from_pandas: text that was joined from frames comes in chunks.
+            table = pa.Table.from_pandas(part, schema=chosen, preserve_index=False)
+            yield from table.combine_chunks().to_batches()
 
     return TableSource("the data frame", schema, read, len(frame))
 
