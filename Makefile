@@ -26,8 +26,8 @@ demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw 
 test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
 	$(PYTHON) -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
 
-test-all: $(STAMPS)/test $(STAMPS)/installed  ## run every test
-	$(PYTHON) -m pytest -n auto --dist loadfile $(ARGS)
+test-all: $(STAMPS)/test $(STAMPS)/installed  ## run every test, on new random examples
+	HYPOTHESIS_PROFILE=explore $(PYTHON) -m pytest -n auto --dist loadfile $(ARGS)
 
 bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)

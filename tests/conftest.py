@@ -11,12 +11,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Wall-clock deadlines say more about the machine than about the code.
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
-settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1000)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
-)
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", parent=settings.get_profile("explore"), derandomize=True)
+settings.register_profile("thorough", parent=settings.get_profile("explore"), max_examples=1000)
+# The same examples in every run; `make test-all` looks for new ones.
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 REPORT_LINES = pytest.StashKey[list[str]]()
 

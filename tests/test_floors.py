@@ -26,6 +26,7 @@ FLOORS = {
     "forgetting": 2,
     "linear": 3,
     "generalized": 3,
+    "grouped": 3,
     "averaging": 3,
     "evaluation": 4,
     "calibration": 4,

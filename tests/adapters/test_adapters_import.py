@@ -14,7 +14,7 @@ import posterity.adapters
 def test_importing_the_package_imports_none_of_them() -> None:
     code = (
         "import sys, posterity.adapters\n"
-        "named = {'river', 'arviz', 'mlflow', 'onnx', 'skops', 'pandas', 'numpy'}\n"
+        "named = {'river', 'arviz', 'mlflow', 'onnx', 'skops', 'pandas', 'numpy', 'pyspark'}\n"
         "print(sorted(named & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -29,15 +29,16 @@ def test_public_names_are_there() -> None:
         posterity.adapters.to_nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("library", ["river", "arviz", "onnx", "mlflow"])
+@pytest.mark.parametrize("library", ["river", "arviz", "onnx", "mlflow", "spark"])
 def test_a_missing_library_is_named_with_its_extra(
     library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = posterity.BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0])
+    module = {"spark": "pyspark"}.get(library, library)
     for name in list(sys.modules):
-        if name.split(".")[0] == library:
+        if name.split(".")[0] == module:
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "posterity.adapters.river", raising=False)
     ask = {
         "river": lambda: importlib.import_module("posterity.adapters.river"),
@@ -46,6 +47,7 @@ def test_a_missing_library_is_named_with_its_extra(
         "mlflow": lambda: importlib.import_module("posterity.adapters.mlflow").save_model(
             model, "x"
         ),
+        "spark": lambda: importlib.import_module("posterity.adapters.spark").fit(model, None, "y"),
     }[library]
     with pytest.raises(ImportError, match=rf'pip install "posterity\[{library}\]"'):
         ask()

@@ -1,0 +1,224 @@
+"""Dask's collections as Arrow record batches, partition by partition, where their rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from posterity.adapters._extras import needed
+from posterity.io.errors import TableError
+
+Work = Callable[[Any], Any]
+TARGET, WEIGHT = "y", "weight"
+
+
+class Collection(Protocol):
+    """Rows of one or more Dask collections."""
+
+    @property
+    def schema(self) -> Any:
+        """Arrow schema of all columns."""
+        ...
+
+    def each(self, columns: Sequence[str], work: Work) -> list[Any]:
+        """Delayed values ``work(batch)``, one for each partition, in one task with its reading."""
+        ...
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A Dask data frame."""
+
+    frame: Any
+
+    @property
+    def schema(self) -> Any:
+        """Arrow schema, of what Dask expects the partitions to be."""
+        import pyarrow as pa
+
+        # As Dask has it, objects are text; what is in those that it makes up means nothing.
+        made_up, dtypes = self.frame._meta_nonempty, self.frame.dtypes
+        fields = [
+            (
+                name,
+                pa.string()
+                if kind == np.dtype(object)
+                else pa.Array.from_pandas(made_up[name]).type,
+            )
+            for name, kind in dtypes.items()
+        ]
+        return pa.schema(fields)
+
+    def each(self, columns: Sequence[str], work: Work) -> list[Any]:
+        """As :class:`Collection` says."""
+        frame = self.frame[list(columns)]
+        task = partial(_work_on_frame, work, {name: self.schema.field(name) for name in columns})
+        told = frame.map_partitions(task, meta=frame._meta, enforce_metadata=False)
+        return list(told.to_delayed())
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Dask arrays X (n, p), and y (n,) and weight (n,) where there are such, in the same chunks."""
+
+    X: Any
+    y: Any = None
+    weight: Any = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the columns of X are called."""
+        return names_of(self.X.shape[1])
+
+    @property
+    def schema(self) -> Any:
+        """Arrow schema; columns of X are "x0", "x1" and so on."""
+        parts = [part for part in (self.X, self.y, self.weight) if part is not None]
+        empty = [np.empty((0, *part.shape[1:]), part.dtype) for part in parts]
+        return _batch_of(self._roles(), *empty).schema
+
+    def each(self, columns: Sequence[str], work: Work) -> list[Any]:
+        """As :class:`Collection` says."""
+        da = needed("dask.array", "dask")
+        told = da.blockwise(
+            partial(_work_on_blocks, work, tuple(columns), self._roles()),
+            "i",
+            *(self.X, "ij"),
+            *(pair for part in (self.y, self.weight) if part is not None for pair in (part, "i")),
+            concatenate=True,
+            align_arrays=False,
+            dtype=object,
+            meta=np.empty(0, dtype=object),
+        )
+        return list(told.to_delayed().ravel())
+
+    def _roles(self) -> tuple[str, ...]:
+        pairs = ((TARGET, self.y), (WEIGHT, self.weight))
+        return tuple(name for name, part in pairs if part is not None)
+
+
+def collection(table: Any, target: Any = None, weight: Any = None) -> Collection:
+    """Rows of a data frame, or of arrays made to have the same chunks.
+
+    Raises ``TypeError`` for what is neither, ``TableError`` where rows can't be matched.
+    """
+    if _is_frame(table):
+        for role, name in (("target", target), ("weight", weight)):
+            if name is not None and not isinstance(name, str):
+                raise TypeError(
+                    f"the {role} of a data frame is the name of a column, not a "
+                    f"{type(name).__name__}"
+                )
+        return Frame(table)
+    if not _is_array(table):
+        raise TypeError(
+            f"a {type(table).__name__} is no collection of Dask: give a dask.dataframe.DataFrame, "
+            "or a dask.array.Array of shape (n, p)"
+        )
+    if table.ndim != 2 or np.isnan(table.shape[1]):
+        raise TableError(
+            f"X has shape {table.shape}: it must be (n, p), and the number p of features known"
+        )
+    beside = [
+        None if part is None else _in_chunks_of(table, part, role)
+        for part, role in ((target, "target"), (weight, "weight"))
+    ]
+    return Arrays(table, *beside)
+
+
+def names_of(n_features: int) -> tuple[str, ...]:
+    """What the columns of an array are called: "x0" and so on."""
+    return tuple(f"x{place}" for place in range(n_features))
+
+
+def _in_chunks_of(X: Any, part: Any, role: str) -> Any:
+    """A dask array (n,) in the chunks that the rows of X have."""
+    if not _is_array(part) or part.ndim != 1:
+        raise TypeError(f"the {role} of an array is a dask.array.Array of shape (n,)")
+    known = not np.isnan(X.shape[0]) and not np.isnan(part.shape[0])
+    if known and X.shape[0] != part.shape[0]:
+        raise TableError(f"X has {X.shape[0]} rows, and the {role} has {part.shape[0]}")
+    if known:
+        return part.rechunk((X.chunks[0],))
+    if X.numblocks[0] != part.numblocks[0]:
+        raise TableError(
+            f"X has {X.numblocks[0]} chunks of rows, and the {role} {part.numblocks[0]}, of "
+            "lengths that are not known: let them have the same chunks, or call "
+            "compute_chunk_sizes() on both"
+        )
+    return part
+
+
+# ---- on the workers ------------------------------------------------------------------------------
+
+
+def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
+    """Record batch of a pandas data frame, with the columns ``expected``."""
+    import pyarrow as pa
+
+    arrays = []
+    for name, field in expected.items():
+        values = part[name]
+        if values.dtype == np.float64:  # as it stands: NaN is told from numbers later
+            arrays.append(pa.array(np.ascontiguousarray(values.to_numpy())))
+            continue
+        array = pa.Array.from_pandas(values)
+        if isinstance(array, pa.ChunkedArray):  # what frames put together have
+            array = array.combine_chunks()
+        # A column of objects that are all missing has no type of its own.
+        arrays.append(array.cast(field.type) if pa.types.is_null(array.type) else array)
+    return pa.RecordBatch.from_arrays(arrays, names=list(expected))
+
+
+def batch_of_array(X: Any) -> Any:
+    """Record batch of rows (n, p)."""
+    return _batch_of((), X)
+
+
+def _work_on_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
+    return work(batch_of_frame(part, expected))
+
+
+def _work_on_blocks(
+    work: Work, columns: Sequence[str], roles: Sequence[str], X: Any, *beside: Any
+) -> Any:
+    return work(_batch_of(roles, X, *beside).select(list(columns)))
+
+
+def _batch_of(roles: Sequence[str], X: Any, *beside: Any) -> Any:
+    import pyarrow as pa
+
+    for role, part in zip(roles, beside, strict=True):
+        if len(part) != len(X):
+            raise TableError(
+                f"a chunk of X has {len(X)} rows, and that of {role} has {len(part)}: let them "
+                "have the same chunks"
+            )
+    columns = np.array(np.asarray(X).T, order="C")
+    arrays = [pa.array(column) for column in (*columns, *beside)]
+    return pa.RecordBatch.from_arrays(arrays, names=[*names_of(len(columns)), *roles])
+
+
+def _is_frame(table: Any) -> bool:
+    return hasattr(table, "map_partitions") and hasattr(table, "columns")
+
+
+def _is_array(table: Any) -> bool:
+    return hasattr(table, "map_blocks") and hasattr(table, "chunks")
+
+
+__all__ = [
+    "TARGET",
+    "WEIGHT",
+    "Arrays",
+    "Collection",
+    "Frame",
+    "batch_of_array",
+    "batch_of_frame",
+    "collection",
+    "names_of",
+]

@@ -1,0 +1,139 @@
+"""What Dask's workers run: pure functions of a record batch, or of what others told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from posterity import files
+from posterity.adapters import _partitions as core
+from posterity.adapters._dask_rows import batch_of_array, batch_of_frame
+from posterity.adapters._partitions import Questions, Task
+from posterity.evaluation import ValidationResult
+from posterity.evaluation import merged as merged_results
+from posterity.io.errors import TableError
+
+UNSTABLE = (
+    "the collection gave other rows the second time: persist it, or read it from where it stays "
+    "the same"
+)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What is wrong with the rows: a value, for trying them again is of no use."""
+
+    message: str
+
+
+def learn(task: Task, batch: Any) -> bytes | Refused | None:
+    """Model file of a partition; None where there is no row to learn."""
+    return _tried(lambda: core.learn(task, [batch]))
+
+
+def survey(asked: Questions, batch: Any) -> str | Refused:
+    """What a partition tells of itself."""
+    return _tried(lambda: core.survey(asked, [batch]))
+
+
+def score(
+    task: Task, intervals: Sequence[float], begun: bytes, learned: bytes | None, batch: Any
+) -> ValidationResult | Refused | None:
+    """Progressive scores of a partition by ``begun``; ``learned`` is what the first pass made."""
+
+    def scores() -> ValidationResult | None:
+        n_rows, result = core.score(task, begun, [batch], levels=intervals)
+        if learned is not None:
+            before = files.loads_with_notes(learned)[1][core.ROWS]
+        else:  # no rows, or none that is learned
+            before = n_rows if result is None else 0
+        if n_rows != before:
+            raise TableError(UNSTABLE)
+        return result
+
+    return _tried(scores)
+
+
+def begin_after(begun: bytes, learned: bytes | None) -> bytes:
+    """Model file with which the next partition begins."""
+    if learned is None:
+        return begun
+    return files.dumps(core.continued(files.loads(begun), learned))
+
+
+def merge_models(told: Sequence[bytes | Refused | None], first: int | None) -> Any:
+    """One model file from some; ``first`` is the number of the first partition, of leaves."""
+    return _merged(told, first, core.merged)
+
+
+def merge_results(told: Sequence[ValidationResult | Refused | None], first: int | None) -> Any:
+    """One result from some."""
+    return _merged(told, first, merged_results)
+
+
+def numbered(told: Sequence[Any], first: int) -> list[Any]:
+    """The same, but that what was refused says in which partition, the first being ``first``."""
+    return [
+        Refused(f"partition {first + place}: {one.message}") if isinstance(one, Refused) else one
+        for place, one in enumerate(told)
+    ]
+
+
+def with_predictions(
+    settings: Mapping[str, Any], used: dict[str, Any], part: Any, content: bytes
+) -> Any:
+    """A pandas data frame with predictions added; ``used`` are fields of the columns to read."""
+    told = core.predicted(files.loads(content), batch_of_frame(part, used), **settings)
+    added = told.to_pandas().set_index(part.index)
+    return part.assign(**{name: added[name] for name in added.columns})
+
+
+def prediction_rows(settings: Mapping[str, Any], X: Any, content: bytes) -> Any:
+    """Predictions (n, k) of rows (n, p), labels left out."""
+    told = core.predicted(files.loads(content), batch_of_array(X), **settings)
+    numbers = [told.column(name) for name in told.schema.names if name != "label"]
+    return np.column_stack([values.to_numpy(zero_copy_only=False) for values in numbers])
+
+
+def itself(batch: Any) -> Any:
+    """The batch, for a task that wants more than the batch."""
+    return batch
+
+
+def _merged(told: Sequence[Any], first: int | None, merge: Callable[[list[Any]], Any]) -> Any:
+    """What was told, together; the first refusal, if there is one; None, if nothing was told."""
+    some = [one for one in (told if first is None else numbered(told, first)) if one is not None]
+    refused = next((one for one in some if isinstance(one, Refused)), None)
+    if refused is not None or not some:
+        return refused
+    return merge(some)
+
+
+def _tried(work: Callable[[], Any]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return work()
+    except pa.ArrowException:
+        raise
+    except (ValueError, TypeError) as error:
+        return Refused(str(error))
+
+
+__all__ = [
+    "UNSTABLE",
+    "Refused",
+    "begin_after",
+    "itself",
+    "learn",
+    "merge_models",
+    "merge_results",
+    "numbered",
+    "prediction_rows",
+    "score",
+    "survey",
+    "with_predictions",
+]

@@ -1,0 +1,107 @@
+"""Rows whose model wants the key of their group beside their features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.io.learning import named
+from posterity.io.missing import Missing
+from posterity.io.reading import Reading
+from posterity.io.table import open_rows
+
+# A column of row numbers goes along with the rows, to tell which of them are left.
+NUMBER = "number of the row in its partition"
+
+
+def keys_of(model: Any) -> tuple[str, ...]:
+    """Key columns of a model of groups; none of any other. ``ValueError`` if it names none."""
+    if not hasattr(model, "by"):
+        return ()
+    if not model.by:
+        raise ValueError(
+            f"{type(model).__name__} does not say which columns hold the keys of its groups: "
+            "name them, as in by='shop'"
+        )
+    return (model.by,) if isinstance(model.by, str) else tuple(model.by)
+
+
+class Keys:
+    """The keys of the rows that come by, until the rows are used.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> keys = Keys(["shop"])
+    >>> coming = keys.watched([pa.record_batch({"shop": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})])
+    >>> next(coming).column(NUMBER).to_pylist()
+    [0.0, 1.0, 2.0]
+    >>> keys.beside(pa.table({"x": [1.0, 3.0]}), np.array([0.0, 2.0])).to_pylist()
+    [{'x': 1.0, 'shop': 'a'}, {'x': 3.0, 'shop': 'c'}]
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self._waiting: list[Any] = []
+        self._first = self._next = 0
+
+    def watched(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """The same record batches with the numbers of their rows."""
+        import pyarrow as pa
+
+        for batch in batches:
+            self._waiting.append(batch.select(self._names))
+            numbers = np.arange(self._next, self._next + batch.num_rows, dtype=np.float64)
+            self._next += batch.num_rows
+            names = [*batch.schema.names, NUMBER]
+            yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(numbers)], names=names)
+
+    def beside(self, rows: Any, numbers: NDArray[np.float64] | None) -> Any:
+        """A table of rows, (n,) numbers of them, with their keys; those before are let go."""
+        import pyarrow as pa
+
+        assert numbers is not None  # `watched` gave each row its own
+        waiting = pa.Table.from_batches(self._waiting)
+        places = numbers.astype(np.intp) - self._first
+        keys = waiting.take(pa.array(places))
+        used = int(places[-1]) + 1
+        self._waiting, self._first = waiting.slice(used).to_batches(), self._first + used
+        for name in self._names:
+            rows = rows.append_column(name, keys.column(name))
+        return rows
+
+
+def told_by_key(
+    model: Any, batch: Any, missing: Missing, *, level: float | None, quantiles: Sequence[float]
+) -> Iterator[Any]:
+    """Record batches of numbers of rows and predictions, as `posterity.io.predict_stream`."""
+    import pyarrow as pa
+
+    keys, names = Keys(keys_of(model)), [str(name) for name in model.feature_names_in_]
+    reading = Reading(missing=missing, time=NUMBER)
+    told = ["row", *prediction_names(level, quantiles)]
+    for rows in open_rows(keys.watched([batch]), names, reading).batches():
+        distribution = model.predict_distribution(keys.beside(named(rows.X, names), rows.time))
+        columns = [rows.y, distribution.mean(), distribution.std()]
+        if level is not None:
+            columns += distribution.interval(level)
+        columns += [np.asarray(distribution.ppf(quantile)) for quantile in quantiles]
+        yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=told)
+
+
+def prediction_names(level: float | None, quantiles: Sequence[float]) -> list[str]:
+    """Columns of predictions, named as `posterity.io.predict_stream` does.
+
+    Examples
+    --------
+    >>> prediction_names(0.9, (0.25,))
+    ['mean', 'std', 'lower', 'upper', 'q0.25']
+    """
+    interval = [] if level is None else ["lower", "upper"]
+    return ["mean", "std", *interval, *(f"q{quantile:g}" for quantile in quantiles)]
+
+
+__all__ = ["NUMBER", "Keys", "keys_of", "prediction_names", "told_by_key"]

@@ -1,0 +1,272 @@
+"""What engines of many machines share: a task that goes out to partitions, and factors that return.
+
+Rows stay where they are. Each partition becomes one model file (`learn`), which holds a triangle
+and counts; files are merged in a fixed order (`merged`), exactly. Nothing here knows an engine.
+Every function is a pure one of its arguments, so a task that is run twice tells the same twice.
+
+An engine asks each partition for a `survey` where there are `questions`, makes a `plan` on the
+driver, has the partitions `learn` it, and brings the `merged` factors to the driver.
+
+Examples
+--------
+>>> import pyarrow as pa
+>>> from posterity import BayesianLinearRegression, files
+>>> rides = pa.table({"km": [1.0, 2.0, 3.0, 4.0], "zone": list("abab"), "fare": [3.0, 6, 7, 9]})
+>>> model, columns = BayesianLinearRegression(), Columns(target="fare")
+>>> parts = [rides[:1].to_batches(), rides[1:].to_batches()]
+>>> asked = questions(model, rides.schema, columns)
+>>> task = plan(model, rides.schema, columns, [survey(asked, part) for part in parts])
+>>> model = files.loads(merged([learn(task, part) for part in parts]))
+>>> model.feature_names_in_.tolist(), model.n_observations_
+(['km', 'zone=b'], 4.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from posterity import files
+from posterity.adapters._keyed import NUMBER, Keys, keys_of, prediction_names, told_by_key
+from posterity.adapters._planning import (
+    Chosen,
+    Columns,
+    Task,
+    check_model,
+    fills_in,
+    goal_of,
+    plan,
+    questions,
+)
+from posterity.adapters._survey import Questions, survey
+from posterity.evaluation import ValidationResult, progressive_validation
+from posterity.io import predict_stream
+from posterity.io.columns import encoders_for, require
+from posterity.io.errors import TableError
+from posterity.io.learning import named
+from posterity.io.missing import Missing
+from posterity.io.table import TableStream, open_rows
+
+# A tree of merges has so many branches: the last one merges no more files than this.
+BRANCHES = 16
+ROWS = "rows"
+
+
+# ---- on the workers ------------------------------------------------------------------------------
+
+
+def learn(task: Task, batches: Iterable[Any]) -> bytes | None:
+    """Model file of one partition's record batches; None where there are no rows.
+
+    Its note ``rows`` is how many rows there were, those left out included.
+
+    Raises
+    ------
+    TableError
+        As `posterity.io.learn_stream`; it names row, from 0 in the partition, and column.
+    """
+    rows = _some(batches)
+    if rows is None:
+        return None
+    model: Any = files.loads(task.model)
+    stream, coming = _opened(task, rows, model)
+    classes = {"classes": np.array(task.classes)} if task.classes else {}
+    for X, y, weight in coming:
+        model.partial_fit(X, y, sample_weight=weight, **classes)
+    if not hasattr(model, "n_features_in_"):  # every row was left out
+        return None
+    return files.dumps(model, notes={ROWS: stream.n_rows_read})
+
+
+def score(
+    task: Task, start: bytes, batches: Iterable[Any], **settings: Any
+) -> tuple[int, ValidationResult | None]:
+    """Number of rows, and progressive scores of one partition by the model that comes to it.
+
+    ``start`` is one of `starts`, ``settings`` are of `posterity.evaluation.progressive_validation`.
+    """
+    rows = _some(batches)
+    if rows is None:
+        return 0, None
+    stream, coming = _opened(task, rows)
+    first = next(coming, None)
+    if first is None:
+        return stream.n_rows_read, None
+    result = progressive_validation(files.loads(start), chain([first], coming), **settings)
+    return stream.n_rows_read, result
+
+
+def predicted(
+    model: Any,
+    batch: Any,
+    *,
+    level: float | None = None,
+    quantiles: Sequence[float] = (),
+    missing: Missing = "error",
+) -> Any:
+    """Record batch of predictions, a row for each of ``batch``; null where a row was left out.
+
+    Columns as of `posterity.io.predict_stream`, but for "row". Raises ``TableError`` as that.
+    """
+    import pyarrow as pa
+
+    asked: Any = {"level": level, "quantiles": quantiles}
+    whole = _told(model, batch, missing, **asked) if batch.num_rows else None
+    if whole is None:
+        schema = prediction_schema(model, **asked)
+        empty = [pa.nulls(batch.num_rows, field.type) for field in schema]
+        return pa.RecordBatch.from_arrays(empty, schema=schema)
+    kept, columns = whole.column("row").to_numpy(), whole.select(whole.schema.names[1:])
+    if len(kept) == batch.num_rows:
+        return columns
+    place = np.full(batch.num_rows, -1)
+    place[kept] = np.arange(len(kept))
+    return columns.take(pa.array(place, mask=place < 0))
+
+
+def prediction_schema(model: Any, **asked: Any) -> Any:
+    """Arrow schema of what `predicted` tells, whatever the rows."""
+    import pyarrow as pa
+
+    names = _names_of(model)
+    if keys_of(model):
+        columns = prediction_names(asked.get("level"), asked.get("quantiles", ()))
+        return pa.schema([(name, pa.float64()) for name in columns])
+    row = pa.record_batch({name: [0.0] for name in names})
+    return predicted(model, row, **asked).schema
+
+
+def check_features(model: Any, schema: Any) -> None:
+    """Refuse a table whose columns do not make the features of a model: ``TableError``."""
+    encoders_for(schema, _names_of(model))
+    require(keys_of(model), list(schema.names), "key")
+
+
+# ---- factors together ----------------------------------------------------------------------------
+
+
+def merged(contents: Iterable[bytes]) -> bytes:
+    """Model file of all that these know, merged in the order in which they are given.
+
+    Exact for linear regressions, also where the prior precision is learned: then the data's factor
+    stands apart. Models of classes and counts add up the rows that stand for observations, as each
+    partition found them: near what one machine finds, and nearer the more rows a partition has.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they do not fit together.
+    """
+    first, *others = [files.loads_with_notes(content) for content in contents]
+    model, rows = first[0], first[1].get(ROWS, 0)
+    for other, notes in others:
+        model.merge(other)
+        rows += notes.get(ROWS, 0)
+    return files.dumps(model, notes={ROWS: rows})
+
+
+def starts(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[bytes]:
+    """Model file with which each partition begins: ``model``, and all partitions before it."""
+    # A model that knows nothing may have a basis that the task has closed.
+    current = model if _knows(model) else files.loads(task.model)
+    told = [files.dumps(current)]
+    current = files.loads(told[0])
+    for content in contents[:-1]:
+        if content is not None:
+            other = files.loads(content)
+            current = current.merge(other) if _knows(current) else other
+        told.append(files.dumps(current))
+    return told
+
+
+def continued(model: Any, content: bytes) -> Any:
+    """A new model that knows what ``model`` knows, and what is in a model file; both stay."""
+    if not _knows(model):
+        return files.loads(content)
+    return files.loads(files.dumps(model)).merge(files.loads(content))
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _some(batches: Iterable[Any]) -> Iterator[Any] | None:
+    """The batches that have rows; None if there are none."""
+    filled = (batch for batch in batches if batch.num_rows)
+    first = next(filled, None)
+    return None if first is None else chain([first], filled)
+
+
+def _opened(
+    task: Task, batches: Iterator[Any], model: Any = None
+) -> tuple[TableStream, Iterator[tuple[Any, Any, Any]]]:
+    """The stream, and its batches of X with names, y and weights (or None).
+
+    Rows are not copied where ``model``, the one that will learn them, can do without.
+    """
+    goal = goal_of(task.target, classifier=bool(task.classes))
+    if not task.by:
+        stream = open_rows(batches, task.names, task.reading, target=goal)
+        rows = (
+            (named(rows.X, task.names, model), rows.y, rows.weight) for rows in stream.batches()
+        )
+        return stream, rows
+    keys = Keys(task.by)
+    reading = replace(task.reading, time=NUMBER)
+    stream = open_rows(keys.watched(batches), task.names, reading, target=goal)
+    keyed = (
+        (keys.beside(named(rows.X, task.names), rows.time), rows.y, rows.weight)
+        for rows in stream.batches()
+    )
+    return stream, keyed
+
+
+def _told(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:
+    """Record batch of numbers of rows and predictions; None where every row was left out."""
+    import pyarrow as pa
+
+    if keys_of(model):
+        parts = list(told_by_key(model, batch, missing, **asked))
+    else:
+        rows = pa.Table.from_batches([batch])
+        parts = list(predict_stream(model, rows, **asked, missing=missing, output="arrow"))
+    return pa.concat_batches(parts) if parts else None
+
+
+def _names_of(model: Any) -> list[str]:
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        raise TableError(
+            "the model has learned no names of columns: teach it from a table, or a data frame"
+        )
+    return list(map(str, names))
+
+
+def _knows(model: Any) -> bool:
+    return hasattr(model, "n_features_in_")
+
+
+__all__ = [
+    "BRANCHES",
+    "ROWS",
+    "Chosen",
+    "Columns",
+    "Questions",
+    "Task",
+    "check_features",
+    "check_model",
+    "continued",
+    "fills_in",
+    "learn",
+    "merged",
+    "plan",
+    "predicted",
+    "prediction_schema",
+    "questions",
+    "score",
+    "starts",
+    "survey",
+]

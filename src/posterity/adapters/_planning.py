@@ -1,0 +1,258 @@
+"""What is decided before partitions are learned apart: all of them have the same features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from posterity import files
+from posterity.adapters._keyed import keys_of
+from posterity.adapters._survey import Answers, Questions, together
+from posterity.io import ColumnMeans
+from posterity.io.columns import Categories, Dates, chosen_columns, make_encoders, require
+from posterity.io.errors import TableError
+from posterity.io.missing import Missing
+from posterity.io.reading import BATCH_ROWS, Beside, Reading
+from posterity.io.targets import Target, TargetLabels, TargetNumbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which columns of a table are used, and how; as the parameters of `posterity.io.learn_stream`.
+
+    ``missing="mean"`` fills in the means over the whole table, so that the order of rows and of
+    partitions makes no difference; one machine's, of the rows before, depends on it.
+    """
+
+    target: str
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    weight: str | None = None
+    missing: Missing = "error"
+    dates: Dates = "error"
+    levels: Mapping[str, Sequence[str]] | None = None
+    batch_rows: int = BATCH_ROWS
+
+
+class Chosen(TypedDict, total=False):
+    """The same as keywords, the target apart."""
+
+    features: Sequence[str] | None
+    drop: Sequence[str]
+    weight: str | None
+    missing: Missing
+    dates: Dates
+    levels: Mapping[str, Sequence[str]] | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a worker needs to learn a partition. Made by `plan`; pickles.
+
+    Attributes
+    ----------
+    model : bytes
+        Model file of the estimator, which has learned nothing.
+    names : tuple of str
+        Features, "size" or "zone=b", so that every partition has the same.
+    target : str
+    reading : Reading
+        Weights, and fixed means where missing values are filled in.
+    classes : tuple
+        Labels of a classifier.
+    by : tuple of str
+        Key columns of a model of groups.
+    """
+
+    model: bytes
+    names: tuple[str, ...]
+    target: str
+    reading: Reading
+    classes: tuple[Any, ...] = ()
+    by: tuple[str, ...] = ()
+
+    def columns(self, present: Iterable[str]) -> list[str]:
+        """Those of the columns ``present`` that the task reads, in their order."""
+        needed = {self.target, *self.reading.beside, *self.by}
+        features = set(self.names)
+        stems = {name[:i] for name in self.names for i, mark in enumerate(name) if mark == "="}
+        return [name for name in present if name in needed or name in features or name in stems]
+
+
+def check_model(model: Any) -> None:
+    """Refuse models whose partitions can't be merged: ``TypeError`` or ``ValueError`` says why."""
+    kind = type(model).__name__
+    for needed in ("partial_fit", "merge"):
+        if not hasattr(model, needed):
+            raise TypeError(
+                f"{kind} can't be learned in partitions: it has no {needed}; learn its rows on one "
+                "machine with posterity.io.learn_stream"
+            )
+    if getattr(model, "forgetting", None) is not None:
+        raise ValueError(
+            f"{kind} has forgetting={model.forgetting!r}, which depends on the order of the rows; "
+            "partitions have none: leave it out, or learn on one machine with "
+            "posterity.io.learn_stream"
+        )
+
+
+def questions(model: Any, schema: Any, columns: Columns) -> Questions:
+    """What has to be asked of the whole table; with no ``columns`` there is nothing to ask.
+
+    Raises
+    ------
+    TableError
+        For columns that are not there or of a wrong type.
+    TypeError, ValueError
+        As `check_model`.
+    """
+    check_model(model)
+    require(keys_of(model), list(schema.names), "key")
+    goal = goal_of(columns.target, classifier=is_classifier(model))
+    goal.check(schema)
+    Beside(_reading(columns)).check(schema, goal.columns)
+    classless = is_classifier(model) and not hasattr(model, "classes_")
+    labels = columns.target if classless else None
+    if hasattr(model, "feature_names_in_"):
+        if columns.features is not None or columns.drop:
+            raise TableError(
+                "the model has learned already, and knows its features by name: leave out features "
+                "and drop"
+            )
+        if fills_in(columns.missing):
+            raise TableError(
+                "the model has learned already: give the means it was learned with, as in "
+                "missing={'age': 31.2}, or the fixed ones of a posterity.io.ColumnMeans"
+            )
+        if _lacks_domain(model):
+            raise TableError(
+                "the model's basis took its domain from its first rows, which those of partitions "
+                "can't be joined to: give the basis a domain=(low, high) before anything is learned"
+            )
+        return Questions(labels=labels)
+    chosen = _chosen(schema, columns, keys_of(model))
+    words = {one.column for one in _encoders(schema, chosen, columns, None) if _is_category(one)}
+    averages = fills_in(columns.missing)
+    open_words = words if averages else words.difference(columns.levels or {})
+    return Questions(
+        tuple(name for name in chosen if name in open_words),
+        tuple(name for name in chosen if name not in words and (averages or _lacks_domain(model))),
+        labels,
+    )
+
+
+def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ()) -> Task:
+    """The task of every partition, from what the partitions told of themselves.
+
+    Parameters
+    ----------
+    model : estimator
+        What it knows is left out: partitions are learned from the prior, which counts once.
+    schema : Arrow schema of the table
+    columns : Columns
+    surveys : iterable of str
+        What `survey` told of each partition, where there were `questions`.
+
+    Raises
+    ------
+    TableError, TypeError, ValueError
+        As `questions`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.adapters._survey import survey
+    >>> rides = pa.table({"km": [1.0, 2.0, 3.0, 4.0], "zone": list("abab"), "fare": [3.0, 6, 7, 9]})
+    >>> model, columns = BayesianLinearRegression(), Columns(target="fare")
+    >>> asked = questions(model, rides.schema, columns)
+    >>> parts = [rides[:1].to_batches(), rides[1:].to_batches()]
+    >>> task = plan(model, rides.schema, columns, [survey(asked, part) for part in parts])
+    >>> task.names
+    ('km', 'zone=b')
+    """
+    asked, found = questions(model, schema, columns), together(surveys)
+    classes = tuple(model.classes_.tolist()) if hasattr(model, "classes_") else tuple(found.labels)
+    fresh, known, by = clone(model), getattr(model, "feature_names_in_", None), keys_of(model)
+    if known is not None:
+        names = tuple(map(str, known))
+        return Task(files.dumps(fresh), names, columns.target, _reading(columns), classes, by)
+    chosen = _chosen(schema, columns, by)
+    empty = [name for name in asked.levels if not found.levels.get(name)]
+    if empty and empty[0] not in (columns.levels or {}):
+        raise TableError(f"column {empty[0]!r} holds no value, or the table has no rows")
+    encoders = _encoders(schema, chosen, columns, found)
+    names = tuple(name for one in encoders for name in one.names)
+    reading = replace(_reading(columns), missing=_fixed(columns.missing, encoders, found))
+    if _lacks_domain(fresh):
+        ranges = [_range(one, name, found) for one in encoders for name in one.names]
+        fresh.basis = clone(fresh.basis).set_params(domain=np.array(ranges))
+    return Task(files.dumps(fresh), names, columns.target, reading, classes, by)
+
+
+def fills_in(missing: Missing) -> bool:
+    """Whether missing values are filled in with means that are still to be found."""
+    return isinstance(missing, ColumnMeans) or (isinstance(missing, str) and missing == "mean")
+
+
+def goal_of(target: str, *, classifier: bool) -> Target:
+    """What reads the target."""
+    return TargetLabels(target) if classifier else TargetNumbers(target)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _reading(columns: Columns) -> Reading:
+    return Reading(batch_rows=columns.batch_rows, missing=columns.missing, weight=columns.weight)
+
+
+def _chosen(schema: Any, columns: Columns, by: tuple[str, ...]) -> list[str]:
+    beside = (*_reading(columns).beside, *by)
+    features = None if columns.features is None else list(columns.features)
+    return chosen_columns(schema, columns.target, features, list(columns.drop), beside)
+
+
+def _encoders(schema: Any, chosen: list[str], columns: Columns, found: Answers | None) -> Any:
+    """Encoders by the levels given and found; by two made up ones to see which are categories."""
+    given = {name: list(map(str, levels)) for name, levels in (columns.levels or {}).items()}
+    made_up = {name: ["a", "b"] for name in chosen}
+    known = made_up if found is None else {name: list(one) for name, one in found.levels.items()}
+    return make_encoders(schema, chosen, None, True, columns.dates, known | given)
+
+
+def _is_category(encoder: Any) -> bool:
+    return isinstance(encoder, Categories)
+
+
+def _fixed(missing: Missing, encoders: Any, found: Answers) -> Missing:
+    """Missing values filled in with means over all partitions, which a ``ColumnMeans`` is told."""
+    if not fills_in(missing):
+        return missing
+    means = missing if isinstance(missing, ColumnMeans) else ColumnMeans()
+    for one in encoders:
+        if _is_category(one):
+            counts = found.levels.get(one.column, {})
+            sums = [float(counts.get(name[len(one.column) + 1 :], 0)) for name in one.names]
+            seen = float(sum(counts.values()))
+        else:
+            sums, seen = found.numbers[one.column][:1], found.numbers[one.column][1]
+        means.add(one.names, np.array(sums), np.full(len(sums), seen))
+    return means.fixed
+
+
+def _lacks_domain(model: Any) -> bool:
+    """Whether there is a basis whose domain would be that of the first rows."""
+    basis = getattr(model, "basis", None)
+    return basis is not None and getattr(basis, "domain", ()) is None
+
+
+def _range(encoder: Any, name: str, found: Answers) -> tuple[float, float]:
+    return (0.0, 1.0) if _is_category(encoder) else found.range_of(encoder.column)
+
+
+__all__ = ["Chosen", "Columns", "Task", "check_model", "fills_in", "goal_of", "plan", "questions"]

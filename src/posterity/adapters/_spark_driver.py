@@ -1,0 +1,65 @@
+"""What the driver asks of Spark: columns to tasks, and what they told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from posterity.adapters import _partitions as core
+from posterity.adapters import _spark_tasks as tasks
+from posterity.adapters._extras import needed
+from posterity.adapters._partitions import Columns, Task
+from posterity.io.errors import TableError
+
+
+def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
+    """Model file of what the frame alone tells; None where no row is learned."""
+    task = planned(model, frame, columns)
+    functions = needed("pyspark.sql.functions", "spark")
+    used = task.columns(frame.columns)
+    told = mapped(frame, used, partial(tasks.learn, task), tasks.TOLD)
+    branch = (functions.col("part") % core.BRANCHES).alias("branch")
+    contents = collected(told.groupBy(branch).applyInArrow(tasks.merge, tasks.TOLD))
+    return core.merged([content for _, content in contents]) if contents else None
+
+
+def planned(model: Any, frame: Any, columns: Columns) -> Task:
+    """The task of every partition, the whole frame looked at first where that is needed."""
+    needed("pyspark", "spark")
+    types = needed("pyspark.sql.pandas.types", "spark")
+    if not hasattr(frame, "mapInArrow"):
+        raise TypeError(
+            f"a {type(frame).__name__} is no data frame of Spark: give a pyspark.sql.DataFrame"
+        )
+    schema = types.to_arrow_schema(frame.schema)
+    asked, surveys = core.questions(model, schema, columns), []
+    if asked.columns:
+        found = mapped(frame, asked.columns, partial(tasks.survey, asked), tasks.TOLD)
+        surveys = [content.decode() for _, content in collected(found)]
+    return core.plan(model, schema, columns, surveys)
+
+
+def collected(frame: Any) -> list[tuple[int, bytes]]:
+    """What the tasks told, in the order of their partitions; raises what was wrong with rows."""
+    rows = sorted(frame.collect(), key=lambda row: row.part)
+    for row in rows:
+        if row.error is not None:
+            raise TableError(f"partition {row.part}: {row.error}")
+    return [(row.part, bytes(row.told)) for row in rows]
+
+
+def mapped(frame: Any, names: Sequence[str], work: Any, schema: Any) -> Any:
+    """What ``work`` makes of the record batches of each partition, these columns alone."""
+    rows = plainly_named(frame, names)
+    return rows.mapInArrow(partial(tasks.renamed, work, tuple(names)), schema)
+
+
+def plainly_named(frame: Any, names: Sequence[str]) -> Any:
+    """Columns c0, c1, ...: mapInArrow takes a dot in a name for a field of a structure."""
+    column = needed("pyspark.sql.functions", "spark").col
+    quoted = [name.replace("`", "``") for name in names]
+    return frame.select(*(column(f"`{name}`").alias(f"c{i}") for i, name in enumerate(quoted)))
+
+
+__all__ = ["collected", "content_of", "mapped", "plainly_named", "planned"]

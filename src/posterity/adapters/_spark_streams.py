@@ -1,0 +1,55 @@
+"""A model file that learns the micro-batches of Structured Streaming."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import clone
+
+from posterity import files
+from posterity.adapters import _partitions as core
+from posterity.adapters._partitions import Columns
+from posterity.adapters._spark_driver import content_of
+
+
+@dataclass(frozen=True)
+class MicroBatches:
+    """See :func:`posterity.adapters.spark.learn_micro_batches`."""
+
+    model: Any = field(repr=False)
+    path: Path
+    columns: Columns
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        """Learn a micro-batch, unless that was done."""
+        model, notes = self._known()
+        query = _query_of(frame)
+        done = dict(notes.get("micro_batches", {}))
+        if batch <= done.get(query, -1):
+            return
+        columns = self.columns
+        if hasattr(model, "feature_names_in_"):
+            columns = Columns(target=columns.target, weight=columns.weight, missing=columns.missing)
+        if not frame.isEmpty():
+            content = content_of(model, frame, columns)
+            model = model if content is None else core.continued(model, content)
+        done[query] = int(batch)
+        files.save(model, self.path, notes={**notes, "micro_batches": done})
+
+    def _known(self) -> tuple[Any, dict[str, Any]]:
+        try:
+            return files.load_with_notes(self.path)
+        except FileNotFoundError:
+            return clone(self.model), {}
+
+
+def _query_of(frame: Any) -> str:
+    """Which streaming query calls; numbers of micro-batches begin anew with each."""
+    context = getattr(frame.sparkSession, "sparkContext", None)
+    query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+    return query or ""
+
+
+__all__ = ["MicroBatches"]

@@ -1,0 +1,124 @@
+"""What Spark's executors run: record batches of a partition in, one row of bytes out.
+
+Functions have names at the top of a module, so that only their arguments travel.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from posterity import files
+from posterity.adapters import _partitions as core
+from posterity.adapters._partitions import Task
+
+# What every task tells: its partition, and bytes, or what is wrong with the rows.
+TOLD = "part long, told binary, error string"
+
+
+def renamed(
+    work: Callable[[Iterator[Any]], Iterator[Any]], names: Sequence[str], batches: Iterator[Any]
+) -> Iterator[Any]:
+    """Have ``work`` read batches whose columns have their own names again."""
+    yield from work(batch.rename_columns(list(names)) for batch in batches)
+
+
+def learn(task: Task, batches: Iterator[Any]) -> Iterator[Any]:
+    yield from _told(lambda: core.learn(task, batches))
+
+
+def survey(asked: core.Questions, batches: Iterator[Any]) -> Iterator[Any]:
+    yield from _told(lambda: core.survey(asked, batches).encode())
+
+
+def score(
+    task: Task, begun: Mapping[int, bytes], intervals: Sequence[float], batches: Iterator[Any]
+) -> Iterator[Any]:
+    def scores() -> bytes | None:
+        start = begun.get(_partition())
+        if start is None:  # a partition without rows; if it has some now, they are found missing
+            return None
+        told = core.score(task, start, batches, levels=intervals)
+        return None if told[1] is None else pickle.dumps(told)
+
+    yield from _told(scores)
+
+
+def merge(table: Any) -> Any:
+    """One row from those of a branch: their merged factor, or the first error."""
+    import pyarrow as pa
+
+    rows = sorted(table.to_pylist(), key=lambda row: row["part"])
+    wrong = [row for row in rows if row["error"] is not None]
+    first = wrong[0] if wrong else rows[0]
+    told = None if wrong else core.merged([row["told"] for row in rows])
+    return pa.Table.from_batches([_row(first["part"], told, first["error"])])
+
+
+def learn_key(task: Task, keys: Sequence[str], names: Sequence[str]) -> Callable[[Any], Any]:
+    """Of the rows of one key: its values, a model file, and what is wrong."""
+
+    # Spark looks at the annotations, which those of a partial function hide.
+    def of_rows(table: Any) -> Any:
+        import pyarrow as pa
+
+        table = table.rename_columns(list(names))
+        told, error = _tried(lambda: core.learn(task, table.to_batches()))
+        if told is None and error is None:
+            error = "every row was left out"
+        one = table.select(keys).slice(0, 1)
+        one = one.append_column("model", pa.array([told], pa.binary()))
+        return one.append_column("error", pa.array([error], pa.string()))
+
+    return of_rows
+
+
+def predict(content: bytes, settings: Mapping[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    model = files.loads(content)
+    for batch in batches:
+        told = core.predicted(model, batch, **settings)
+        arrays = [*batch.columns, *told.columns]
+        yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *told.schema.names])
+
+
+def _told(work: Callable[[], bytes | None]) -> Iterator[Any]:
+    told, error = _tried(work)
+    if told is not None or error is not None:
+        yield _row(_partition(), told, error)
+
+
+def _tried(work: Callable[[], bytes | None]) -> tuple[bytes | None, str | None]:
+    """What the work told, or what is wrong with the rows: trying those again is of no use."""
+    import pyarrow as pa
+
+    try:
+        return work(), None
+    except pa.ArrowException:  # some are ValueErrors, and Spark's own stream may be what broke
+        raise
+    except (ValueError, TypeError) as error:
+        return None, str(error)
+
+
+def _row(place: int, told: bytes | None, error: str | None) -> Any:
+    import pyarrow as pa
+
+    columns = {
+        "part": pa.array([place], pa.int64()),
+        "told": pa.array([told], pa.binary()),
+        "error": pa.array([error], pa.string()),
+    }
+    return pa.record_batch(columns)
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None  # there is one on every executor
+    return int(context.partitionId())
+
+
+__all__ = ["TOLD", "learn", "learn_key", "merge", "predict", "renamed", "score", "survey"]
