@@ -16,6 +16,7 @@ NAMES = (
     "calls",
     "adapters",
     "batch",
+    "groups",
     "evidence",
     "likelihoods",
     "calibration",

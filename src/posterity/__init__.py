@@ -4,7 +4,7 @@ Floors: imports point down, or sideways without a circle (a test holds this)::
 
     5  doors       cli  io  files  adapters
     4  uses        evaluation  calibration  plots  report
-    3  models      linear  generalized  averaging
+    3  models      linear  generalized  grouped  averaging
     2  statistics  priors noise distributions evidence basis likelihoods posteriors forgetting
     1  algebra     factor
     0  kernel      kernel
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         BayesianQuantileRegression,
         RobustBayesianRegression,
     )
+    from posterity.grouped import GroupedRegression
     from posterity.linear import BayesianLinearRegression
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ __all__ = [
     "BayesianLogisticRegression",
     "BayesianPoissonRegression",
     "BayesianQuantileRegression",
+    "GroupedRegression",
     "RobustBayesianRegression",
     "__version__",
     "load",
@@ -47,6 +49,7 @@ _HOMES = {
     "BayesianLogisticRegression": "posterity.generalized",
     "BayesianPoissonRegression": "posterity.generalized",
     "BayesianQuantileRegression": "posterity.generalized",
+    "GroupedRegression": "posterity.grouped",
     "RobustBayesianRegression": "posterity.generalized",
     "load": "posterity.files",
     "save": "posterity.files",

@@ -35,7 +35,7 @@ MOST_GROUPS, TOLERANCE = 2048, 1e-6
 # With more groups than this, what is predicted may lag behind by this share of a row a group.
 PROMPT_GROUPS, LAG = 64, 1 / 8
 # The prior of a stream, which is learned so often, need not be this exact.
-STREAM_GROUPS, STREAM_TOLERANCE = 1024, 0.01
+STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.01
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class GroupedPosterior:
         """
         self._make_room(rows)
         if self.bank.stacked and len(rows) <= self.bank.size:
-            self._account_for(self._tell(rows))
+            self._account_for(rows, self._tell(rows))
         else:
             self.bank.learn(rows, self.discount)
 
@@ -149,12 +149,13 @@ class GroupedPosterior:
             self._make_room(part)
             self._tell(part, told[:, some])
             _running(self.residual, told[2, some], residual[some])
-            if rows.weights is None and self.discount == 1.0:
-                freed[some] = np.arange(stop - first) + self.count
+            if self._counts_rows(part):
+                counts = np.arange(self.count, self.count + len(part))
+                np.subtract(counts, self._flat_before(part, known), out=freed[some])
             else:
                 _running(self.count, told[3, some], freed[some])
-            freed[some] -= self._flat_before(part, known)
-            self._account_for(told[:, some])
+                freed[some] -= self._flat_before(part, known)
+            self._account_for(part, told[:, some])
             first = stop
         mean = np.subtract(rows.y, told[0], out=told[0])
         return self.noise.predictive(mean, told[1], freed, np.maximum(residual, 0.0, out=residual))
@@ -264,9 +265,13 @@ class GroupedPosterior:
         assert self.prior is not None
         return self.bank.tell(rows, self.prior.priors, self.discount, out)
 
-    def _account_for(self, told: Array) -> None:
+    def _counts_rows(self, rows: GroupedRows) -> bool:
+        """Whether each row raises the count by 1, which then is not told."""
+        return rows.weights is None and self.discount == 1.0
+
+    def _account_for(self, rows: GroupedRows, told: Array) -> None:
         self.residual += float(told[2].sum())
-        self.count += float(told[3].sum())
+        self.count += len(rows) if self._counts_rows(rows) else float(told[3].sum())
 
     def _flat_before(self, rows: GroupedRows, known: int) -> int | Array:
         """Flat directions before each row, those of groups that begin with these rows included."""
@@ -335,9 +340,10 @@ def _running(start: float, gains: Array, out: Array) -> None:
 
 
 def _rows_until_due(rows: int, p: int) -> int:
-    """A fourth, then half more rows; where there are many, as many again."""
-    share = 4 if rows < 8 * p else 2 if rows < 1000 else 1
-    return max(rows // share, 1)
+    """A fourth, then half more rows; where there are many as many again, and later twice."""
+    if rows >= 1000:
+        return rows if rows < 100_000 else 2 * rows
+    return max(rows // (4 if rows < 8 * p else 2), 1)
 
 
 __all__ = ["GroupBelief", "GroupedPosterior"]

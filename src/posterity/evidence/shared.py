@@ -1,0 +1,409 @@
+"""The prior that many groups share, learned from all of them (empirical Bayes).
+
+    y = x . w_g + noise,     w_g ~ Normal(m, sigma^2 D),     noise ~ Normal(0, sigma^2)
+
+Each group g comes as the triangle [R, z] of its rows. With its own coefficients integrated it says
+``o = W m + noise``, W'W = R' (I + R D R')^-1 R (:func:`posterity.factor.grouped.whitened`), so that
+all groups stacked are an ordinary regression for m, with the triangle [S, t; 0, r]. The prior of m
+is flat; with m and sigma integrated, the evidence of D is
+
+    log p(y | D) = -1/2 sum log |I + R D R'| - 1/2 log |S'S| - a_n log(b_0 + r^2 / 2) + const
+
+(restricted maximum likelihood: Laird and Ware 1982). A maximum of that alone is often singular, or
+infinite where there are few groups. So D has a weak prior: Wishart with p + 2 degrees of freedom,
+|D|^(1/2) exp(-tr(D V) / 2s), which keeps it off its boundary (Chung, Gelman, Rabe-Hesketh, Liu and
+Dorie 2015). V is the mean of x x' and s the variance of y in units of the noise's: no units matter,
+and that groups differ by more than y does is not expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from posterity import kernel
+from posterity.factor import Factor
+from posterity.factor.grouped import whitened
+from posterity.noise import KnownNoise, Noise
+
+Array = NDArray[np.float64]
+
+# So few groups are each told what the others say, and not what all do.
+FEW_GROUPS = 16
+# How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
+STARTS = 8
+# Slopes at which the search begins anew, from what it has found.
+ROUGH = (0.1, 0.01)
+# Noise of which nothing is seen is taken for this part of the variance of y.
+LEAST_NOISE = 1e-20
+
+
+@dataclass(frozen=True)
+class GroupSample:
+    """Groups to learn from: ``rows`` (g, p, p + 1) [R, z], the sums of weights and of residuals."""
+
+    rows: Array
+    count: float
+    residual: float
+
+
+@dataclass(frozen=True)
+class SharedPrior:
+    """What groups share.
+
+    ``root`` (p, p) upper triangular, root'root the inverse of D, 0 where that is flat; ``mean``
+    (p,); ``priors`` (k + 1, q, ld): as triangles, what each of the first k groups is told by all
+    others, and what any other group is told, the uncertainty of the mean included. ``residual`` is
+    r^2, ``n_means`` the number of means learned, ``log_determinants`` what they and D bring to the
+    evidence.
+    """
+
+    root: Array
+    mean: Array
+    priors: Array
+    residual: float = 0.0
+    n_means: int = 0
+    log_determinants: float = 0.0
+
+    @property
+    def newcomer(self) -> Array:
+        """(q, ld) prior of a group of which no row has come."""
+        return self.priors[-1]
+
+    def covariance(self) -> Array:
+        """(p, p) D, relative to the noise; infinite variances where nothing is known."""
+        return _factor_of(self.root, self.mean).covariance()
+
+
+def learned(
+    sample: GroupSample,
+    noise: Noise,
+    mean: Array,
+    free: NDArray[np.bool_],
+    *,
+    intercept: bool,
+    tolerance: float = 1e-6,
+    start: SharedPrior | None = None,
+) -> SharedPrior:
+    """The prior of the highest evidence.
+
+    Parameters
+    ----------
+    sample
+        The groups; ``sample.rows`` (g, p, p + 1).
+    noise
+        Its precision is known, or learned with the rest.
+    mean, free
+        (p,) prior means, and whether each is to be learned instead.
+    intercept
+        Whether the first coefficient is an intercept: then the variance of y is that around its
+        mean.
+    tolerance
+        Of the slope of the mean log evidence of a group, where the search ends.
+    start
+        Where it begins; by default that depends on the sample alone.
+    """
+    frame = _Frame.of(sample, noise, intercept=intercept)
+    p = len(frame.root)
+    means, freed = frame.into(mean), free[frame.kept]
+    if p == 0 or len(sample.rows) == 0 or not frame.tells:
+        scale = np.sqrt(frame.scale)
+        return _told(frame, np.eye(p) / scale, _Means(frame, means, freed, np.eye(p) / scale))
+    task = _Deviance(frame, noise, means, freed)
+    best, known = _starting_point(task, None if start is None else frame.root_of_covariance(start))
+    # Each search begins where K = I, which is where it is quick.
+    for until in (tolerance,) if known else (*ROUGH, tolerance):
+        best = _searched(task, best, until)
+    root = _upper(np.asarray(np.linalg.inv(best)))
+    return _told(frame, root, _Means(frame, means, freed, root))
+
+
+def with_given_precision(
+    sample: GroupSample, prior: Factor, free: NDArray[np.bool_]
+) -> SharedPrior:
+    """The mean learned, where the precision is ``prior``'s; what is flat there has mean 0."""
+    frame = _Frame.plain(sample)
+    root, mean = prior.root.copy(), prior.coefficients()[:, 0]
+    return _told(frame, root, _Means(frame, mean, free, root))
+
+
+def of_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
+    """What groups, all of them, say at a prior that was learned from some."""
+    frame = _Frame.plain(sample)
+    return _told(frame, prior.root, _Means(frame, prior.mean, free, prior.root))
+
+
+def given(prior: Factor) -> SharedPrior:
+    """A prior that is known."""
+    log_determinants = prior.log_determinant()
+    mean = prior.coefficients()[:, 0]
+    return SharedPrior(
+        prior.root.copy(), mean, prior.triangle[None].copy(), 0.0, 0, log_determinants
+    )
+
+
+# ---- coordinates ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Coordinates u = U w in which the mean of x x' is I, so that no unit of a feature matters.
+
+    ``root`` is U over the columns ``kept``: those that do not depend on others.
+    """
+
+    kept: NDArray[np.bool_]
+    root: Array
+    rows: Array
+    sample: GroupSample
+    scale: float
+    tells: bool
+
+    @classmethod
+    def of(cls, sample: GroupSample, noise: Noise, *, intercept: bool) -> _Frame:
+        g, p, _ = sample.rows.shape
+        pooled = Factor(p)
+        stacked = sample.rows.reshape(g * p, p + 1)
+        pooled.append(stacked[:, :p], np.ascontiguousarray(stacked[:, p:]))
+        kept = pooled.determined
+        root = pooled.root[np.ix_(kept, kept)] / np.sqrt(max(sample.count, 1e-300))
+        # Group by group, here and below: many small products, for which BLAS starts no threads.
+        within = sample.rows[:, :, :p][:, :, kept] @ np.linalg.inv(root)
+        rows = np.concatenate([within, sample.rows[:, :, p:]], axis=2)
+        residual = float(pooled.residual()[0, 0]) + sample.residual
+        around = pooled.moments[int(intercept) :, 0]
+        total = float(around @ around) + residual
+        scale, tells = _signal(sample, noise, total, residual, int(kept.sum()))
+        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells)
+
+    @classmethod
+    def plain(cls, sample: GroupSample) -> _Frame:
+        """The coefficients themselves."""
+        p = sample.rows.shape[1]
+        return cls(np.ones(p, dtype=bool), np.eye(p), sample.rows, sample, 1.0, True)
+
+    def into(self, coefficients: Array) -> Array:
+        return self.root @ coefficients[self.kept]
+
+    def back(self, coefficients: Array) -> Array:
+        whole = np.zeros(len(self.kept))
+        whole[self.kept] = solve_triangular(self.root, coefficients, check_finite=False)
+        return whole
+
+    def root_of_covariance(self, start: SharedPrior) -> Array:
+        """A root of an earlier D, in these coordinates, no direction of it quite collapsed."""
+        p = len(self.root)
+        least = 0.1 * len(self.sample.rows) / self.sample.count
+        known = np.diag(start.root) > 0.0
+        covariance = np.zeros((p, p))
+        inner = self.root @ np.eye(len(self.kept))[np.ix_(self.kept, known)]
+        if known.any():
+            inverse = np.linalg.inv(start.root[np.ix_(known, known)])
+            inner = inner @ inverse
+            covariance = inner @ inner.T
+        new = ~known[self.kept]
+        covariance[new, new] += self.scale
+        values, vectors = np.linalg.eigh(covariance)
+        return vectors * np.sqrt(np.clip(values, least, None))
+
+
+def _signal(
+    sample: GroupSample, noise: Noise, total: float, residual: float, rank: int
+) -> tuple[float, bool]:
+    """Variance of y relative to the noise's, at least 1, and whether the rows tell of any noise."""
+    count = sample.count
+    ranks = float(np.count_nonzero(np.diagonal(sample.rows, axis1=1, axis2=2)))
+    if total <= 0.0 or count <= 0.0:
+        return 1.0, False
+    known = isinstance(noise, KnownNoise)
+    if count <= rank and not known:
+        return 1.0, False
+    if known:
+        variance = 1.0 / noise.precision(count, residual)
+    elif count - ranks >= 1.0:
+        variance = sample.residual / (count - ranks)
+    else:
+        variance = residual / (count - rank)
+    variance = max(variance, LEAST_NOISE * total / count)
+    return max(total / (count * variance), 1.0), True
+
+
+# ---- evidence ------------------------------------------------------------------------------------
+
+
+class _Means:
+    """The regression for the means, at one root of D^-1: [S, t; 0, r] and what it was made from."""
+
+    def __init__(self, frame: _Frame, mean: Array, free: NDArray[np.bool_], root: Array) -> None:
+        white, log_determinants = whitened(root, frame.rows)
+        g, h, _ = white.shape
+        self.W = white[:, :, :-1]
+        target = white[:, :, -1] - self.W[:, :, ~free] @ mean[~free]
+        self.columns = np.ascontiguousarray(self.W[:, :, free])
+        self.target = target
+        self.free = free
+        self.factor = Factor(int(free.sum()))
+        self.factor.append(self.columns.reshape(g * h, int(free.sum())), target.reshape(-1, 1))
+        self.fixed = np.where(free, 0.0, mean)
+        self.mean = self.fixed.copy()
+        self.mean[free] = kernel.solve_groups(self.factor.triangle[None])[0]
+        self.residual = float(self.factor.residual()[0, 0]) + frame.sample.residual
+        diagonal = np.diag(root)
+        own = 2.0 * float(np.sum(np.log(diagonal[diagonal > 0.0])))
+        self.log_determinants = (
+            g * own - float(np.sum(log_determinants)) - self.factor.log_determinant()
+        )
+
+    def without(self, group: int) -> Factor:
+        """The triangle of the means, but for what one group says."""
+        some = np.arange(len(self.target)) != group
+        factor = Factor(self.factor.n_coefficients)
+        target = self.target[some].reshape(-1, 1)
+        columns = self.columns[some].reshape(len(target), factor.n_coefficients)
+        factor.append(columns, target)
+        return factor
+
+
+class _Deviance:
+    """-2 log evidence for each group, and its slope, as a function of a root L of D = L L'."""
+
+    def __init__(self, frame: _Frame, noise: Noise, mean: Array, free: NDArray[np.bool_]) -> None:
+        self.frame, self.noise, self.mean, self.free = frame, noise, mean, free
+        self.width = len(frame.root)
+
+    def at(self, factor: Array) -> tuple[float, Array]:
+        """Value, and slope (p, p) by the entries of L.
+
+        With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
+        noise precision, the slope by D is sum(M - M K M - c a a').
+        """
+        root = _upper(np.asarray(np.linalg.inv(factor)))
+        means = _Means(self.frame, self.mean, self.free, root)
+        groups, noise = len(self.frame.rows), self.noise
+        freed = self.frame.sample.count - means.factor.rank
+        residual = max(means.residual, 1e-300)
+        value = -2.0 * noise.log_evidence(freed, residual, means.log_determinants)
+        precision = noise.precision(freed, residual)
+        error = means.target - means.columns @ means.mean[self.free]
+        transposed = np.swapaxes(means.W, 1, 2)
+        information = transposed @ means.W
+        pull = (transposed @ error[:, :, None])[:, :, 0]
+        spread = information[:, :, self.free] @ _inverse_root(means.factor)
+        each = information - spread @ np.swapaxes(spread, 1, 2)
+        slope = each.sum(axis=0) - precision * (pull.T @ pull)
+        # The prior: log |D| / 2 - tr(D) / 2s.
+        value += float(np.sum(factor**2)) / self.frame.scale
+        value -= 2.0 * float(np.linalg.slogdet(factor)[1])
+        slopes = 2.0 * (slope @ factor + factor / self.frame.scale - np.linalg.inv(factor).T)
+        return value / groups, slopes / groups
+
+
+def _starting_point(task: _Deviance, earlier: Array | None) -> tuple[Array, bool]:
+    """The best root of D of those proportional to I, or an earlier one if that is better.
+
+    What few rows said may have been far off, with the noise near zero: it is not trusted blindly.
+    """
+    frame = task.frame
+    least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
+    scales = np.geomspace(least, frame.scale, STARTS if earlier is None else 2)
+    roots = [np.sqrt(scale) * np.eye(task.width) for scale in scales]
+    roots += [] if earlier is None else [earlier]
+    best = int(np.argmin([task.at(root)[0] for root in roots]))
+    return roots[best], best == len(scales)
+
+
+def _searched(task: _Deviance, start: Array, tolerance: float) -> Array:
+    """The root L = L0 K of the best D: K lower triangular, its diagonal in logarithms."""
+    p = task.width
+    lower = np.tril_indices(p)
+    diagonal = lower[0] == lower[1]
+
+    def unpacked(entries: Array) -> Array:
+        K = np.zeros((p, p))
+        K[lower] = np.where(diagonal, np.exp(np.where(diagonal, entries, 0.0)), entries)
+        return K
+
+    def deviance(entries: Array) -> tuple[float, Array]:
+        K = unpacked(entries)
+        value, slope = task.at(start @ K)
+        by_entry = (start.T @ slope)[lower]
+        return value, np.where(diagonal, by_entry * K[lower], by_entry)
+
+    found = minimize(
+        deviance,
+        np.zeros(len(lower[0])),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-10.0, 10.0) if first else (-1e4, 1e4) for first in diagonal],
+        options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": 1e-15},
+    )
+    return start @ unpacked(found.x)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _told(frame: _Frame, root: Array, means: _Means) -> SharedPrior:
+    """The prior in the coefficients themselves, and what each group is told."""
+    groups = len(frame.rows)
+    others = [means.without(g) for g in range(groups)] if groups <= FEW_GROUPS else []
+    tell: Callable[[Factor], Array] = lambda factor: _prior(frame, root, means, factor)  # noqa: E731
+    p = len(frame.kept)
+    whole = np.zeros((p, p))
+    whole[np.ix_(frame.kept, frame.kept)] = root @ frame.root
+    return SharedPrior(
+        whole,
+        frame.back(means.mean),
+        np.array([tell(factor) for factor in [*others, means.factor]]),
+        means.residual,
+        means.factor.rank,
+        means.log_determinants,
+    )
+
+
+def _prior(frame: _Frame, root: Array, means: _Means, factor: Factor) -> Array:
+    """The triangle of w where ``root (w - m) = noise`` and m has the triangle ``factor``."""
+    p, f = len(root), factor.n_coefficients
+    both = Factor(f + p)
+    relation = np.concatenate([-root[:, means.free], root], axis=1)
+    both.append(relation, (root @ means.fixed)[:, None])
+    said = np.zeros((f, f + p))
+    said[:, :f] = factor.root
+    both.append(said, np.ascontiguousarray(factor.moments))
+    rows = np.zeros((p, len(frame.kept)))
+    rows[:, frame.kept] = both.root[f:, f:] @ frame.root
+    prior = Factor(len(frame.kept))
+    prior.append(rows, np.ascontiguousarray(both.moments[f:]))
+    # By construction it fits itself: what rounding left is not data.
+    prior.residual_root[...] = 0.0
+    return prior.triangle
+
+
+def _factor_of(root: Array, mean: Array) -> Factor:
+    factor = Factor(len(root))
+    factor.append(root, (root @ mean)[:, None])
+    return factor
+
+
+def _inverse_root(factor: Factor) -> Array:
+    """(f, f) T with T T' the inverse of the information, 0 where there is none."""
+    kept, f = factor.determined, factor.n_coefficients
+    inverse = np.zeros((f, f))
+    own = factor.root[np.ix_(kept, kept)]
+    inverse[np.ix_(kept, kept)] = np.linalg.inv(own)
+    return inverse
+
+
+def _upper(matrix: Array) -> Array:
+    """The upper triangular R >= 0 on its diagonal with R'R = matrix'matrix."""
+    upper = np.asarray(np.linalg.qr(matrix, mode="r"))
+    signs = np.where(np.diag(upper) < 0.0, -1.0, 1.0)
+    return np.ascontiguousarray(signs[:, None] * upper)
+
+
+__all__ = ["GroupSample", "SharedPrior", "given", "learned", "of_all", "with_given_precision"]

@@ -1,0 +1,136 @@
+"""Rows of many groups: what they are, whether they are usable, and their order by group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity import kernel
+from posterity.factor.factor import LARGEST
+from posterity.factor.parallel import partitions, run_together
+
+Array = NDArray[np.float64]
+Slots = NDArray[np.intp]
+
+# A triangle takes about as long as so many rows of its width.
+ROWS_A_TRIANGLE = 4
+
+
+@dataclass(frozen=True)
+class GroupedRows:
+    """Rows of many groups.
+
+    ``X`` (n, m) by rows, ``y`` (n,), ``weights`` (n,) or None, whether a 1 comes before each x,
+    ``numbers`` (n,) which of the groups at hand each row is of, and ``slots`` where those are in
+    the bank.
+    """
+
+    X: Array
+    y: Array
+    weights: Array | None
+    intercept: bool
+    numbers: NDArray[np.int32]
+    slots: Slots
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def part(self, first: int, stop: int) -> GroupedRows:
+        """The rows from ``first`` on, up to ``stop``, without the groups beyond all of theirs."""
+        some = slice(first, stop)
+        weights, numbers = self.weights, self.numbers[some]
+        slots = self.slots[: int(numbers.max(initial=-1)) + 1]
+        if weights is not None:
+            weights = weights[some]
+        return GroupedRows(self.X[some], self.y[some], weights, self.intercept, numbers, slots)
+
+    def stacked(self) -> Array:
+        """(n, q) rows [1, x, y], times the roots of their weights."""
+        ones = np.ones((len(self), int(self.intercept)))
+        stacked = np.hstack([ones, self.X, self.y[:, None]])
+        if self.weights is not None:
+            stacked *= np.sqrt(self.weights)[:, None]
+        return stacked
+
+
+def check_usable(X: Array, y: Array, weights: Array | None) -> None:
+    """Raise ``FloatingPointError`` when rows are not finite, or too large to square.
+
+    Groups learn in place, so that rows are looked at before.
+    """
+    heaviest = 1.0 if weights is None else max(1.0, float(weights.max(initial=0.0)))
+    squares: list[float] = []
+
+    def add(part: slice) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares.extend(float(flat @ flat) for flat in (X[part].ravel(), y[part]))
+
+    run_together(add, partitions(len(X), 8))
+    if not sum(squares) * heaviest <= LARGEST**2:  # NaN is not, either
+        raise FloatingPointError("the rows are not finite, or too large to square")
+
+
+def sorted_rows(numbers: NDArray[np.int32], slots: Slots) -> kernel.SortedRows:
+    """Rows sorted by group."""
+    parts = partitions(len(numbers), 4)
+    numbered = list(range(len(parts)))
+    counts = np.empty((len(parts), len(slots)), dtype=np.intp)
+
+    def count(number: int, part: slice) -> None:
+        counts[number] = kernel.count_rows(numbers, part.start, part.stop, len(slots))
+
+    def place(number: int, part: slice) -> None:
+        order.place(numbers, part.start, part.stop, number)
+
+    run_together(count, numbered, parts)
+    order = kernel.SortedRows(counts, slots)
+    run_together(place, numbered, parts)
+    return order
+
+
+def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Number keys (n,) by first appearance; also the distinct ones.
+
+    Examples
+    --------
+    >>> numbers, distinct = numbered(np.array([7, 3, 7]))
+    >>> numbers.tolist(), distinct.tolist()
+    ([0, 1, 0], [7, 3])
+    """
+    if len(keys) > 0:
+        low = int(keys.min())
+        length = int(keys.max()) - low + 1
+        if length <= len(keys):
+            return kernel.number_range(keys, low, length)
+    parts = partitions(len(keys), 4)
+    found: list[Any] = [None] * len(parts)
+
+    def number(place: int, part: slice) -> None:
+        found[place] = kernel.number_keys(keys[part])
+
+    run_together(number, list(range(len(parts))), parts)
+    if len(parts) == 1:
+        return found[0]
+    together, distinct = kernel.number_keys(np.concatenate([part for _, part in found]))
+    numbers = np.empty(len(keys), dtype=np.int32)
+    ends = np.cumsum([len(part) for _, part in found])
+
+    def translate(place: int, part: slice) -> None:
+        mine, labels = found[place]
+        np.take(together[ends[place] - len(labels) : ends[place]], mine, out=numbers[part])
+
+    run_together(translate, list(range(len(parts))), parts)
+    return numbers, distinct
+
+
+def shares(count: int, width: int, rows_each: int = ROWS_A_TRIANGLE) -> list[tuple[int, int]]:
+    """Cut ``count`` triangles into one run for each core that is worth starting."""
+    parts = len(partitions(count * rows_each * (1 if rows_each == 1 else width), width + 1))
+    return list(pairwise(count * part // parts for part in range(parts + 1)))
+
+
+__all__ = ["GroupedRows", "check_usable", "numbered", "shares", "sorted_rows"]

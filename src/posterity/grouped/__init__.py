@@ -1,0 +1,5 @@
+"""Floor 3: one small model for each of many groups, which learn from each other."""
+
+from posterity.grouped.regression import GroupedRegression
+
+__all__ = ["GroupedRegression"]

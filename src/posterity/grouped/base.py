@@ -1,0 +1,291 @@
+"""What a grouped model keeps, and how it replaces it in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+
+from posterity.factor import Factor
+from posterity.factor.grouped import GroupBank
+from posterity.forgetting import Exponential, Stabilized
+from posterity.grouped.inputs import NO_KIND, By, Input, read, split, split_one, weighty
+from posterity.grouped.keys import KeyIndex, Keys, key_of
+from posterity.kernel import RowPath
+from posterity.linear.inputs import explained, read_points
+from posterity.noise import Distribution, KnownNoise, LearnedNoise, Noise
+from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
+from posterity.priors import GaussianPrior
+
+Array = NDArray[np.float64]
+
+SHARED = "shared"
+LEARNED = ("_knowledge", "_index", "_row_path", "n_features_in_", "feature_names_in_")
+
+
+class GroupedModel(RegressorMixin, BaseEstimator):
+    """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
+
+    by: By
+    prior_mean: ArrayLike | str
+    prior_precision: ArrayLike | str
+    noise_precision: float | None
+    noise_prior: tuple[float, float]
+    fit_intercept: bool
+    forgetting: Exponential | Stabilized | None
+
+    _knowledge: GroupedPosterior | None = None
+    _index: KeyIndex
+    _row_path: RowPath
+
+    # ---- attributes ------------------------------------------------------------------------------
+
+    @property
+    def groups_(self) -> NDArray[Any]:
+        """(G,) keys, in the order in which the groups came."""
+        self._known  # noqa: B018
+        return self._index.shown()
+
+    @property
+    def n_groups_(self) -> int:
+        """Number of groups."""
+        return self._known.bank.size
+
+    @property
+    def coef_(self) -> Array:
+        """(G, m) posterior means of the coefficients."""
+        return self._known.coefficients()[:, int(self.fit_intercept) :]
+
+    @property
+    def intercept_(self) -> Array:
+        """(G,) posterior means of the intercepts; 0 without."""
+        known = self._known
+        return known.coefficients()[:, 0] if known.intercept else np.zeros(known.bank.size)
+
+    @property
+    def shared_mean_(self) -> Array:
+        """(p,) mean of [intercept, coefficients] over groups."""
+        return self._known.exact().mean.copy()
+
+    @property
+    def shared_covariance_(self) -> Array:
+        """(p, p) covariance of [intercept, coefficients] over groups."""
+        prior = self._known.exact()
+        return prior.covariance() / self.noise_precision_
+
+    @property
+    def noise_precision_(self) -> float:
+        """The known noise precision, or the posterior mean of the learned one."""
+        known = self._known
+        known.exact()
+        return known.noise.precision(known.freed, known.residual)
+
+    @property
+    def counts_(self) -> Array:
+        """(G,) sums of the weights of the rows of each group, as they have faded."""
+        return self._known.bank.count.copy()
+
+    @property
+    def n_observations_(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return float(self._known.bank.seen.sum())
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(y | X) under the prior in use."""
+        return self._known.log_evidence
+
+    # ---- state -----------------------------------------------------------------------------------
+
+    @property
+    def _known(self) -> GroupedPosterior:
+        if self._knowledge is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
+                "predict_then_learn or learn_one first"
+            )
+        return self._knowledge
+
+    def _fresh(self) -> Self:
+        """A model with the same parameters that knows nothing."""
+        return type(self)(**self.get_params(deep=False))
+
+    def _take_over(self, fresh: Self) -> Self:
+        """Replace all that was learned by what ``fresh`` has learned, in one step."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
+        self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in LEARNED}
+        return self
+
+    def _set_features(self, n_features: int, names: ArrayLike | None) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _begin(self) -> None:
+        """Start with no groups; the features are known by now."""
+        n_coefficients = self.n_features_in_ + int(self.fit_intercept)
+        noise = self._noise()
+        self._knowledge = GroupedPosterior(
+            self._belief(noise),
+            noise,
+            self.fit_intercept,
+            self._discount(),
+            GroupBank(n_coefficients),
+        )
+        self._index = KeyIndex()
+
+    def _begun_from(self, x: ArrayLike | Mapping[str, Any], group: Any) -> Self:
+        fresh = self._fresh()
+        rest, _ = split_one(x, self.by, group, 0)
+        if isinstance(rest, Mapping):
+            fresh._set_features(len(rest), list(rest))
+        else:
+            fresh._set_features(np.size(rest), None)
+        fresh._begin()
+        return fresh
+
+    # ---- parameters ------------------------------------------------------------------------------
+
+    def _noise(self) -> Noise:
+        if self.noise_precision is None:
+            shape, rate = self.noise_prior
+            return LearnedNoise(shape, rate)
+        return KnownNoise(self.noise_precision)
+
+    def _belief(self, noise: Noise) -> GroupBelief:
+        m, offset = self.n_features_in_, int(self.fit_intercept)
+        mean, precision = self.prior_mean, self.prior_precision
+        for name, value in (("prior_mean", mean), ("prior_precision", precision)):
+            if isinstance(value, str) and value != SHARED:
+                raise ValueError(f"{name} is {value!r}: it must be {SHARED!r} or numbers")
+        mean_shared, precision_shared = isinstance(mean, str), isinstance(precision, str)
+        free = np.full(m + offset, mean_shared)
+        free[:offset] = mean_shared or precision_shared
+        means = np.zeros(m + offset)
+        if not isinstance(mean, str):
+            means[offset:] = GaussianPrior(mean, 0.0).means(m)
+        if isinstance(precision, str):
+            return GroupBelief(means, free, None)
+        prior = GaussianPrior(means[offset:], precision)
+        factor = prior.factor(m, intercept=self.fit_intercept, unit=noise.prior_unit)
+        return GroupBelief(means, free, factor)
+
+    def _discount(self) -> float:
+        if self.forgetting is None:
+            return 1.0
+        if not isinstance(self.forgetting, Exponential | Stabilized):
+            raise TypeError(
+                f"forgetting is {self.forgetting!r}: it must be None, Exponential or Stabilized, "
+                "as in posterity.forgetting.Stabilized(half_life=100)"
+            )
+        return self.forgetting.rate
+
+    def _check_same_belief(self, other: GroupedModel) -> None:
+        mine, theirs = self._known, other._known
+        given, others = mine.belief.precision, theirs.belief.precision
+        same = (
+            mine.noise == theirs.noise
+            and mine.intercept == theirs.intercept
+            and mine.discount == theirs.discount
+            and np.array_equal(mine.belief.mean, theirs.belief.mean)
+            and np.array_equal(mine.belief.free, theirs.belief.free)
+            and (given is None) == (others is None)
+        )
+        if given is not None and others is not None:
+            same = same and np.array_equal(given.triangle, others.triangle)
+        if not same:
+            raise ValueError(
+                "the models differ in prior, noise, forgetting or intercept: only models of the "
+                "same parameters can be merged"
+            )
+
+    # ---- rows ------------------------------------------------------------------------------------
+
+    def _split(self, X: Any, groups: Any) -> tuple[Any, Keys]:
+        kinds = self._index.kinds if self._knowledge else ()
+        return split(X, self.by, groups, bool(kinds) and kinds != NO_KIND)
+
+    def _split_one(self, x: Any, group: Any) -> tuple[Any, Keys]:
+        return split_one(x, self.by, group, len(self._index.kinds))
+
+    @property
+    def _path(self) -> RowPath:
+        """What reads single rows of features."""
+        if "_row_path" not in self.__dict__:
+            names = getattr(self, "feature_names_in_", None)
+            self._row_path = Factor(self.n_features_in_).row_path(False, names)
+        return self._row_path
+
+    def _one(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:
+        return Input(self._path.values(x), np.array([y]), weights, keys)
+
+    def _points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
+        self._known  # noqa: B018
+        X, keys = self._split(X, groups)
+        points = read_points(self, X)
+        return points, self._index.places(keys)[keys.numbers]
+
+    def _learn_first(self, X: Any, y: Any, sample_weight: ArrayLike | None, groups: Any) -> Self:
+        fresh = self._fresh()
+        X, keys = fresh._split(X, groups)
+        given = weighty(read(fresh, X, y, sample_weight, keys, reset=True))
+        fresh._begin()
+        with explained(fresh, given.X, given.y[:, None]):  # what is spoilt is not taken over
+            fresh._known.learn(given.rows(fresh._index, fresh.fit_intercept))
+        return self._take_over(fresh)
+
+    def _learn(self, given: Input) -> None:
+        self._refuse(given)
+        self._index.check_kinds(given.keys)
+        self._known.learn(given.rows(self._index, self._known.intercept))
+
+    def _tell(self, given: Input) -> Distribution:
+        self._refuse(given)
+        rows = given.rows(self._index, self._known.intercept)
+        told = self._known.predict_then_learn(rows)
+        if given.weights is not None and not given.weights.all():
+            self._drop_empty()
+        return told
+
+    def _refuse(self, given: Input) -> None:
+        """Refuse rows that can't be learned before any group is made for them."""
+        target = given.y[:, None]
+        with explained(self, given.X, target):
+            given.check_usable()
+
+    def _drop_empty(self) -> None:
+        """Groups of which nothing is left, or nothing has come, are none."""
+        known = self._known
+        filled = known.bank.seen > 0.0
+        if not filled.all():
+            known.keep(filled)
+            self._index = self._index.keep(filled)
+
+    def _index_as_keys(self) -> Keys:
+        labels = self._index.labels
+        return Keys(np.arange(len(labels), dtype=np.int32), labels, self._index.kinds)
+
+    def _slot_of(self, key: Any) -> int:
+        known = key_of(key, len(self._index.kinds), "key")
+        self._index.check_kinds(known)
+        slot = int(self._index.places(known)[0])
+        if slot < 0:
+            raise KeyError(f"no row of the group {key!r} has come")
+        return slot
+
+    def _are_among(self, groups: Any) -> NDArray[np.bool_]:
+        """(G,) which groups are among these keys."""
+        chosen = np.zeros(self.n_groups_, dtype=bool)
+        for key in groups:
+            chosen[self._slot_of(key.item() if isinstance(key, np.integer) else key)] = True
+        return chosen
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in super().__getstate__().items() if k != "_row_path"}
+
+
+__all__ = ["GroupedModel"]

@@ -1,0 +1,167 @@
+"""Take the keys of the rows out of what users pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from posterity.factor.grouped_rows import GroupedRows, check_usable
+from posterity.grouped.keys import KeyIndex, Keys, key_of, read_keys
+from posterity.linear.inputs import read_rows
+
+Array = NDArray[np.float64]
+By = str | Sequence[str] | None
+
+# The one group of rows that come without keys.
+NO_KEY, NO_KIND = "all", ("none",)
+
+
+@dataclass(frozen=True)
+class Input:
+    """Rows as the kernel takes them, and the keys of their groups."""
+
+    X: Array
+    y: Array
+    weights: Array | None
+    keys: Keys
+
+    def check_usable(self) -> None:
+        """Raise ``FloatingPointError`` when the values are not finite, or too large to square."""
+        check_usable(self.X, self.y, self.weights)
+
+    def rows(self, index: KeyIndex, intercept: bool, *, new: bool = True) -> GroupedRows:
+        """The rows with the places of their groups, which are made where they are new."""
+        slots = index.places(self.keys, new=new)
+        return GroupedRows(self.X, self.y, self.weights, intercept, self.keys.numbers, slots)
+
+
+def key_names(by: By) -> list[str]:
+    """The names of the key columns."""
+    if by is None:
+        return []
+    names: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"by is {by!r}: it must be the name of a column, or a list of names")
+    return names
+
+
+def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, Keys]:
+    """The features alone, and the keys of the rows.
+
+    ``known`` says whether rows so far came with keys (None: there were none).
+    """
+    names = key_names(by)
+    if hasattr(X, "column_names") or hasattr(X, "columns"):
+        if names and groups is not None:
+            raise ValueError(f"the keys are in the column {names[0]!r} already: leave groups out")
+        if names:
+            return _without(X, names), read_keys([_column(X, name) for name in names], names)
+    elif names and groups is None:
+        raise ValueError(
+            f"by is {by!r}, but X has no columns with names: give a data frame, or groups="
+        )
+    if groups is None:
+        if known:
+            raise ValueError("rows so far came with keys: give groups= for these as well")
+        return X, Keys(np.zeros(_length(X), dtype=np.int32), [NO_KEY], NO_KIND)
+    keys = _given(groups)
+    if len(keys.numbers) != _length(X):
+        raise ValueError(
+            f"groups has {len(keys.numbers)} keys, but X has {_length(X)} rows: give one for each"
+        )
+    return X, keys
+
+
+def split_one(
+    x: ArrayLike | Mapping[str, float], by: By, group: Any, n_parts: int
+) -> tuple[Any, Keys]:
+    """The same for one row: of a mapping the keys may be a part."""
+    names = key_names(by)
+    if group is None and names and isinstance(x, Mapping):
+        missing = [name for name in names if name not in x]
+        if missing:
+            raise ValueError(f"x lacks the key {missing[0]!r}")
+        rest = {name: value for name, value in x.items() if name not in names}
+        return rest, read_keys([[x[name]] for name in names], names)
+    if group is None:
+        if names:
+            raise ValueError(f"by is {by!r}, but x has no names: give a mapping, or group=")
+        return x, Keys(np.zeros(1, dtype=np.int32), [NO_KEY], NO_KIND)
+    return x, key_of(group, max(n_parts, len(names)))
+
+
+def read(
+    model: BaseEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    keys: Keys,
+    *,
+    reset: bool,
+) -> Input:
+    """Rows to learn, checked but for their values; those of weight 0 are left in."""
+    features, target, weights = read_rows(model, X, y, sample_weight, reset=reset)
+    return Input(features, target[:, 0], weights, keys)
+
+
+def weighty(given: Input) -> Input:
+    """The rows that weigh something: only they make a group."""
+    if given.weights is None or given.weights.all():
+        return given
+    some = given.weights > 0.0
+    left = given.keys.numbers[some]
+    used = np.unique(left)
+    place = np.zeros(len(given.keys.labels), dtype=np.int32)
+    place[used] = np.arange(len(used))
+    labels = [given.keys.labels[i] for i in used.tolist()]
+    keys = Keys(place[left], labels, given.keys.kinds)
+    return Input(given.X[some], given.y[some], given.weights[some], keys)
+
+
+def _given(groups: Any) -> Keys:
+    if hasattr(groups, "column_names") or hasattr(groups, "columns"):
+        names = list(getattr(groups, "column_names", None) or groups.columns)
+        return read_keys([_column(groups, name) for name in names], [str(name) for name in names])
+    if isinstance(groups, np.ndarray) and groups.ndim == 2:
+        columns = list(groups.T)
+        return read_keys(columns, [f"column {i} of groups" for i in range(len(columns))])
+    if not isinstance(groups, np.ndarray) and not hasattr(groups, "dtype"):
+        groups = list(groups) if not hasattr(groups, "type") else groups
+    tuples = isinstance(groups, list) and groups and isinstance(groups[0], tuple)
+    if tuples and all(isinstance(g, tuple) and len(g) == len(groups[0]) for g in groups):
+        columns = [list(part) for part in zip(*groups, strict=True)]
+        return read_keys(columns, [f"part {i} of groups" for i in range(len(columns))])
+    return read_keys([groups], ["groups"])
+
+
+def _column(frame: Any, name: str) -> Any:
+    names = list(getattr(frame, "column_names", None) or frame.columns)
+    if name not in names:
+        raise ValueError(
+            f"X has no column {name!r} to group by; it has {', '.join(map(repr, names))}"
+        )
+    return frame.column(name) if hasattr(frame, "column_names") else frame[name]
+
+
+def _without(frame: Any, names: list[str]) -> Any:
+    for name in names:
+        _column(frame, name)
+    if hasattr(frame, "column_names"):
+        return frame.drop_columns(names)
+    if type(frame).__module__.startswith("pandas"):
+        return frame.drop(columns=names)
+    return frame.drop(names)
+
+
+def _length(X: Any) -> int:
+    if hasattr(X, "shape"):
+        return int(X.shape[0]) if X.shape else 0
+    return len(X) if hasattr(X, "__len__") else len(np.asarray(X))
+
+
+__all__ = ["NO_KIND", "Input", "key_names", "read", "split", "split_one", "weighty"]

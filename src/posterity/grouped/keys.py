@@ -1,0 +1,320 @@
+"""The keys of groups: number those of many rows quickly, and remember each group's place."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor.grouped_rows import numbered
+
+Numbers = NDArray[np.int32]
+Slots = NDArray[np.intp]
+
+_PLAIN: dict[tuple[str, ...], tuple[type, ...]] = {
+    ("numbers",): (int, np.integer),
+    ("text",): (str,),
+}
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECONDS = "datetime64[us]"
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys of n rows: ``numbers`` (n,) of the ``labels``, in the order of their first rows.
+
+    ``kinds`` says for each key column whether it holds numbers, text, dates or something else;
+    a date's label is its number of microseconds since 1970.
+    """
+
+    numbers: Numbers
+    labels: list[Any]
+    kinds: tuple[str, ...]
+
+
+@dataclass
+class KeyIndex:
+    """The place of each group: ``labels`` in the order of their slots, as in :class:`Keys`.
+
+    Examples
+    --------
+    >>> index = KeyIndex()
+    >>> index.places(read_keys([np.array([7, 3, 7])], ["key"]), new=True).tolist()
+    [0, 1]
+    >>> index.places(read_keys([np.array([3, 5])], ["key"])).tolist()
+    [1, -1]
+    """
+
+    labels: list[Any] = field(default_factory=list)
+    kinds: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._slots = {label: slot for slot, label in enumerate(self.labels)}
+
+    def copy(self) -> KeyIndex:
+        """The same, to go its own way."""
+        return KeyIndex(list(self.labels), self.kinds)
+
+    def places(self, keys: Keys, *, new: bool = False) -> Slots:
+        """Slots of the labels of ``keys``; those that are not here get one if ``new``, or -1."""
+        self.check_kinds(keys)
+        if new and not self.kinds:
+            self.kinds = keys.kinds
+        if new and not self.labels:
+            self.labels = list(keys.labels)
+            self._slots = dict(zip(self.labels, range(len(self.labels)), strict=True))
+            return np.arange(len(self.labels))
+        if new:
+            for label in keys.labels:
+                if label not in self._slots:
+                    self._slots[label] = len(self.labels)
+                    self.labels.append(label)
+        found = (self._slots.get(label, -1) for label in keys.labels)
+        return np.fromiter(found, dtype=np.intp, count=len(keys.labels))
+
+    def place(self, key: Any) -> int | None:
+        """The slot of a number or text that is here as it is given; None for all else."""
+        known = isinstance(key, _PLAIN.get(self.kinds, ()))
+        return self._slots.get(key) if known else None
+
+    def check_kinds(self, keys: Keys) -> None:
+        """Raise ``ValueError`` where text comes for numbers, say: nothing would be found."""
+        if not self.kinds or not keys.labels or keys.kinds == self.kinds:
+            return
+        if len(keys.kinds) != len(self.kinds):
+            raise ValueError(
+                f"a key has {len(keys.kinds)} parts, but {len(self.kinds)} in what was learned"
+            )
+        for mine, theirs in zip(self.kinds, keys.kinds, strict=True):
+            if mine != theirs and "other" not in (mine, theirs):
+                raise ValueError(
+                    f"the keys are {theirs}, but {mine} in what was learned: give keys of one type"
+                )
+
+    def keep(self, which: NDArray[np.bool_]) -> KeyIndex:
+        """The index of those for which ``which`` (size,) is True, in the same order."""
+        return KeyIndex([self.labels[slot] for slot in np.flatnonzero(which)], self.kinds)
+
+    def shown(self) -> NDArray[Any]:
+        """The keys as users know them: (G,) numbers, dates, or objects."""
+        if self.kinds == ("dates",):
+            return np.array(self.labels, dtype=np.int64).view(_MICROSECONDS)
+        if self.kinds == ("numbers",):
+            return np.array(self.labels)
+        array = np.empty(len(self.labels), dtype=object)
+        for slot, label in enumerate(self.labels):
+            array[slot] = tuple(map(_shown, label, self.kinds)) if len(self.kinds) > 1 else label
+        return array
+
+
+def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
+    """The keys of rows from one column or several, of NumPy, pandas, Polars, Arrow or plain Python.
+
+    Raises ``ValueError`` for a missing key, naming the row, and ``TypeError`` for one that can't
+    be hashed.
+    """
+    read = [_read_column(column, name) for column, name in zip(columns, names, strict=True)]
+    if len(read) == 1:
+        return read[0]
+    numbers, together = read[0].numbers, len(read[0].labels)
+    for column in read[1:]:
+        _check_lengths(numbers, column.numbers)
+        pairs = numbers.astype(np.int64) * len(column.labels) + column.numbers
+        numbers, distinct = numbered(pairs)
+        together = len(distinct)
+    rows = _first_rows(numbers, together)
+    parts = [[c.labels[i] for i in c.numbers[rows].tolist()] for c in read]
+    kinds = tuple(kind for column in read for kind in column.kinds)
+    return Keys(numbers, list(zip(*parts, strict=True)), kinds)
+
+
+def key_of(value: Any, n_parts: int, name: str = "group") -> Keys:
+    """The key of one row; a tuple where a key has several parts."""
+    parts = list(value) if n_parts > 1 and isinstance(value, tuple | list) else [value]
+    return read_keys([[part] for part in parts], [name] * len(parts))
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _read_column(column: Any, name: str) -> Keys:
+    module = type(column).__module__.partition(".")[0]
+    if module == "pandas":
+        return _from_pandas(column, name)
+    if module == "pyarrow":
+        return _from_arrow(column, name)
+    if module == "polars":
+        return _from_polars(column, name)
+    if isinstance(column, np.ndarray):
+        return _from_numpy(column, name)
+    return _from_objects(list(column), name)
+
+
+def _from_numpy(values: NDArray[Any], name: str) -> Keys:
+    if values.ndim != 1:
+        raise ValueError(f"{name} has shape {values.shape}: expected (n,), a key for each row")
+    kind = values.dtype.kind
+    if kind == "M":
+        _refuse_missing(np.isnat(values), name)
+        return _numbered(values.astype(_MICROSECONDS).view(np.int64), "dates")
+    if kind == "f":
+        _refuse_missing(np.isnan(values), name)
+        if (np.abs(values) < 2.0**53).all() and (values == np.trunc(values)).all():
+            return _numbered(values.astype(np.int64), "numbers")
+    elif kind in "bi" or (kind == "u" and values.max(initial=0) < 2**63):
+        return _numbered(values.astype(np.int64, copy=False), "numbers")
+    return _from_objects(values.tolist(), name)
+
+
+def _numbered(values: NDArray[np.int64], kind: str) -> Keys:
+    numbers, distinct = numbered(np.ascontiguousarray(values))
+    return Keys(numbers, distinct.tolist(), (kind,))
+
+
+def _from_pandas(column: Any, name: str) -> Keys:
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return _from_numpy(column.to_numpy(), name)
+    codes, distinct = column.factorize()
+    _refuse_missing(codes < 0, name)
+    if getattr(distinct.dtype, "kind", "") == "M":  # with a time zone
+        distinct = [stamp.to_pydatetime() for stamp in distinct]
+    return _relabelled(codes, list(distinct), name)
+
+
+def _from_arrow(column: Any, name: str) -> Keys:
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    _refuse_missing(np.asarray(column.is_null(nan_is_null=True)), name)
+    if not hasattr(column, "dictionary"):
+        kind = str(column.type)
+        if kind.startswith(("int", "uint", "float", "double", "date", "timestamp")):
+            return _from_numpy(column.to_numpy(zero_copy_only=False), name)
+        column = column.dictionary_encode()
+    codes = column.indices.to_numpy(zero_copy_only=False)
+    return _relabelled(codes, column.dictionary.to_pylist(), name)
+
+
+def _from_polars(column: Any, name: str) -> Keys:
+    _refuse_missing(column.is_null().to_numpy(), name)
+    if column.dtype.is_numeric() or column.dtype.is_temporal():
+        return _from_numpy(column.to_numpy(), name)
+    if str(column.dtype) == "String":
+        column = column.cast(sys.modules["polars"].Categorical)
+    if str(column.dtype).startswith(("Categorical", "Enum")):
+        codes = column.to_physical().to_numpy()
+        numbers, distinct = numbered(codes.astype(np.int64))
+        labels = column.gather(_first_rows(numbers, len(distinct))).to_list()
+        return _relabelled(numbers, labels, name)
+    return _from_objects(column.to_list(), name)
+
+
+def _from_objects(values: list[Any], name: str) -> Keys:
+    places: dict[Hashable, int] = {}
+    numbers = np.empty(len(values), dtype=np.int32)
+    try:
+        numbers[:] = [places.setdefault(value, len(places)) for value in values]
+    except TypeError as error:
+        row = next(i for i, value in enumerate(values) if not _is_hashable(value))
+        raise TypeError(
+            f"the key in row {row} of {name} is a {type(values[row]).__name__}: keys must be "
+            "hashable, such as numbers, text, dates and tuples of these"
+        ) from error
+    missing = [number for label, number in places.items() if _is_missing(label)]
+    if missing:
+        _refuse_missing(np.isin(numbers, missing), name)
+    return _relabelled(numbers, list(places), name)
+
+
+def _relabelled(codes: NDArray[Any], labels: list[Any], name: str) -> Keys:
+    """Number codes by first appearance; labels as they are kept."""
+    numbers, distinct = numbered(codes.astype(np.int64))
+    labels = [labels[code] for code in distinct.tolist()]
+    labels = [_plain(label) for label in labels]
+    kind = _kind_of(labels)
+    if kind == "dates":
+        stamps = np.array([_stamp(label) for label in labels], dtype=np.int64)
+        again, distinct = numbered(stamps)  # two time zones may mean one moment
+        return Keys(again[numbers], distinct.tolist(), (kind,))
+    return Keys(numbers, labels, (kind,))
+
+
+def _plain(label: Any) -> Any:
+    """Python's own value for a scalar of NumPy's."""
+    if isinstance(label, np.datetime64):
+        return label.astype(_MICROSECONDS).item()
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _kind_of(labels: Iterable[Any]) -> str:
+    kinds = {
+        "text"
+        if isinstance(label, str)
+        else "numbers"
+        if isinstance(label, bool | int | float)
+        else "dates"
+        if isinstance(label, date)
+        else "other"
+        for label in labels
+    }
+    return kinds.pop() if len(kinds) == 1 else "other"
+
+
+def _stamp(day: date) -> int:
+    """Microseconds since 1970, in UTC where there is a time zone."""
+    moment = day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _shown(label: Any, kind: str) -> Any:
+    return np.int64(label).view(_MICROSECONDS) if kind == "dates" else label
+
+
+def _first_rows(numbers: Numbers, count: int) -> NDArray[np.intp]:
+    """(count,) the first row of each number."""
+    first = np.empty(count, dtype=np.intp)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return first
+
+
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, tuple):
+        return any(map(_is_missing, label))
+    if isinstance(label, float):
+        return math.isnan(label)
+    if isinstance(label, np.datetime64):
+        return bool(np.isnat(label))
+    return label is None or type(label).__name__ in ("NaTType", "NAType")
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
+    if missing.any():
+        raise ValueError(
+            f"the key in row {int(np.argmax(missing))} of {name} is missing: drop the row, or give "
+            "it a key of its own"
+        )
+
+
+def _check_lengths(one: Numbers, other: Numbers) -> None:
+    if len(one) != len(other):
+        raise ValueError(f"the key columns have {len(one)} and {len(other)} rows")
+
+
+__all__ = ["KeyIndex", "Keys", "key_of", "read_keys"]

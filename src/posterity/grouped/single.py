@@ -1,0 +1,45 @@
+"""One group of many, as a plain model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from posterity.factor import Factor
+from posterity.grouped.base import GroupedModel
+from posterity.linear import BayesianLinearRegression
+from posterity.noise import LearnedNoise
+from posterity.posteriors import LinearPosterior
+from posterity.priors import GaussianPrior
+
+
+def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
+    """What is known of the group at ``slot``, under the shared prior and the noise as they are."""
+    known = model._known
+    triangle, priors = known.triangle(slot), known.exact().priors
+    prior, factor = Factor(known.bank.n_coefficients), Factor(known.bank.n_coefficients)
+    factor.commit(triangle, known.bank.count[slot], known.bank.seen[slot])
+    prior.commit(priors[min(slot, len(priors) - 1)], 0.0, 0.0)
+    noise, noise_prior = known.noise, model.noise_prior
+    if isinstance(noise, LearnedNoise):
+        # The other groups' rows are the prior of the noise, this group's are in its factor.
+        own = factor.count - (prior.n_coefficients - prior.rank)
+        others = max(known.freed - own, 0.0)
+        residual = max(known.residual - float(factor.residual()[0, 0]), 0.0)
+        noise_prior = noise.shape + 0.5 * others, noise.rate + 0.5 * residual
+        noise = replace(noise, shape=noise_prior[0], rate=noise_prior[1])
+    offset = int(known.intercept)
+    root = prior.root[:, offset:]
+    belief = GaussianPrior(prior.coefficients()[offset:, 0], root.T @ root)
+    plain = BayesianLinearRegression(
+        prior_mean=belief.mean,
+        prior_precision=belief.precision,
+        noise_precision=model.noise_precision,
+        noise_prior=noise_prior,
+        fit_intercept=model.fit_intercept,
+    )
+    plain._set_features(model.n_features_in_, getattr(model, "feature_names_in_", None))
+    plain._knowledge = LinearPosterior(belief, noise, known.intercept, prior, factor)
+    return plain
+
+
+__all__ = ["plain_model"]

@@ -1,0 +1,338 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Checked binding of posterity_groups.h: many factors, each with rows of its own, without the GIL."""
+
+from itertools import pairwise
+
+import numpy as np
+
+cimport numpy as cnp
+
+cnp.import_array()
+
+cdef extern from "posterity_groups.h" nogil:
+    enum: PK_LANES
+    enum: PK_PANEL
+    ctypedef struct pk_shape:
+        Py_ssize_t p, k, q, ld
+    ctypedef struct pk_rows:
+        const double *X
+        const double *Y
+        const double *weights
+        const double *discounts
+        double *held
+        Py_ssize_t n, columns, x_stride
+        int intercept
+    ctypedef struct pk_grouped:
+        pk_rows all
+        const int *order
+        const Py_ssize_t *offset
+        const Py_ssize_t *slot
+        double discount
+    ctypedef struct pk_tallies:
+        double *count
+        double *seen
+        long long *last
+        long long clock
+    ctypedef struct pk_told:
+        double *error
+        double *leverage
+        double *residual_gain
+        double *count_gain
+    Py_ssize_t PK_GATHERING_SIZE(pk_shape shape)
+    Py_ssize_t pk_number_keys(const long long *keys, Py_ssize_t first, Py_ssize_t n, int *numbers, long long *distinct, Py_ssize_t count, Py_ssize_t room, int *table, size_t mask)
+    Py_ssize_t pk_number_range(const long long *keys, Py_ssize_t n, long long low, int *numbers, long long *distinct, int *table)
+    void pk_place_keys(const long long *distinct, Py_ssize_t count, int *table, size_t mask)
+    int pk_count_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t groups, Py_ssize_t *counts)
+    void pk_place_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *next, int *order)
+    int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies)
+    Py_ssize_t pk_tell_groups(double *data, double *posterior, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies, const pk_told *told)
+    void pk_stack_groups(const double *data, double *posterior, const double *priors, Py_ssize_t n_priors, double *buffer, Py_ssize_t first, Py_ssize_t last, pk_shape shape)
+    void pk_merge_groups(double *data, const double *other, const Py_ssize_t *slot, double *buffer, Py_ssize_t groups, pk_shape shape)
+    void pk_predict_groups(const double *posterior, const double *newcomer, double *buffer, const pk_rows *rows, const Py_ssize_t *slot, Py_ssize_t first, Py_ssize_t last, pk_shape shape, double *mean, double *leverage)
+    void pk_solve_groups(const double *bank, Py_ssize_t size, pk_shape shape, double *coefficients)
+    void pk_whiten_groups(const double *root, const double *rows, Py_ssize_t h, double *work, Py_ssize_t wide, Py_ssize_t first, Py_ssize_t last, Py_ssize_t p, double *white, double *log_determinants)
+
+
+cdef double[::1] _aligned(Py_ssize_t size):
+    cdef cnp.ndarray storage = np.zeros(size + 7)
+    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
+    return storage[offset:offset + size]
+
+
+cdef pk_shape _shape(const double[:, :, ::1] bank) except *:
+    cdef pk_shape shape
+    shape.q, shape.ld, shape.k = bank.shape[1], bank.shape[2], 1
+    shape.p = shape.q - 1
+    if shape.q < 1 or shape.ld != (shape.q + PK_LANES - 1) // PK_LANES * PK_LANES:
+        raise ValueError(f"the triangles of a bank have shape ({shape.q}, {shape.ld})")
+    return shape
+
+
+cdef int _same_shape(const double[:, :, ::1] bank, const double[:, :, ::1] other) except -1:
+    if bank.shape[1] != other.shape[1] or bank.shape[2] != other.shape[2]:
+        raise ValueError("the triangles of two banks do not have the same shape")
+    return 0
+
+
+cdef pk_rows _rows(pk_shape shape, const double[:, ::1] X, const double[::1] y, const double[::1] weights,
+                   bint intercept) except *:
+    cdef pk_rows rows
+    rows.n, rows.columns, rows.x_stride, rows.intercept = X.shape[0], X.shape[1], X.shape[1], intercept
+    rows.X, rows.Y, rows.weights, rows.discounts, rows.held = NULL, NULL, NULL, NULL, NULL
+    if rows.columns + rows.intercept != shape.p:
+        raise ValueError(f"X has {rows.columns} columns: the triangles expect {shape.p - rows.intercept}")
+    if y is not None and y.shape[0] != rows.n:
+        raise ValueError(f"y has length {y.shape[0]}: expected {rows.n}")
+    if weights is not None and weights.shape[0] != rows.n:
+        raise ValueError(f"weights has length {weights.shape[0]}: expected {rows.n}")
+    if rows.n > 0:
+        if rows.columns > 0:
+            rows.X = &X[0, 0]
+        if y is not None:
+            rows.Y = &y[0]
+        if weights is not None:
+            rows.weights = &weights[0]
+    return rows
+
+
+def number_keys(const long long[::1] keys):
+    """Number keys by first appearance: numbers (n,), and the distinct keys."""
+    cdef Py_ssize_t n = keys.shape[0], room = 1024, known
+    if n > 2**31 - 2:
+        raise ValueError(f"{n} rows at once: learn at most 2,147,483,646 in one call")
+    cdef int[::1] numbers = np.empty(n, dtype=np.int32), table
+    cdef long long[::1] distinct = np.empty(room, dtype=np.int64)
+    cdef Py_ssize_t first = 0, count = 0
+    if n == 0:
+        return np.asarray(numbers), np.asarray(distinct)[:0]
+    while True:
+        table = np.full(4 * room, -1, dtype=np.int32)
+        with nogil:
+            pk_place_keys(&distinct[0], count, &table[0], 4 * room - 1)
+            known = pk_number_keys(&keys[0], first, n, &numbers[0], &distinct[0], count, room, &table[0], 4 * room - 1)
+        if known >= 0:
+            return np.asarray(numbers), np.asarray(distinct)[:known]
+        first, count, room = -1 - known, room, 4 * room
+        distinct = np.concatenate([distinct, np.empty(room - count, dtype=np.int64)])
+
+
+def number_range(const long long[::1] keys, long long low, Py_ssize_t length):
+    """The same for keys that all are from ``low`` to below ``low + length``, which is not checked."""
+    cdef Py_ssize_t n = keys.shape[0], known
+    cdef int[::1] numbers = np.empty(n, dtype=np.int32), table = np.full(length, -1, dtype=np.int32)
+    cdef long long[::1] distinct = np.empty(min(length, n), dtype=np.int64)
+    if n == 0 or n > 2**31 - 2:
+        raise ValueError(f"{n} rows at once: learn at most 2,147,483,646 in one call")
+    with nogil:
+        known = pk_number_range(&keys[0], n, low, &numbers[0], &distinct[0], &table[0])
+    return np.asarray(numbers), np.asarray(distinct)[:known]
+
+
+def count_rows(const int[::1] numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t groups):
+    """How many of the rows first to last each of so many groups has."""
+    cdef Py_ssize_t[::1] counts = np.zeros(groups, dtype=np.intp)
+    cdef int failed = 0
+    if not 0 <= first <= last <= numbers.shape[0]:
+        raise ValueError(f"there are no rows {first} to {last}")
+    if first < last:
+        if groups == 0:
+            raise ValueError("a row is of a group that has no slot")
+        with nogil:
+            failed = pk_count_rows(&numbers[0], first, last, groups, &counts[0])
+    if failed:
+        raise ValueError("a row is of a group that has no slot")
+    return np.asarray(counts)
+
+
+cdef class SortedRows:
+    """Rows in the order of their groups, those of each as they came. ``slots`` says where each group is.
+
+    ``counts`` (parts, groups) has the rows of each group in each of several runs of rows, which
+    :meth:`place` then has to put in their order.
+    """
+
+    cdef readonly Py_ssize_t groups
+    cdef readonly int[::1] order
+    cdef Py_ssize_t[::1] offset, slots
+    cdef Py_ssize_t[:, ::1] next
+
+    def __init__(self, counts, Py_ssize_t[::1] slots):
+        parts, self.groups = counts.shape
+        if slots.shape[0] != self.groups:
+            raise ValueError(f"there are {slots.shape[0]} slots for {self.groups} groups")
+        self.slots = slots
+        self.offset = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.intp)
+        self.next = np.asarray(self.offset)[:-1] + np.cumsum(counts, axis=0) - counts
+        self.order = np.empty(self.offset[self.groups], dtype=np.int32)
+
+    def place(self, const int[::1] numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t part):
+        """Put rows first to last, which are those of a part that was counted, in their places."""
+        if not 0 <= first <= last <= numbers.shape[0] == self.order.shape[0] or not 0 <= part < self.next.shape[0]:
+            raise ValueError(f"there are no rows {first} to {last} in part {part}")
+        if first < last:
+            with nogil:
+                pk_place_rows(&numbers[0], first, last, &self.next[part, 0], &self.order[0])
+
+    def shares(self, Py_ssize_t count):
+        """Cut the groups into ``count`` runs of about as many rows."""
+        total = len(self.order)
+        within = [total * part // count for part in range(1, count)]
+        edges = [0, *np.searchsorted(self.offset, within).tolist(), self.groups]
+        return list(pairwise(edges))
+
+    cdef pk_grouped pointers(self, pk_rows rows, double discount, Py_ssize_t size, object share) except *:
+        cdef pk_grouped grouped
+        grouped.all, grouped.discount = rows, discount
+        grouped.order = &self.order[0] if self.order.shape[0] else NULL
+        grouped.offset = &self.offset[0]
+        grouped.slot = &self.slots[0] if self.groups else NULL
+        if self.order.shape[0] != rows.n:
+            raise ValueError(f"{self.order.shape[0]} rows were sorted, but there are {rows.n}")
+        if not 0 <= share[0] <= share[1] <= self.groups:
+            raise ValueError(f"there are no groups {share[0]} to {share[1]}")
+        if self.groups and (np.max(self.slots) >= size or np.min(self.slots) < 0):
+            raise ValueError("a slot is outside the bank")
+        return grouped
+
+
+cdef pk_tallies _tallies(arrays, Py_ssize_t size) except *:
+    cdef pk_tallies tallies
+    cdef double[::1] count = arrays[0], seen = arrays[1]
+    cdef long long[::1] last = arrays[2]
+    if not size <= min(count.shape[0], seen.shape[0], last.shape[0]) or size == 0:
+        raise ValueError("the tallies are not as long as the bank")
+    tallies.count, tallies.seen, tallies.last, tallies.clock = &count[0], &seen[0], &last[0], arrays[3]
+    return tallies
+
+
+def learn_groups(double[:, :, ::1] bank, SortedRows order, const double[:, ::1] X, const double[::1] y,
+                 const double[::1] weights, bint intercept, double discount, tallies, share):
+    """Learn each row in the triangle of its group, in place; ``tallies`` are (count, seen, last, clock).
+
+    ``share`` (first, last) limits it to these groups. Before each row of a group but the first, what its
+    triangle holds is multiplied by ``discount``. Raises ``FloatingPointError``, with the bank spoilt, for
+    rows that are not finite or too large to square.
+    """
+    cdef pk_shape shape = _shape(bank)
+    cdef pk_rows rows = _rows(shape, X, y, weights, intercept)
+    cdef pk_tallies counts = _tallies(tallies, bank.shape[0])
+    cdef pk_grouped grouped = order.pointers(rows, discount, bank.shape[0], share)
+    cdef double[::1] buffer = _aligned(PK_GATHERING_SIZE(shape))
+    cdef Py_ssize_t first = share[0], last = share[1]
+    cdef int failed = 0
+    if first < last:
+        with nogil:
+            failed = pk_learn_groups(&bank[0, 0, 0], &buffer[0], &grouped, first, last, shape, &counts)
+    if failed:
+        raise FloatingPointError("the rows are not finite, or too large to square")
+
+
+def tell_groups(double[:, :, ::1] bank, double[:, :, ::1] posterior, const double[:, :, ::1] priors, SortedRows order,
+                const double[:, ::1] X, const double[::1] y, const double[::1] weights, bint intercept, double discount,
+                tallies, share, told):
+    """As ``learn_groups``, and in the posterior triangles as well, which hold ``priors`` besides.
+
+    ``told`` (4, n) is filled with what each row was before it was learned: its error and leverage, and
+    by how much it raises the group's residual sum of squares and its count; the last is left as it is
+    without weights and discount.
+    """
+    cdef pk_shape shape = _shape(bank)
+    cdef pk_rows rows = _rows(shape, X, y, weights, intercept)
+    cdef pk_tallies counts = _tallies(tallies, bank.shape[0])
+    cdef pk_grouped grouped = order.pointers(rows, discount, bank.shape[0], share)
+    cdef double[::1] buffer = _aligned(PK_GATHERING_SIZE(shape))
+    cdef double[:, :] said = told
+    cdef pk_told pointers
+    cdef Py_ssize_t first = share[0], last = share[1], failed = 0
+    _same_shape(bank, posterior)
+    _same_shape(bank, priors)
+    if posterior.shape[0] != bank.shape[0] or priors.shape[0] == 0:
+        raise ValueError("there must be a posterior triangle for each of the data, and a prior")
+    if said.shape[0] != 4 or said.shape[1] != rows.n or (rows.n > 1 and said.strides[1] != sizeof(double)):
+        raise ValueError(f"told has shape ({said.shape[0]}, {said.shape[1]}): expected (4, {rows.n})")
+    if first < last:
+        pointers.error, pointers.leverage = &said[0, 0], &said[1, 0]
+        pointers.residual_gain, pointers.count_gain = &said[2, 0], &said[3, 0]
+        with nogil:
+            failed = pk_tell_groups(&bank[0, 0, 0], &posterior[0, 0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0],
+                                    &grouped, first, last, shape, &counts, &pointers)
+    if failed:
+        raise ArithmeticError("a triangle holds less than its prior")
+
+
+def stack_groups(const double[:, :, ::1] bank, double[:, :, ::1] posterior, const double[:, :, ::1] priors, share):
+    """Posterior triangles of slots first to last of ``share``: priors[slot], or the last, with the data on it."""
+    cdef pk_shape shape = _shape(bank)
+    cdef double[::1] buffer = _aligned(PK_PANEL * shape.q)
+    cdef Py_ssize_t first = share[0], last = share[1]
+    _same_shape(bank, posterior)
+    _same_shape(bank, priors)
+    if not 0 <= first <= last <= min(bank.shape[0], posterior.shape[0]) or priors.shape[0] == 0:
+        raise ValueError(f"there are no slots {first} to {last}")
+    if first < last:
+        with nogil:
+            pk_stack_groups(&bank[0, 0, 0], &posterior[0, 0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0],
+                            first, last, shape)
+
+
+def merge_groups(double[:, :, ::1] bank, const double[:, :, ::1] other, const Py_ssize_t[::1] slots):
+    """Append each triangle of ``other`` to that of its slot, in place."""
+    cdef pk_shape shape = _shape(bank)
+    cdef double[::1] buffer = _aligned(shape.ld)
+    _same_shape(bank, other)
+    if slots.shape[0] != other.shape[0] or (len(slots) and not 0 <= np.min(slots) <= np.max(slots) < bank.shape[0]):
+        raise ValueError("a slot is outside the bank")
+    if other.shape[0]:
+        with nogil:
+            pk_merge_groups(&bank[0, 0, 0], &other[0, 0, 0], &slots[0], &buffer[0], slots.shape[0], shape)
+
+
+def predict_groups(const double[:, :, ::1] posterior, const double[:, ::1] newcomer, const double[:, ::1] X,
+                   const Py_ssize_t[::1] slots, bint intercept, share, double[::1] mean, double[::1] leverage):
+    """Mean and leverage, filled in, of rows first to last of ``share``; slot -1 is that of the newcomer."""
+    cdef pk_shape shape = _shape(posterior)
+    cdef pk_rows rows = _rows(shape, X, None, None, intercept)
+    cdef double[::1] buffer = _aligned(shape.ld)
+    cdef Py_ssize_t first = share[0], last = share[1]
+    cdef const double *bank = &posterior[0, 0, 0] if posterior.shape[0] else NULL
+    if newcomer.shape[0] != shape.q or newcomer.shape[1] != shape.ld:
+        raise ValueError("the newcomer's triangle does not have the shape of the others")
+    if not (slots.shape[0] == mean.shape[0] == leverage.shape[0] == rows.n and 0 <= first <= last <= rows.n):
+        raise ValueError(f"slots, mean and leverage must have length {rows.n}")
+    if first < last:
+        if np.max(slots) >= posterior.shape[0] or np.min(slots) < -1:
+            raise ValueError("a slot is outside the bank")
+        with nogil:
+            pk_predict_groups(bank, &newcomer[0, 0], &buffer[0], &rows, &slots[0], first, last, shape, &mean[0],
+                              &leverage[0])
+
+
+def solve_groups(const double[:, :, ::1] bank):
+    """Coefficients (size, p) of the triangles; those that are not determined are 0."""
+    cdef pk_shape shape = _shape(bank)
+    cdef double[:, ::1] coefficients = np.zeros((bank.shape[0], shape.p))
+    if bank.shape[0] and shape.p:
+        with nogil:
+            pk_solve_groups(&bank[0, 0, 0], bank.shape[0], shape, &coefficients[0, 0])
+    return np.asarray(coefficients)
+
+
+def whiten_groups(const double[:, ::1] root, const double[:, :, ::1] rows, share, double[:, :, ::1] white,
+                  double[::1] log_determinants):
+    """Rows [H, z] of each group with its coefficients integrated under the prior with this root (p, p).
+
+    Fills in white (groups, h, p + 1), [W, o] with o = W m + noise of variance 1 where m is the prior's
+    mean, and log |P'P + H'H| (groups,).
+    """
+    cdef Py_ssize_t p = root.shape[0], h = rows.shape[1], first = share[0], last = share[1]
+    cdef Py_ssize_t wide = (2 * p + 1 + PK_LANES - 1) // PK_LANES * PK_LANES
+    cdef double[::1] work = _aligned((p + h) * wide + 1)
+    if root.shape[1] != p or rows.shape[2] != p + 1:
+        raise ValueError(f"rows have {rows.shape[2]} columns: expected {p + 1}")
+    if not (white.shape[0] == rows.shape[0] == log_determinants.shape[0] and white.shape[1] == h
+            and white.shape[2] == p + 1 and 0 <= first <= last <= rows.shape[0]):
+        raise ValueError("white and log_determinants do not have the shape of the rows")
+    if first < last and p > 0 and h > 0:
+        with nogil:
+            pk_whiten_groups(&root[0, 0], &rows[0, 0, 0], h, &work[0], wide, first, last, p, &white[0, 0, 0],
+                             &log_determinants[0])
