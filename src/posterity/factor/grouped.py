@@ -100,6 +100,11 @@ class GroupBank:
         return self._arrays[3][: self.size]
 
     @property
+    def _tallies(self) -> tuple[Array, Array, NDArray[np.int64], int]:
+        _, count, seen, last = self._arrays
+        return count, seen, last, self.clock
+
+    @property
     def stacked(self) -> bool:
         """Whether there are posterior triangles."""
         return self._posterior is not None
@@ -169,7 +174,7 @@ class GroupBank:
         """
         self._posterior = None
         order = sorted_rows(rows.numbers, rows.slots)
-        tallies = (*self._arrays[1:], self.clock)
+        tallies = self._tallies
         X, y, weights, intercept = rows.X, rows.y, rows.weights, rows.intercept
 
         def learn(share: tuple[int, int]) -> None:
@@ -197,15 +202,16 @@ class GroupBank:
         first k - 1 slots, and of all others.
         """
         order = sorted_rows(rows.numbers, rows.slots)
-        tallies = (*self._arrays[1:], self.clock)
+        tallies = self._tallies
         X, y, weights, intercept = rows.X, rows.y, rows.weights, rows.intercept
         told = np.empty((4, len(rows))) if out is None else out
-        assert self._posterior is not None
+        posterior = self._posterior
+        assert posterior is not None
 
         def learn(share: tuple[int, int]) -> None:
             kernel.tell_groups(
                 self._arrays[0],
-                self._posterior,
+                posterior,
                 priors,
                 order,
                 X,
