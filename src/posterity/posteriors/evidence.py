@@ -339,7 +339,7 @@ class EvidencePosterior(LinearPosterior):
         return known.stream
 
     def _go_on_with(self, stream: Nodes) -> None:
-        """Let the stream have these nodes until a third more rows, later twice as many, have come."""
+        """Let the stream have these nodes until a third more rows (later twice as many) come."""
         known = self.known
         known.follow(stream)
         rows, p = int(known.clock[0]), self.n_coefficients
