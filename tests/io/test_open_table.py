@@ -281,7 +281,7 @@ def test_infinity_is_not_missing(tmp_path: Path) -> None:
         ("fare,x\nlow,2\n", {}, "the target 'fare' holds text; it must hold numbers"),
         ("fare,when\n1,2020-01-31\n", {},
          r"column 'when' holds dates or times \(date32\[day\]\).* leave it out "
-         r"\(drop=\['when'\]\), or turn it into numbers first, say days since a start"),
+         r"\(drop=\['when'\]\), count days \(dates=\"days\"\), or turn"),
         ("fare,when\n1,2020-01-31 10:00:00\n", {}, "column 'when' holds dates or times"),
         ("fare,x\n1,2\n2,?\n3,4\n", {}, r"column 'x' is mostly numbers but also holds '\?'"),
         ("fare,x\n1,a\n2,a\n", {}, "no feature is left: 'x' held only one level"),

@@ -343,9 +343,10 @@ class EvidencePosterior(LinearPosterior):
         known = self.known
         known.follow(stream)
         rows, p = int(known.clock[0]), self.n_coefficients
-        some = rows // (3 if rows < 8 * p else 2 if rows < 32 * p else 1)
-        if not known.data.learns_lean:  # what forgets stays as young as this
-            some = min(some, max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p))
+        if known.data.learns_lean:
+            some = rows // (3 if rows < 8 * p else 2 if rows < 32 * p else 1)
+        else:  # what forgets stays young
+            some = min(rows // 4, max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p))
         known.clock[1] = rows + max(some, p // 16, 1)
 
     def _stretch(self, stream: Nodes, X: Array, weights: Array | None, first: int) -> int:
