@@ -157,6 +157,7 @@ class TestCrps:
         y = np.array([-30.0, -1.0, 1.0, 1.5, 4.0])
         np.testing.assert_allclose(twice.crps(y), StudentT(df, 1.0, 2.0).crps(y), rtol=1e-6)
 
+    @pytest.mark.slow
     def test_rows_of_every_difficulty(self):
         """By the quadrature over all components and, far apart, over pairs of them."""
         apart = np.geomspace(0.01, 1e6, 25)

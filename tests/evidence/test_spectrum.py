@@ -96,7 +96,7 @@ def test_a_pinned_feature_is_not_there(make_rows, make_factor) -> None:
     assert np.allclose(pinned.n_parameters(0.7), without.n_parameters(0.7))
 
 
-@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("m", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_it_is_the_integral_over_the_coefficients(m: int, make_rows, make_factor) -> None:
     """Bishop 2006, eq. 3.77: the likelihood, integrated over the prior, in many digits."""
     X, y = make_rows(4, m, signal=0.5)

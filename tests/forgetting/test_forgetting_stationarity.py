@@ -183,7 +183,16 @@ def test_a_window_turned_over_as_often(n: int) -> None:
 @pytest.mark.parametrize("prior_precision", [0.0, 1.0])
 @pytest.mark.parametrize(
     "kind",
-    [Exponential, Stabilized, Directional, Smoothing, RandomWalk, Window, Adaptive, Changepoint],
+    [
+        Exponential,
+        Stabilized,
+        Directional,
+        Smoothing,
+        RandomWalk,
+        Window,
+        Adaptive,
+        pytest.param(Changepoint, marks=pytest.mark.slow),
+    ],
 )
 def test_electricity(
     electricity: Stream, kind: type, prior_precision: float, discount: float

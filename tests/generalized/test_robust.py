@@ -347,7 +347,7 @@ def test_a_copy_goes_its_own_way(copied: Callable[..., RobustBayesianRegression]
     [
         ("student_t", 1e-8),
         ("student_t", 1e8),
-        ("laplace", 1e8),
+        pytest.param("laplace", 1e8, marks=pytest.mark.slow),
         pytest.param("laplace", 1e-8, marks=pytest.mark.slow),
     ],
 )

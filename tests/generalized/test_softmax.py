@@ -45,6 +45,7 @@ def test_the_mode_is_that_of_scikit_learn(
     assert np.allclose(model.intercept_, free, rtol=0.0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_digits_by_both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_digits()
     x, y = data.data / 16.0, data.target

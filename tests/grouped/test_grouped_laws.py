@@ -51,6 +51,7 @@ def assert_same(one: GroupedRegression, other: GroupedRegression, rtol: float = 
     assert one.n_observations_ == pytest.approx(other.n_observations_)
 
 
+@settings(max_examples=40)
 @given(SEEDS, SETTINGS)
 def test_batch_loop_stream_and_merge_agree(seed: int, kind: dict[str, Any]) -> None:
     X, y, keys = problem(seed)
@@ -81,6 +82,7 @@ def test_unlearning_undoes_learning(seed: int, kind: dict[str, Any]) -> None:
     assert_same(whole.unlearn(X[100:], y[100:], groups=keys[100:]), rest)
 
 
+@settings(max_examples=40)
 @given(SEEDS, SETTINGS)
 def test_weight_two_is_the_row_twice(seed: int, kind: dict[str, Any]) -> None:
     X, y, keys = problem(seed, n=60)

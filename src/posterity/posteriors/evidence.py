@@ -5,8 +5,7 @@ with weights (the nodes), each of which then is a posterior like any other.
 
 Reading chooses anew from all rows so far: what is read depends on the rows, not on the way they
 came. A stream that is predicted and learned row by row goes on with the nodes it has, which learn
-each row, and has them chosen anew after a third more rows (later twice as many): O(p^2) a row,
-amortised.
+each row, and has them chosen anew after a third (later a half) more rows: O(p^2) a row, amortised.
 """
 
 from __future__ import annotations
@@ -339,14 +338,13 @@ class EvidencePosterior(LinearPosterior):
         return known.stream
 
     def _go_on_with(self, stream: Nodes) -> None:
-        """Let the stream have these nodes until a third more rows (later twice as many) come."""
+        """Let the stream have these nodes until a third, later a half, more rows have come."""
         known = self.known
         known.follow(stream)
         rows, p = int(known.clock[0]), self.n_coefficients
-        if known.data.learns_lean:
-            some = rows // (3 if rows < 8 * p else 2 if rows < 32 * p else 1)
-        else:  # what forgets stays young
-            some = min(rows // 4, max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p))
+        some = rows // (3 if rows < 8 * p else 2)
+        if not known.data.learns_lean:  # what forgets stays as young as this
+            some = min(some, max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p))
         known.clock[1] = rows + max(some, p // 16, 1)
 
     def _stretch(self, stream: Nodes, X: Array, weights: Array | None, first: int) -> int:
