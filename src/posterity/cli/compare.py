@@ -10,14 +10,13 @@ from typing import Literal
 import click
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import about, notes, progress_bar
+from posterity.cli.evaluate import about, notes, open_asked, progress_bar
 from posterity.cli.models import build, parse
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import slices_of
 from posterity.cli.tables import called, table_path
 from posterity.evaluation import compare_predictions
-from posterity.io import open_table
 from posterity.report import Survey, comparison_report
 
 
@@ -56,18 +55,7 @@ def run(settings: Settings) -> None:
 
 def _run(settings: Settings, path: str) -> None:
     page = None if settings.report is None else checked_page(settings.report)
-    table = open_table(
-        path,
-        settings.target,
-        features=settings.features,
-        drop=settings.drop,
-        weight=settings.weight,
-        batch_rows=settings.batch_rows,
-        memory=settings.memory,
-        missing=settings.missing,
-        dates=settings.dates,
-        levels=settings.categories,
-    )
+    table = open_asked(settings, path)
     noise = settings.noise_precision
     models = {w.text: build(w, noise_precision=noise) for w in parse(settings.models)}
     labels = next((text for text, model in models.items() if is_classifier(model)), None)

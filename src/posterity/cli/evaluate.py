@@ -78,20 +78,12 @@ def _run(settings: Settings, path: str) -> None:
         fit_intercept=not settings.no_intercept,
         forgetting=parse(settings.forgetting),
     )
-    table = open_table(
+    table = open_asked(
+        settings,
         path,
-        settings.target,
-        features=settings.features,
-        drop=settings.drop,
-        weight=settings.weight,
         time=settings.time,
-        batch_rows=settings.batch_rows,
-        memory=settings.memory,
-        missing=settings.missing,
         labels=is_classifier(model),
         drop_first=not settings.no_intercept,
-        dates=settings.dates,
-        levels=settings.categories,
     )
     if is_classifier(model):
         _score_labels(settings, model, table)
@@ -100,6 +92,23 @@ def _run(settings: Settings, path: str) -> None:
     if not settings.quiet:
         for note in notes(table):
             click.echo(f"note: {note}", err=True)
+
+
+def open_asked(settings: Any, path: str, **others: Any) -> TableStream:
+    """The table, read as the options say that all verbs which score have."""
+    return open_table(
+        path,
+        settings.target,
+        features=settings.features,
+        drop=settings.drop,
+        weight=settings.weight,
+        batch_rows=settings.batch_rows,
+        memory=settings.memory,
+        missing=settings.missing,
+        dates=settings.dates,
+        levels=settings.categories,
+        **others,
+    )
 
 
 def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
