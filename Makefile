@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all bench lint docs figures clean
+.PHONY: help demo test test-all bench guarantees lint docs figures clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test-all: $(STAMPS)/test $(STAMPS)/installed  ## run every test, on new random e
 
 bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)
+
+guarantees: $(STAMPS)/runtime $(STAMPS)/installed  ## simulate what intervals hold: docs/guarantees.md
+	$(PYTHON) guarantees/run.py --output docs/guarantees.md $(ARGS)
 
 lint: $(STAMPS)/lint $(STAMPS)/runtime  ## check style, format and types
 	$(PYTHON) -m ruff check .
