@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all bench guarantees lint docs figures clean
+.PHONY: help demo test test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +26,33 @@ demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw 
 test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
 	$(PYTHON) -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
 
-test-all: $(STAMPS)/test $(STAMPS)/installed  ## run every test, on new random examples
+test-all: test-sanitized $(STAMPS)/test $(STAMPS)/installed  ## run every test, on new random examples
 	HYPOTHESIS_PROFILE=explore $(PYTHON) -m pytest -n auto --dist loadfile $(ARGS)
+
+# The package built in other ways, each in a folder of its own, and the tests of what is compiled.
+BUILD_INTO := $(PIP_INSTALL) --no-build-isolation --no-deps --upgrade .
+COMPILED := tests/kernel tests/factor -m "not slow" -n auto
+
+test-clang: $(STAMPS)/test $(STAMPS)/build  ## build with Clang, and test what is compiled
+	CC=clang $(BUILD_INTO) --target build/clang/site -Cbuild-dir=build/clang/objects
+	PYTHONPATH=build/clang/site $(PYTHON) -m pytest $(COMPILED) $(ARGS)
+
+# Python is not built with sanitizers: their library must be there before it. It leaks on purpose.
+test-sanitized: $(STAMPS)/test $(STAMPS)/build  ## the same under GCC's ASan and UBSan
+	CC=gcc $(BUILD_INTO) --target build/sanitized/site -Cbuild-dir=build/sanitized/objects \
+	  -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONPATH=build/sanitized/site \
+	  $(PYTHON) -m pytest $(COMPILED) $(ARGS)
+
+test-wheel: $(STAMPS)/build  ## a wheel, in a new environment that finds no compiler, with the hard core only
+	rm -rf build/wheel
+	$(PYTHON) -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel -Cbuild-dir=build .
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	build/wheel/venv/bin/python -m pip install --quiet --group test-core build/wheel/*.whl
+	env -i PATH="$(CURDIR)/build/wheel/venv/bin" POSTERITY_DATA="$(POSTERITY_DATA)" \
+	  build/wheel/venv/bin/python -m pytest tests/linear tests/generalized tests/evidence $(COMPILED) $(ARGS)
 
 bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)

@@ -162,7 +162,7 @@ cdef class SortedRows:
             raise ValueError(f"there are {slots.shape[0]} slots for {self.groups} groups")
         self.slots = slots
         self.offset = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.intp)
-        self.next = np.asarray(self.offset)[:-1] + np.cumsum(counts, axis=0) - counts
+        self.next = np.asarray(self.offset)[:self.groups] + np.cumsum(counts, axis=0) - counts
         self.order = np.empty(self.offset[self.groups], dtype=np.int32)
 
     def place(self, const int[::1] numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t part):

@@ -43,6 +43,10 @@ cdef extern from "posterity_kernel.h" nogil:
         double *work
     double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
 
+# So that no number of bytes overflows, of a triangle or of a panel as wide.
+cdef Py_ssize_t MOST_COLUMNS = 1 << 24
+
+
 def leading_dimension(Py_ssize_t q):
     """Doubles that a row of a triangle of size ``q`` takes, padding included."""
     return (q + PK_LANES - 1) // PK_LANES * PK_LANES
@@ -50,6 +54,8 @@ def leading_dimension(Py_ssize_t q):
 
 def empty_triangle(Py_ssize_t q):
     """Zeros (q, leading_dimension(q)), each row on a cache line of its own."""
+    if not 0 <= q <= MOST_COLUMNS:
+        raise ValueError(f"a triangle of {q} columns can't be made: the most is {MOST_COLUMNS}")
     cdef Py_ssize_t ld = leading_dimension(q)
     return _aligned(q * ld).reshape(q, ld)
 
@@ -231,9 +237,8 @@ def slide(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, c
         raise ValueError("leave must not decrease, nor reach beyond the rows that have come")
     if rows.n > start:
         with nogil:
-            # Indexed by row, as everything else is.
-            pk_slide(&triangle[0, 0], &buffer[0], &flight[0], &rows, &prior[0, 0], 0, start, &leave[0] - start,
-                     shape, &before.pointers)
+            pk_slide(&triangle[0, 0], &buffer[0], &flight[0], &rows, &prior[0, 0], 0, start, &leave[0], shape,
+                     &before.pointers)
     return before.arrays(start)
 
 

@@ -6,8 +6,6 @@
 
 #define PK_MOST_RATES 64 /* a multiple of PK_LANES */
 
-typedef long long pk_integers __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
-
 /* exp(x) for x <= 0 in every lane, to 2 units in the last place; 0 below -700.
  * x = k log 2 + r, |r| <= log(2)/2, and a Taylor series of degree 13 for exp(r). */
 PK_INLINE pk_vector pk_exp(pk_vector x)
@@ -22,7 +20,7 @@ PK_INLINE pk_vector pk_exp(pk_vector x)
                                          1.0 / 24.0,        1.0 / 6.0,        0.5,             1.0};
     for (int i = 0; i < 12; i++)
         sum = (sum + inverse_factorials[i]) * r;
-    pk_vector power = (pk_vector)(((pk_integers)shifted + 1023) << 52);
+    pk_vector power = (pk_vector)(((pk_bits)shifted + 1023) << 52);
     return (pk_vector)((pk_integers)((sum + 1.0) * power) & alive);
 }
 
@@ -32,7 +30,7 @@ PK_INLINE pk_vector pk_log(pk_vector x)
 {
     const pk_integers root_half = (pk_integers){0} + 0x3fe6a09e667f3bcdLL;
     pk_integers bits = (pk_integers)x, power = (bits - root_half) >> 52;
-    pk_vector m = (pk_vector)(bits - (power << 52));
+    pk_vector m = (pk_vector)((pk_bits)bits - ((pk_bits)power << 52));
     pk_vector k = (pk_vector)((power + 0x4338000000000000LL)) - 6755399441055744.0;
     pk_vector t = (m - 1.0) / (m + 1.0), square = t * t, sum = square * (1.0 / 21.0);
     const double inverse_odds[] = {1.0 / 19.0, 1.0 / 17.0, 1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0,

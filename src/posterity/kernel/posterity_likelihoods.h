@@ -202,7 +202,7 @@ PK_INLINE double pk_exp_one(double x)
     double last = 1.0 / 479001600.0 + r * (1.0 / 6227020800.0);
     union {
         double number;
-        long long bits;
+        unsigned long long bits;
     } power = {shifted};
     power.bits = (power.bits + 1023) << 52;
     return (low + r4 * (mid + r4 * (top + r4 * last))) * power.number;

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#if !defined(__GNUC__)
-#error "the kernel is written with GCC's vector types: build it with GCC or Clang"
+#if !defined(__GNUC__) && !defined(__clang__)
+#error "the kernel is written with vector types: build it with GCC, Clang or clang-cl"
 #endif
 
 /* One generic build carries AVX2 and AVX-512 versions of the exported loops; the loader picks. */
@@ -19,6 +19,12 @@
 #endif
 #define PK_INLINE static inline __attribute__((always_inline))
 #define PK_RARE static __attribute__((noinline)) /* not cold: GCC would optimise the callers for size */
+/* Lanes of a and b, numbered through. GCC before 12 has only a spelling of its own. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define PK_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define PK_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (pk_integers){__VA_ARGS__})
+#endif
 #define PK_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 #define PK_LANES 8       /* doubles in a vector: one AVX-512 register, two AVX2 ones */
@@ -29,6 +35,9 @@
 typedef double pk_vector __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
 typedef double pk_quad __attribute__((vector_size(8 * PK_PAIRS), aligned(8), may_alias));
 typedef double pk_couple __attribute__((vector_size(16), aligned(8), may_alias));
+typedef long long pk_integers __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
+/* Shifted to the left only as these: of a negative number that is undefined. */
+typedef unsigned long long pk_bits __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
 typedef long long pk_flags __attribute__((vector_size(8 * PK_PAIRS)));
 
 /* pk_beyond[j & (PK_LANES - 1)] is 0 up to lane j and 1 beyond. Eliminated entries are zeroed in the register:

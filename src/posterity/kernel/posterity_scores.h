@@ -68,7 +68,7 @@ PK_INLINE double pk_exp_minus(double x)
     /* Adding 1.5 2^52 rounds to a whole number, and leaves it in the lowest bits. */
     double shifted = x * -1.44269504088896340736 + 0x1.8p52, k = shifted - 0x1.8p52;
     double r = -x - k * 0x1.62e42fefa3800p-1 - k * 0x1.ef35793c76730p-45;
-    long long bits;
+    unsigned long long bits;
     memcpy(&bits, &shifted, 8);
     bits = (bits + 1023) << 52;
     double power;
@@ -116,7 +116,7 @@ PK_INLINE int pk_take_scored(pk_scored *rows, ptrdiff_t n, ptrdiff_t first, cons
     for (ptrdiff_t i = 0; i < n; i++) {
         double scale = rows->scale[i], df = rows->df[i] < PK_MOST_FREEDOM ? rows->df[i] : PK_MOST_FREEDOM;
         double z = (p->y[first + i] - rows->z[i]) / scale;
-        z = (scale > 0.0) & (scale < INFINITY) ? z : NAN;
+        z = ((scale > 0.0) & (scale < INFINITY)) ? z : NAN;
         rows->z[i] = z;
         rows->df[i] = df;
     }
@@ -152,7 +152,7 @@ PK_INLINE void pk_score_block(ptrdiff_t n, const pk_scored *rows, int terms, int
         double offset = PK_ROOT_1_OVER_PI * pk_polynomial(pk_offset_terms, constants, inverse);
         double constant = inverse * pk_polynomial(pk_log_constant_terms, 4, inverse * inverse) - PK_HALF_LOG_2PI;
         /* NaN where it must not serve: 0 times infinity; else 0. */
-        double served = (df >= PK_FEWEST_FREEDOM) & (spread <= PK_REACH) ? 0.0 : NAN;
+        double served = ((df >= PK_FEWEST_FREEDOM) & (spread <= PK_REACH)) ? 0.0 : NAN;
         log_density[i] = constant - 0.5 * (df + 1.0) * spread + served;
         crps[i] = scale * (fabs(z) * inside + height - offset) + served;
         central[i] = copysign(inside, z) + served;
@@ -195,7 +195,7 @@ static void pk_half_widths(ptrdiff_t n, const pk_predictions *p, double u, doubl
             double inverse = 1.0 / (df - 0.5), step = inverse * inverse;
             double w = u * (1.0 + step * (r[0] + step * (r[1] + step * (r[2] + step * r[3]))));
             double x = w * w * inverse;
-            double served = (df >= PK_FEWEST_FREEDOM) & (u * u * inverse <= PK_REACH) ? 0.0 : NAN;
+            double served = ((df >= PK_FEWEST_FREEDOM) & (u * u * inverse <= PK_REACH)) ? 0.0 : NAN;
             out[i] = scale * sqrt(df * x * pk_polynomial(pk_inverse_factorials + 1, 13, x)) + served;
         }
     }

@@ -31,9 +31,9 @@ PK_INLINE pk_site_work pk_new_site_work(double *buffer, pk_shape shape)
 PK_INLINE pk_vector pk_running_sum(pk_vector x)
 {
     const pk_vector zero = {0};
-    x += __builtin_shuffle(zero, x, (pk_integers){0, 8, 9, 10, 11, 12, 13, 14});
-    x += __builtin_shuffle(zero, x, (pk_integers){0, 1, 8, 9, 10, 11, 12, 13});
-    return x + __builtin_shuffle(zero, x, (pk_integers){0, 1, 2, 3, 8, 9, 10, 11});
+    x += PK_SHUFFLE(zero, x, 0, 8, 9, 10, 11, 12, 13, 14);
+    x += PK_SHUFFLE(zero, x, 0, 1, 8, 9, 10, 11, 12, 13);
+    return x + PK_SHUFFLE(zero, x, 0, 1, 2, 3, 8, 9, 10, 11);
 }
 
 /* One column of substitution, in lane `lane` of the block that begins at v: constants, once unrolled. */
@@ -92,7 +92,7 @@ PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, dou
     double last = 1.0;
     for (ptrdiff_t v = 0; v < shape.p; v += PK_LANES) {
         pk_vector after = 1.0 + precision * *(pk_vector *)(work->variance + v), before = {last};
-        before = __builtin_shuffle(before, after, (pk_integers){0, 8, 9, 10, 11, 12, 13, 14});
+        before = PK_SHUFFLE(before, after, 0, 8, 9, 10, 11, 12, 13, 14);
         last = after[PK_LANES - 1];
         pk_vector share = after / before, root = {sqrt(share[0]), sqrt(share[1]), sqrt(share[2]), sqrt(share[3]),
                                                   sqrt(share[4]), sqrt(share[5]), sqrt(share[6]), sqrt(share[7])};

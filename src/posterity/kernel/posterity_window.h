@@ -122,20 +122,20 @@ PK_INLINE int pk_slide_together(double *T, pk_flight *flight, const pk_window *w
     return 1;
 }
 
-/* Whether the next PK_PAIRS rows come in as one leaves for each, in a window that is full. */
+/* Whether the next PK_PAIRS rows, from i on, come in as one leaves for each, in a window that is full; leave is row i's. */
 PK_INLINE int pk_is_steady(const pk_window *window, const ptrdiff_t *leave, ptrdiff_t i, pk_shape shape)
 {
     const pk_rows *rows = window->rows;
     if (shape.k > 1 || i + PK_PAIRS > rows->n || window->removed + PK_PAIRS > i - window->oldest || i - window->oldest < 2 * shape.p)
         return 0;
     for (ptrdiff_t r = 0; r <= PK_PAIRS; r++)
-        if (leave[i + r] != window->oldest + r)
+        if (leave[r] != window->oldest + r)
             return 0;
     return !pk_is_awkward(rows, i, PK_PAIRS) && !pk_is_awkward(rows, window->oldest, PK_PAIRS);
 }
 
-/* Learn rows start..n in order: rows before leave[i] are out when row i is predicted, and rows before
- * leave[n] at the end; leave (n + 1) does not decrease. T holds rows oldest..start on entry. before is
+/* Learn rows start..n in order: rows before leave[i - start] are out when row i is predicted, and rows before
+ * leave[n - start] at the end; leave (n - start + 1) does not decrease. T holds rows oldest..start on entry. before is
  * indexed by row. buffer (q, PK_PANEL), flight_buffer (PK_FLIGHT_SIZE). */
 PK_DISPATCH static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
                                  const double *prior, ptrdiff_t oldest, ptrdiff_t start, const ptrdiff_t *leave,
@@ -145,8 +145,8 @@ PK_DISPATCH static void pk_slide(double *T, double *buffer, double *flight_buffe
     pk_window window = {rows, prior, oldest, 0};
     int deficient = pk_is_deficient(T, shape);
     for (ptrdiff_t i = start; i < rows->n;) {
-        pk_let_leave(T, buffer, &window, leave[i], i, shape);
-        if (!deficient && pk_is_steady(&window, leave, i, shape)) {
+        pk_let_leave(T, buffer, &window, leave[i - start], i, shape);
+        if (!deficient && pk_is_steady(&window, leave + (i - start), i, shape)) {
             if (pk_slide_together(T, &flight, &window, i, shape, before)) {
                 window.oldest += PK_PAIRS;
                 window.removed += PK_PAIRS;
@@ -157,12 +157,12 @@ PK_DISPATCH static void pk_slide(double *T, double *buffer, double *flight_buffe
         }
         ptrdiff_t stop = i + PK_PAIRS < rows->n ? i + PK_PAIRS : rows->n;
         for (; i < stop; i++) {
-            pk_let_leave(T, buffer, &window, leave[i], i, shape);
+            pk_let_leave(T, buffer, &window, leave[i - start], i, shape);
             pk_learn_plainly(T, flight_buffer, rows, i, shape, before);
         }
         deficient = pk_is_deficient(T, shape);
     }
-    pk_let_leave(T, buffer, &window, leave[rows->n], rows->n, shape);
+    pk_let_leave(T, buffer, &window, leave[rows->n - start], rows->n, shape);
 }
 
 #endif
