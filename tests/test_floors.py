@@ -15,6 +15,7 @@ import posterity
 # As in the docstring of posterity; `test_docstring_lists_the_floors` holds the two together.
 FLOORS = {
     "kernel": 0,
+    "safety": 0,
     "factor": 1,
     "priors": 2,
     "noise": 2,

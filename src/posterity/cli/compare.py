@@ -16,6 +16,7 @@ from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import slices_of
 from posterity.cli.tables import called, table_path
+from posterity.cli.text import say_note
 from posterity.evaluation import compare_predictions
 from posterity.report import Survey, comparison_report
 
@@ -82,6 +83,6 @@ def _run(settings: Settings, path: str) -> None:
         print_comparison(comparison, f"{settings.file}: {settings.target}, {len(models)} models")
     if not settings.quiet:
         for note in notes(table):
-            click.echo(f"note: {note}", err=True)
+            say_note(note)
         if page is not None:
             click.echo(f"The report is in {page}", err=True)

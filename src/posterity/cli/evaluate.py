@@ -19,6 +19,7 @@ from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_labels, print_report
 from posterity.cli.slices import slices_of
 from posterity.cli.tables import called, table_path
+from posterity.cli.text import say_note
 from posterity.cli.times import TimedModel, TimedRows
 from posterity.evaluation import (
     ClassificationResult,
@@ -91,7 +92,7 @@ def _run(settings: Settings, path: str) -> None:
         _score_numbers(settings, model, table)
     if not settings.quiet:
         for note in notes(table):
-            click.echo(f"note: {note}", err=True)
+            say_note(note)
 
 
 def open_asked(settings: Any, path: str, **others: Any) -> TableStream:

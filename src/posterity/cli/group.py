@@ -13,6 +13,7 @@ import click
 
 from posterity.cli import forgetting as ways
 from posterity.cli import models as words
+from posterity.safety import escaped
 
 
 class Problem(click.ClickException):
@@ -171,8 +172,8 @@ def _as_options(message: str) -> str:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"posterity: {message}", err=True)
+    click.echo(f"posterity: {escaped(message)}", err=True)
 
 
 def _one_line(message: str) -> str:
-    return " ".join(message.split())
+    return escaped(" ".join(message.split()))

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -21,6 +20,7 @@ from posterity.cli.evaluate import progress_bar
 from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replacing
 from posterity.cli.tables import table_path
+from posterity.cli.text import say_note
 from posterity.io.containers import container
 from posterity.io.learning import named
 from posterity.io.reading import Reading
@@ -64,7 +64,7 @@ def run(
             if table.n_rows_read == table.n_skipped:
                 raise ValueError("every row has a missing value: there is nothing to predict")
     for note in () if quiet else kept.notes_on(table):
-        click.echo(f"note: {note}", err=True)
+        say_note(note)
 
 
 def _columns(model: Any, X: Any, level: float, quantiles: tuple[float, ...]) -> dict[str, Any]:

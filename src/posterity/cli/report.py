@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from posterity.cli.text import escape
 from posterity.evaluation import ClassificationResult, PairedComparison, Slices, ValidationResult
 from posterity.report import words
 from posterity.report.comparison import in_words
@@ -14,7 +15,6 @@ def print_report(result: ValidationResult, title: str, *, forgetting: str = "non
     """Print the headline, the table and its caveats on standard output."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)
@@ -41,7 +41,6 @@ def print_labels(result: ClassificationResult, title: str) -> None:
     """Print the scores of a classifier on standard output."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)
@@ -71,7 +70,6 @@ def print_labels(result: ClassificationResult, title: str) -> None:
 def _slices(name: str, slices: Slices) -> Any:
     """Errors, and coverage and width of the intervals, slice by slice."""
     from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
     from rich.table import Table
 
     header, rows = words.slices(slices)
@@ -88,7 +86,6 @@ def print_comparison(comparison: PairedComparison, title: str) -> None:
     """Print the ranking of several models, and how sure it is, on standard output."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from typing import Any
 
 import click
 
 NAME = "posterity.toml"
+LARGEST = 1_000_000  # bytes
 
 
 def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
@@ -29,13 +31,7 @@ def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
     if path is None and not os.path.exists(NAME):
         return {}
     path = path or NAME
-    try:
-        with open(path, "rb") as file:
-            written = tomllib.load(file)
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not TOML: {error}") from error
+    written = _read(path)
     common = {name: value for name, value in written.items() if not isinstance(value, dict)}
     own = {name: value for name, value in written.items() if isinstance(value, dict)}
     known = {verb: _options(command) for verb, command in verbs.commands.items()}
@@ -54,6 +50,26 @@ def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
         }
         for verb, options in known.items()
     }
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        status = os.stat(path)
+        # A pipe without a writer would keep the command waiting for ever.
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{path} is not a file: give the settings in a file")
+        if status.st_size > LARGEST:
+            raise ValueError(
+                f"{path} has {status.st_size:,} bytes: settings have {LARGEST:,} at most"
+            )
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from error
+    except RecursionError:
+        raise ValueError(f"{path} has tables or lists too deep inside each other") from None
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:

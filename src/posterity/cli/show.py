@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from posterity.cli.model_files import ModelFile, read_model
+from posterity.cli.text import escape
 
 
 def run(model: str, *, level: float, as_json: bool) -> None:
@@ -77,7 +78,6 @@ def _number(value: Any) -> float | None:
 def _print(told: dict[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)

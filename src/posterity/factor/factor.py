@@ -24,6 +24,7 @@ from scipy.linalg import solve_triangular
 
 from posterity import kernel
 from posterity.factor.parallel import partitions, run_together
+from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
 LARGEST = 1e150  # squares of larger values would overflow
@@ -84,6 +85,8 @@ class Factor:
 
     def __init__(self, n_coefficients: int, n_targets: int = 1) -> None:
         self.n_targets = n_targets
+        size = n_coefficients + n_targets
+        check_memory(8.0 * size * size, f"a model of {n_coefficients:,} columns")
         self.triangle = kernel.empty_triangle(n_coefficients + n_targets)
         self._counts = np.zeros(2)
 

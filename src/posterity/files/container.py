@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.files.errors import ModelFileError
+from posterity.safety import check_memory
 
 AnyArray = NDArray[Any]
 
@@ -40,8 +41,10 @@ NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
 
 _BEGINNING = b'{"__metadata__":{"sha256":"'
 _DIGITS = 64
-# The header of a file that is not cut off; more is not ours, whatever it is.
-_LARGEST_HEADER = 100_000_000
+# Bytes by which a model file is known.
+BEGINNING = 8 + len(_BEGINNING) + _DIGITS
+# A header of more bytes, lists or entries is not ours, or is not read in reasonable time.
+_LARGEST_HEADER, _MOST_OBJECTS, _MOST_ENTRIES = 100_000_000, 500_000, 5_000_000
 
 
 def pack(document: str, arrays: Mapping[str, AnyArray]) -> bytes:
@@ -59,6 +62,11 @@ def pack(document: str, arrays: Mapping[str, AnyArray]) -> bytes:
         }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode("ascii")
     text += b" " * (-len(text) % 8)
+    if not _is_readable(text):
+        raise ModelFileError(
+            "the model has too many names, labels or keys of groups for one file: evict some "
+            "groups first, and save them apart"
+        )
     content = bytearray().join(
         [
             struct.pack("<Q", len(text)),
@@ -71,6 +79,41 @@ def pack(document: str, arrays: Mapping[str, AnyArray]) -> bytes:
     return bytes(content)
 
 
+def check_beginning(start: bytes, size: int) -> int:
+    """Length of the header of a file of ``size`` bytes that begins with ``start``.
+
+    Raises
+    ------
+    ModelFileError
+        If it is no model file, is cut off, or has no room in memory.
+    """
+    first = 8 + len(_BEGINNING)
+    if len(start) < BEGINNING or start[8:first] != _BEGINNING:
+        raise ModelFileError(
+            "this is not a model file of posterity, or its beginning is damaged: give a file that "
+            "posterity.save wrote"
+        )
+    (length,) = struct.unpack_from("<Q", start)
+    if length > min(size - 8, _LARGEST_HEADER):
+        raise ModelFileError(
+            f"the file is damaged: its header should be {length:,} bytes long, and the file ends "
+            f"after {size:,}; was it cut off? Copy it anew, or save the model again"
+        )
+    try:
+        check_memory(size, "the file")
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
+    return int(length)
+
+
+def _is_readable(header: bytes) -> bool:
+    return (
+        len(header) <= _LARGEST_HEADER
+        and header.count(b"{") <= _MOST_OBJECTS
+        and header.count(b",") <= _MOST_ENTRIES
+    )
+
+
 def unpack(content: bytes) -> tuple[str, dict[str, AnyArray]]:
     """The document and the arrays (views, read-only) of a file.
 
@@ -81,17 +124,7 @@ def unpack(content: bytes) -> tuple[str, dict[str, AnyArray]]:
     """
     first = 8 + len(_BEGINNING)
     last = first + _DIGITS
-    if len(content) < last or content[8:first] != _BEGINNING:
-        raise ModelFileError(
-            "this is not a model file of posterity, or its beginning is damaged: give a file that "
-            "posterity.save wrote"
-        )
-    (length,) = struct.unpack_from("<Q", content)
-    if length > min(len(content) - 8, _LARGEST_HEADER):
-        raise ModelFileError(
-            f"the file is damaged: its header should be {length:,} bytes long, and the file ends "
-            f"after {len(content):,}; was it cut off? Copy it anew, or save the model again"
-        )
+    length = check_beginning(content[:last], len(content))
     sha256 = hashlib.sha256(memoryview(content)[:first])
     sha256.update(b"0" * _DIGITS)
     sha256.update(memoryview(content)[last:])
@@ -100,6 +133,8 @@ def unpack(content: bytes) -> tuple[str, dict[str, AnyArray]]:
             "the file is damaged: its checksum does not match; copy it anew, or save the model "
             "again"
         )
+    if not _is_readable(content[8 : 8 + length]):
+        raise ModelFileError("the file's header has more entries than any model of posterity")
     try:
         return _read(content[8 : 8 + length], memoryview(content)[8 + length :])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -133,4 +168,4 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-__all__ = ["DTYPES", "NAMES", "pack", "unpack"]
+__all__ = ["BEGINNING", "DTYPES", "NAMES", "check_beginning", "pack", "unpack"]

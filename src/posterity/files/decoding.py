@@ -7,6 +7,7 @@ declares, and pass the checks of the class itself and of :mod:`posterity.files.c
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
 from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, name_of
 from posterity.files.types import check_type, hints_of
+from posterity.kernel import leading_dimension
 
 AnyArray = NDArray[Any]
 
@@ -36,6 +38,8 @@ class Decoder:
 
     def __init__(self, objects: list[Any], arrays: Mapping[str, AnyArray]) -> None:
         self._arrays = arrays
+        # Bytes that may be made beyond those of the file.
+        self._room = triangles.MOST_SPARSE + 64 * sum(array.nbytes for array in arrays.values())
         self._made: list[Any] = []
         for node in objects:
             self._made.append(self._object(node))
@@ -88,7 +92,7 @@ class Decoder:
     def _factor(self, node: dict[str, Any]) -> Factor:
         values = self._arrays[node["values"]] if "values" in node else None
         size = int(self._arrays[node["size"]]) if "size" in node else None
-        triangle = triangles.unpacked(self._arrays[node["factor"]], values, size)
+        triangle = triangles.unpacked(self._arrays[node["factor"]], values, size, self._take)
         n_targets = node["targets"]
         if type(n_targets) is not int or not 1 <= n_targets <= len(triangle):
             raise ValueError(f"a factor can't have {n_targets!r} targets")
@@ -99,12 +103,19 @@ class Decoder:
         factor.commit(triangle, float(count), float(seen))
         return factor
 
+    def _take(self, n_bytes: int) -> None:
+        """Refuse a document that makes much of a few bytes."""
+        self._room -= n_bytes
+        if self._room < 0:
+            raise ValueError("it asks for far more memory than it has bytes")
+
     def _bank(self, node: dict[str, Any]) -> Bank:
         stack, capacity = self._arrays[node["bank"]], node["capacity"]
         if stack.dtype != np.float64 or stack.ndim != 3 or stack.shape[1] < 1:
             raise ValueError("a bank holds no triangles")
         if type(capacity) is not int or not len(stack) <= capacity <= checks.MOST_RUNS:
             raise ValueError(f"a bank of {len(stack)} triangles has room for {capacity!r}")
+        self._take(8 * capacity * stack.shape[1] * leading_dimension(stack.shape[1]))
         bank = Bank(stack.shape[1] - 1, capacity)
         for triangle in stack:
             bank.push(triangle)
@@ -140,6 +151,7 @@ class Decoder:
         else:
             if not (isinstance(code, str) and code[1:2] == "U"):
                 raise ValueError(f"labels can't be of the type {code!r}")
+            self._take(np.dtype(code).itemsize * len(labels))
             array = np.array([str(label) for label in labels], dtype=np.dtype(code))
         return array.reshape(node["shape"])
 
@@ -148,6 +160,7 @@ class Decoder:
         if node.get("order") == "F":
             return array.copy().T
         if "spread" in node:
+            self._take(array.itemsize * math.prod(node["spread"]))
             return np.broadcast_to(array.copy(), node["spread"])
         return array.copy()
 

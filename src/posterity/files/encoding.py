@@ -48,6 +48,7 @@ class Encoder:
     def __init__(self) -> None:
         self.objects: list[dict[str, Node]] = []
         self.arrays: dict[str, AnyArray] = {}
+        self._sparse = triangles.MOST_SPARSE - 17 * triangles.LARGEST_SPARSE**2
         # By identity, with the object itself, so that no other gets its place in memory meanwhile.
         self._numbers: dict[int, tuple[int, object]] = {}
 
@@ -130,8 +131,11 @@ class Encoder:
 
     def _factor(self, factor: Factor) -> dict[str, Node]:
         entry: dict[str, Node] = {
-            key: self._store(array) for key, array in triangles.packed(factor.triangle).items()
+            key: self._store(array)
+            for key, array in triangles.packed(factor.triangle, sparse=self._sparse > 0).items()
         }
+        if "size" in entry:
+            self._sparse -= 2 * factor.triangle.nbytes
         counts = [self.value(factor.count, "count"), self.value(factor.seen, "seen")]
         return entry | {"targets": factor.n_targets, "counts": counts}
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from posterity.safety import escaped
+
 
 class ModelFileError(ValueError):
     """A model file that is damaged, too new or not one; or a model that can't be saved."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(escaped(message))

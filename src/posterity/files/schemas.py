@@ -57,8 +57,9 @@ def read(document: str, arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, 
             raise ValueError("it does not say that it is a model")
         schema = parts["schema"]
         if type(schema) is int and schema > NEWEST:
+            writer = f"{parts.get('library')!s:.40}"
             raise ModelFileError(
-                f"the file has schema {schema}, written by posterity {parts.get('library')}; this "
+                f"the file has schema {schema}, written by posterity {writer}; this "
                 f"is posterity {__version__}, which reads schemas up to {NEWEST}: upgrade posterity"
             )
         return READERS[schema](parts, arrays)

@@ -166,11 +166,18 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     {'target': 'fare'}
     >>> folder.cleanup()
     """
-    content = Path(path).read_bytes()
     try:
-        return loads_with_notes(content)
+        return loads_with_notes(_content(Path(path)))
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error
+
+
+def _content(path: Path) -> bytes:
+    """All bytes of a file, once its first ones say that it is a model."""
+    with path.open("rb") as file:
+        start = file.read(container.BEGINNING)
+        container.check_beginning(start, os.fstat(file.fileno()).st_size)
+        return start + file.read()
 
 
 def _replace(path: Path, content: bytes, *, durable: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -16,14 +17,15 @@ Places = NDArray[np.intp]
 
 # A prior's triangle is mostly empty, too: up to this share of entries, each has its place with it.
 SPARSE = 0.25
-# Not for larger ones: a few bytes of a file must not ask for all of the memory.
-LARGEST_SPARSE = 4096
+# Not for larger ones, nor for more bytes of them in a file: a few bytes must not ask for all of the
+# memory.
+LARGEST_SPARSE, MOST_SPARSE = 4096, 1 << 29
 
 
-def packed(triangle: Array) -> dict[str, NDArray[Any]]:
+def packed(triangle: Array, *, sparse: bool = True) -> dict[str, NDArray[Any]]:
     """What is in a triangle (q, ld): of its upper half all, or what is not 0 and where.
 
-    Whatever else may be in it is kept as well: then the whole.
+    Whatever else may be in it is kept as well: then the whole. All, too, unless ``sparse``.
 
     Examples
     --------
@@ -37,7 +39,7 @@ def packed(triangle: Array) -> dict[str, NDArray[Any]]:
     n_filled = int(np.count_nonzero(filled))
     if n_filled != np.count_nonzero(np.ascontiguousarray(triangle).view(np.int64)):
         return {"factor": triangle}
-    if n_filled > SPARSE * len(upper) or len(triangle) > LARGEST_SPARSE:
+    if not sparse or n_filled > SPARSE * len(upper) or len(triangle) > LARGEST_SPARSE:
         return {"factor": upper}
     places = np.flatnonzero(filled)
     return {
@@ -47,27 +49,39 @@ def packed(triangle: Array) -> dict[str, NDArray[Any]]:
     }
 
 
-def unpacked(factor: NDArray[Any], values: Array | None, size: int | None) -> Array:
-    """The triangle (q, ld) again; ``ValueError`` where it can't be one."""
+def unpacked(
+    factor: NDArray[Any], values: Array | None, size: int | None, take: Callable[[int], None]
+) -> Array:
+    """The triangle (q, ld) again; ``ValueError`` where it can't be one.
+
+    ``take`` is told of the bytes of one that takes more room than its file, twice: it is copied.
+    """
     if values is None and factor.ndim == 2:
         return np.array(factor, dtype=np.float64)
-    if values is not None and size is not None:
-        if factor.dtype != np.int32 or factor.ndim != 1 or factor.shape != values.shape:
-            raise ValueError("the places of a triangle do not fit its values")
-        if len(factor) and not (factor.min() >= 0 and factor.max() < size):
-            raise ValueError("a place is outside its triangle")
-    length = len(factor) if size is None else size
-    q = (int(np.sqrt(8.0 * length + 1.0)) - 1) // 2
-    too_large = values is not None and q > LARGEST_SPARSE
-    if factor.ndim != 1 or q * (q + 1) // 2 != length or too_large:
-        raise ValueError(f"{length} numbers are no triangle")
+    if values is None or size is None:
+        q = _rows_of(factor, len(factor))
+        triangle = np.zeros((q, kernel.leading_dimension(q)))
+        triangle.reshape(-1)[_places(*triangle.shape)] = factor
+        return triangle
+    if factor.dtype != np.int32 or factor.shape != values.shape:
+        raise ValueError("the places of a triangle do not fit its values")
+    q = _rows_of(factor, size)
+    if q > LARGEST_SPARSE or (len(factor) and not 0 <= factor.min() <= factor.max() < size):
+        raise ValueError("a place is outside its triangle")
+    take(16 * q * kernel.leading_dimension(q))
     triangle = np.zeros((q, kernel.leading_dimension(q)))
-    places = _places(*triangle.shape)
-    if values is None:
-        triangle.reshape(-1)[places] = factor
-    else:
-        triangle.reshape(-1)[places[factor]] = values
+    # Row i begins at place i q - i (i - 1) / 2.
+    begins = np.arange(q) * q - np.arange(q) * (np.arange(q) - 1) // 2
+    rows = np.searchsorted(begins, factor, side="right") - 1
+    triangle[rows, factor - begins[rows] + rows] = values
     return triangle
+
+
+def _rows_of(factor: NDArray[Any], length: int) -> int:
+    q = (int(np.sqrt(8.0 * length + 1.0)) - 1) // 2 if length >= 0 else -1
+    if factor.ndim != 1 or q * (q + 1) // 2 != length:
+        raise ValueError(f"{length} numbers are no triangle")
+    return q
 
 
 def upper(stack: Array) -> Array:

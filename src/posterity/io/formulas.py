@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.errors import TableError
+from posterity.io.formula_limits import refuse_endless
 from posterity.io.missing import Missing, make_policy
 from posterity.io.reading import BATCH_ROWS, Reading
 from posterity.io.table import FIRST_ROWS, open_any
@@ -139,6 +140,7 @@ def _formulaic() -> Any:
 
 def _columns_of(formula: str, present: list[str]) -> set[str]:
     formulaic = _formulaic()
+    refuse_endless(formula, formulaic.parser.DefaultFormulaParser())
     try:
         parsed = formulaic.Formula(formula)
         needed = {str(name) for name in parsed.required_variables}

@@ -120,6 +120,8 @@ class ArrowSource:
             touched = 0
             for i in range(reader.num_record_batches):
                 batch = reader.get_batch(i).select(list(columns))
+                # An offset that points outside its buffer would crash whoever follows it.
+                batch.validate(full=True)
                 for start in range(0, batch.num_rows, rows):
                     part = batch.slice(start, rows)
                     yield part, (i + 1) / reader.num_record_batches

@@ -1,0 +1,88 @@
+"""Formulas that would never end, refused before they are tried."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from posterity.io.errors import TableError
+
+# Of a formula: characters; terms, those that are tried and dropped included; functions of a basis.
+LONGEST, MOST_TERMS, MOST_FUNCTIONS, HIGHEST_POWER = 20_000, 100_000, 1_000, 100
+# Functions whose numbers say how many columns they make.
+BASES = frozenset({"poly", "bs", "cr", "cc", "cs", "te", "basis_spline", "cubic_spline"})
+COUNTS = frozenset({"df", "degree"})
+
+
+def refuse_endless(formula: str, parser: Any) -> None:
+    """Raise ``TableError`` where a formula asks for more than any table needs.
+
+    ``parser`` is formulaic's; what it can't parse is left to it to complain of.
+    """
+    if len(formula) > LONGEST:
+        raise TableError(
+            f"the formula has {len(formula):,} characters, and at most {LONGEST:,} are read"
+        )
+    try:
+        tree = parser.get_ast(formula)
+    except Exception:
+        return
+    for side in _sides(tree):
+        if not _terms(side) <= MOST_TERMS:
+            raise TableError(
+                f"the formula makes more than {MOST_TERMS:,} terms: are its powers too high?"
+            )
+
+
+def _sides(tree: Any) -> list[Any]:
+    if getattr(getattr(tree, "operator", None), "symbol", None) in ("~", "|"):
+        return [side for part in tree.args for side in _sides(part)]
+    return [tree]
+
+
+def _terms(node: Any) -> float:
+    """How many terms are tried for a node, at most."""
+    if not hasattr(node, "operator"):
+        if node.kind.name == "PYTHON":
+            _refuse_endless_code(str(node.token))
+        return 1.0
+    symbol, counts = node.operator.symbol, [_terms(part) for part in node.args]
+    if symbol in ("**", "^"):
+        power = float(str(node.args[1].token)) if _is_number(node.args[1]) else math.inf
+        return counts[0] ** power if max(counts[0], power) <= HIGHEST_POWER else math.inf
+    if symbol in ("*", "/", ":", "in"):
+        return math.prod(counts) + (0.0 if symbol == ":" else sum(counts))
+    return max(sum(counts), 1.0)
+
+
+def _is_number(node: Any) -> bool:
+    return not hasattr(node, "operator") and str(node.token).isdigit() and len(str(node.token)) < 9
+
+
+def _refuse_endless_code(code: str) -> None:
+    """Of what Python computes: powers of numbers, and bases of thousands of functions."""
+    try:
+        tree = ast.parse(code.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError):
+        return  # formulaic says what is wrong
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.LShift):
+            if not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node.left)):
+                raise TableError(f"the formula computes {code!r}: write the number itself")
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in BASES:
+            # Bounds and knots may be as large as they like.
+            counts = [*node.args[1:2], *(k.value for k in node.keywords if k.arg in COUNTS)]
+            for count in counts:
+                if isinstance(count, ast.Constant) and _is_large(count.value):
+                    raise TableError(
+                        f"the formula asks for a basis of {count.value:,} functions, in {code!r}: "
+                        f"at most {MOST_FUNCTIONS:,} are made"
+                    )
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int | float) and value > MOST_FUNCTIONS
+
+
+__all__ = ["refuse_endless"]

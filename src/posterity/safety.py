@@ -1,0 +1,56 @@
+"""What input from elsewhere must not do: fill the memory, or write to a terminal what it likes."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from functools import lru_cache
+
+
+def escaped(text: str) -> str:
+    r"""The text, with control characters written out, which a terminal would obey.
+
+    Examples
+    --------
+    >>> escaped("one\ttwo\x1b[2J\n")
+    'one\ttwo\\x1b[2J\n'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        repr(letter)[1:-1] if _is_control(letter) and letter not in "\n\t" else letter
+        for letter in text
+    )
+
+
+def _is_control(letter: str) -> bool:
+    # Cc: control; Cf: format, among them those that turn the direction of text around.
+    return unicodedata.category(letter) in ("Cc", "Cf", "Cs")
+
+
+def check_memory(n_bytes: float, what: str) -> None:
+    """Raise ``ValueError`` where ``what`` would take more memory than this machine has.
+
+    Examples
+    --------
+    >>> check_memory(1e18, "a model of 1,000,000,000 columns")
+    Traceback (most recent call last):
+    ValueError: a model of 1,000,000,000 columns needs 1,000,000,000 GB of memory, and ...
+    """
+    if n_bytes > machine_memory():
+        raise ValueError(
+            f"{what} needs {n_bytes / 1e9:,.0f} GB of memory, and this machine has "
+            f"{machine_memory() / 1e9:,.0f} GB"
+        )
+
+
+@lru_cache(maxsize=1)
+def machine_memory() -> float:
+    """Bytes of memory that this machine has; infinite where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+__all__ = ["check_memory", "escaped", "machine_memory"]
