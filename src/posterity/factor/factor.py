@@ -28,6 +28,7 @@ from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
 LARGEST = 1e150  # squares of larger values would overflow
+SMALLEST = 1e-140  # and of smaller ones vanish
 
 
 class NotInFactorError(ValueError):
@@ -175,6 +176,7 @@ class Factor:
         run_together(learn, triangles, parts)
         for other in triangles[1:]:
             self._append_triangle(triangles[0], other)
+        self.refuse_vanished(triangles[0], X, Y)
         self._commit(triangles[0], self._counts + _total(weights, len(X)))
 
     def learn(
@@ -187,6 +189,7 @@ class Factor:
             counts = self.count + np.arange(len(X) + 1.0)
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
+        self.refuse_vanished(triangle, X, Y)
         self._commit(triangle, [counts[-1], self.seen + counts[-1] - self.count])
         return Before(*told, counts[:-1])
 
@@ -224,6 +227,16 @@ class Factor:
         least = self.remove(rows[:, :p], np.ascontiguousarray(rows[:, p:]))
         self._counts += len(rows) - other._counts
         return least
+
+    def refuse_vanished(self, triangle: Array, X: Array, Y: Array) -> None:
+        """Raise ``FloatingPointError`` where columns that are not 0 are lost in a new triangle."""
+        sizes = np.abs(triangle[:, : len(triangle)]).max(axis=0, initial=0.0)
+        gone = sizes < SMALLEST
+        if gone.any():
+            p = self.n_coefficients
+            lost_X, lost_Y = gone[p - X.shape[1] : p], gone[p:]
+            if X[:, lost_X].any() or Y[:, lost_Y].any():
+                raise FloatingPointError("the rows are too small to square")
 
     def scale(self, weight: float) -> None:
         """Multiply the weight of every row by ``weight`` >= 0."""

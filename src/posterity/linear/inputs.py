@@ -15,6 +15,9 @@ from posterity.linear.named import NamedRows
 
 Array = NDArray[np.float64]
 
+# Weights and values whose products and squares vanish.
+SMALLEST_WEIGHT, TINY = 1e-200, 1e-70
+
 
 def read_rows(
     model: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
@@ -94,6 +97,11 @@ def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
         raise ValueError(
             f"sample_weight has shape {weights.shape}: expected ({n},), one for each row of X"
         )
+    if 0.0 < weights.max(initial=0.0) < SMALLEST_WEIGHT:
+        raise ValueError(
+            f"no sample_weight is larger than {weights.max():g}: rows of so little weight vanish; "
+            "multiply all weights by the same large number"
+        )
     if not (weights >= 0.0).all() or np.isinf(weights).any():
         row = int(np.argmax(~(weights >= 0.0) | np.isinf(weights)))
         raise ValueError(
@@ -108,8 +116,9 @@ def explained(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
     """Turn the factor's refusal of unusable rows into a message that says where they are."""
     try:
         yield
-    except FloatingPointError as error:
+    except ArithmeticError as error:
         refuse_unusable(model, X, y)
+        _refuse_vanishing(model, X, y)
         raise ValueError(
             "learning these rows overflows: the values or weights are too large together"
         ) from error
@@ -163,6 +172,23 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
         raise ValueError(
             f"Input {label} contains {kind} in {where} (the first of {len(bad)}): drop such rows "
             "or fill them in, for example with sklearn.impute.SimpleImputer"
+        )
+
+
+def _refuse_vanishing(model: BaseEstimator, X: Array, y: Array) -> None:
+    names = getattr(model, "feature_names_in_", None)
+    sizes = np.abs(X).max(axis=0, initial=0.0)
+    small = (sizes > 0.0) & (sizes < TINY)
+    if small.any():
+        column = int(np.argmax(small))
+        raise ValueError(
+            f"column {_label(names, column)} of X holds nothing beyond {sizes[column]:g}: so small "
+            "numbers vanish when squared; use smaller units, so that the numbers are larger"
+        )
+    if 0.0 < np.abs(y).max(initial=0.0) < TINY:
+        raise ValueError(
+            f"y holds nothing beyond {np.abs(y).max():g}: so small numbers vanish when "
+            "squared; use smaller units, so that the numbers are larger"
         )
 
 
