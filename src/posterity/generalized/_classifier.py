@@ -125,7 +125,7 @@ class Classifier(GeneralizedModel):
         place = None if first or self._many is not None else self._place_of(y)
         if place is not None:
             yes = float(place != self._flipped)
-            if time is None and self._learns_lean:
+            if time is None and self._now is None and self._learns_lean:
                 path = self._open_labels()
                 path.learn(x, yes, weight)
                 self._learn_lean = path.learn_label

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self, cast
 
 import numpy as np
@@ -13,7 +14,6 @@ from scipy.linalg import cholesky, solve_triangular
 from posterity.distributions import MultivariateT, Normal, StudentT
 from posterity.evidence import Choice, matched
 from posterity.noise import Distribution, JointOfOne
-from posterity.posteriors.averaged import MOST_TELLING
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -51,26 +51,22 @@ class Nodes:
     @property
     def weights(self) -> Array:
         """Weights (K,), of sum 1."""
-        return _softmax(self.log_weights[:, None])[:, 0]
+        return _softmax(self.log_weights)
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """Mean of [intercept, coefficients], for nodes that learn no more."""
+        return self.average([node.coefficients() for node in self.posteriors])
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
-        """Learn row after row; each prediction is weighed by the rows before it."""
+        """Learn row after row, weighed as they were when they were chosen."""
         told = [
             cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed.copy()))
             for posterior in self.posteriors
         ]
-        if self.alone:
-            return told[0]
-        densities = np.nan_to_num(np.array([one.logpdf(y[:, 0]) for one in told]))
-        densities = np.clip(densities, -MOST_TELLING, MOST_TELLING)
-        if weights is not None:
-            densities *= weights
-        standing = self.log_weights[:, None] + np.cumsum(densities, axis=1)
-        before = np.concatenate([self.log_weights[:, None], standing[:, :-1]], axis=1)
-        self.log_weights[...] = standing[:, -1] - standing[:, -1].max()
-        return joined(told, _softmax(before))
+        return told[0] if self.alone else joined(told, self.weights[:, None])
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
@@ -142,5 +138,5 @@ def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) ->
 
 
 def _softmax(log_weights: Array) -> Array:
-    weights = np.exp(log_weights - log_weights.max(axis=0))
-    return weights / weights.sum(axis=0)
+    weights = np.exp(log_weights - log_weights.max())
+    return weights / weights.sum()

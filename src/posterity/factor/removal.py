@@ -1,0 +1,94 @@
+"""Unlearning rows together, where one after another would lose what tells right from wrong.
+
+A direction that only these rows knew is gone with them. Hyperbolic rotations then divide rounding
+by rounding; here it is told from the factor as it is whether all of a direction goes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity import kernel
+
+Array = NDArray[np.float64]
+
+# More of a direction than there is, by this share of it, was never learned; less than this is
+# nothing. Both are far beyond rounding, unless the features are collinear to ten digits.
+BEYOND = 1e-6
+NOTHING = 1e-10
+
+
+def removed(triangle: Array, n_targets: int, rows: Array) -> tuple[Array, float] | None:
+    """The triangle (q, ld) without ``rows`` (n, q), and the smallest cosine; None if impossible.
+
+    With F the rows of the triangle that hold something, rows = G F for rows that were learned,
+    and what is left is F'(I - G'G)F: of the singular values of G none is above 1, and those that
+    are 1 are the directions that only these rows knew.
+
+    Examples
+    --------
+    >>> triangle = kernel.empty_triangle(2)
+    >>> rows = np.array([[1.0, 2.0]])
+    >>> kernel.append_block(triangle, 1, rows[:, :1].copy(), rows[:, 1:].copy(), None, False)
+    >>> removed(triangle, 1, rows)[0][:, :2]
+    array([[0., 0.],
+           [0., 0.]])
+    >>> removed(triangle, 1, 2.0 * rows) is None
+    True
+    """
+    q = len(triangle)
+    size = np.linalg.norm(triangle[:, :q], axis=0)
+    held = np.flatnonzero(np.diag(triangle))
+    G = shares(triangle, rows, size)
+    if G is None:
+        return None
+    _, cosines, turned = np.linalg.svd(G, full_matrices=True)
+    if cosines.max(initial=0.0) > 1.0 + BEYOND:
+        return None
+    left = np.ones(len(held))
+    left[: len(cosines)] = (1.0 - cosines) * (1.0 + cosines)
+    left[left < NOTHING] = 0.0
+    kept = left > 0.0
+    rest = (np.sqrt(left[kept])[:, None] * turned[kept]) @ triangle[held, :q]
+    fresh = _triangle(rest, n_targets, size)
+    return fresh, float(np.sqrt(left[kept].min(initial=1.0)))
+
+
+def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:
+    """G (n, r) with rows = G F, F the r rows that hold something; None if there is no such G."""
+    q = len(triangle)
+    size = np.linalg.norm(triangle[:, :q], axis=0) if size is None else size
+    held = np.flatnonzero(np.diag(triangle))
+    unit = np.where(size > 0.0, size, 1.0)
+    scaled, wanted = (triangle[held, :q] / unit).T, (rows / unit).T
+    G = np.linalg.lstsq(scaled, wanted, rcond=None)[0] if len(held) else np.zeros((0, len(rows)))
+    off = np.abs(scaled @ G - wanted)
+    return None if (off > BEYOND).any() else G.T
+
+
+def first_impossible(triangle: Array, rows: Array) -> int | None:
+    """The first row that can't have been learned, whatever the others are; None: each can."""
+    for i in range(len(rows)):
+        G = shares(triangle, rows[i : i + 1])
+        if G is None or np.linalg.norm(G) > 1.0 + BEYOND:
+            return i
+    return None
+
+
+def _triangle(rows: Array, n_targets: int, size: Array) -> Array:
+    """Rows rotated to a triangle; a direction of which rounding alone is left is not known."""
+    q = rows.shape[1]
+    triangle = kernel.empty_triangle(q)
+    p = q - n_targets
+    for j in range(q):  # what is left of a column is nothing against what it was
+        if np.linalg.norm(rows[:, j]) <= NOTHING * size[j]:
+            rows[:, j] = 0.0
+    kernel.append_block(
+        triangle, n_targets, np.ascontiguousarray(rows[:, :p]), np.ascontiguousarray(rows[:, p:]),
+        None, False,
+    )
+    for j in range(q):
+        if abs(triangle[j, j]) <= NOTHING * size[j]:
+            triangle[j] = 0.0
+    return triangle
