@@ -122,7 +122,8 @@ class LinearPosterior:
         try:
             least_cosine = remaining.remove(X, y, weights, intercept=self.intercept)
         except NotInFactorError as error:
-            raise ValueError(_never_learned(f"row {error.row}")) from error
+            which = "one of the rows" if error.row is None else f"row {error.row}"
+            raise ValueError(_never_learned(which)) from error
         if abs(left) <= rounding:
             self.factor.become(self.prior)
             return
