@@ -36,6 +36,7 @@ CALLED: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("score", lambda model, y: model.score(X[:20], y[:20])),
 ]
 
+
 def read_all(model: Any, y: Any, shift: int = 0) -> None:
     """Read all that there is, from this place on."""
     reads: list[Callable[[], Any]] = [

@@ -203,3 +203,39 @@ def test_lost_digits_are_told() -> None:
     model = BayesianLinearRegression(prior_precision=0.0, fit_intercept=False).fit(X, y)
     with pytest.warns(UserWarning, match="digits were lost"):
         model.unlearn(X[:1], y[:1])
+
+
+@pytest.mark.parametrize("prior", ["auto", 0.0, 1.0, 1e-8])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.filterwarnings("ignore:the rows that were unlearned")
+@given(seed=st.integers(0, 10**6))
+def test_what_alone_carried_a_direction_can_be_unlearned(
+    prior: Any, fit_intercept: bool, seed: int
+) -> None:
+    """Rare categories: without their only row nothing is known of them, as before it came."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 40))
+    levels = np.where(np.arange(n) < n - 3, rng.integers(0, 4, n), 4 + rng.integers(0, 2, n))
+    X = np.column_stack([np.eye(6)[levels], rng.normal(size=n)])
+    y = rng.normal(size=n) + levels
+    settings = {"prior_precision": prior, "fit_intercept": fit_intercept}
+    model = BayesianLinearRegression(**settings).fit(X, y).unlearn(X[n - 3 :], y[n - 3 :])
+    rest = BayesianLinearRegression(**settings).fit(X[: n - 3], y[: n - 3])
+    told, expected = model.predict_distribution(X), rest.predict_distribution(X)
+    known = np.isfinite(expected.std())
+    assert np.array_equal(np.isfinite(told.std()), known)
+    assert told.mean()[known] == pytest.approx(expected.mean()[known], rel=1e-5, abs=1e-5)
+    assert told.std()[known] == pytest.approx(expected.std()[known], rel=1e-5)
+    empty = BayesianLinearRegression(**settings).fit(X, y).unlearn(X, y)
+    assert empty.n_observations_ == 0.0
+    assert np.isinf(empty.predict_distribution(X).std()).all()
+
+
+def test_the_row_that_was_never_learned_is_named() -> None:
+    X = np.column_stack([np.eye(4)[[0, 0, 1, 1, 2]], np.arange(5.0)])
+    y = np.arange(5.0)
+    model = BayesianLinearRegression(prior_precision=0.0).fit(X, y)
+    strange = X[:5].copy()
+    strange[3, 3] = 1.0  # a category that never came
+    with pytest.raises(ValueError, match="row 3 was never learned"):
+        model.unlearn(strange, y)

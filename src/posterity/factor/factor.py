@@ -201,18 +201,25 @@ class Factor:
         self._commit(triangle, [count, seen])
 
     def remove(
-        self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None = None,
+        *,
+        intercept: bool = False,
+        stay: Factor | None = None,
     ) -> float:
         """Unlearn rows, by hyperbolic rotations, or together where those are in doubt.
 
         Returns the smallest cosine met, from 1 (nothing lost) to 0: each factor of ten below one
-        is a digit lost. A direction that only these rows knew is not known any more. Raises
-        :class:`NotInFactorError`, and changes nothing, when a row can't have been learned.
+        is a digit lost. A direction that only these rows knew is not known any more, but for what
+        ``stay``, a prior that was merged, says of it. Raises :class:`NotInFactorError`, and
+        changes nothing, when a row can't have been learned.
         """
         triangle = self.triangle.copy()
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
         if status or not least > DOUBTFUL:
-            triangle, least = self._without(X, Y, weights, intercept)
+            triangle, least = self._without(X, Y, weights, intercept, stay)
         self._commit(triangle, self._counts - _total(weights, len(X)))
         return least
 
@@ -296,12 +303,14 @@ class Factor:
         kernel.append_block(triangle, self.n_targets, other[:, :p], targets, None, False)
 
     def _without(
-        self, X: Array, Y: Array, weights: Array | None, intercept: bool
+        self, X: Array, Y: Array, weights: Array | None, intercept: bool, stay: Factor | None
     ) -> tuple[Array, float]:
-        """The triangle without the rows, all at once, and the smallest cosine that is not 0."""
+        """The triangle without the rows, all at once, and the smallest cosine."""
         gone = Factor(self.n_coefficients, self.n_targets)
         gone.append(X, Y, weights, intercept=intercept)
-        left = removal.removed(self.triangle, self.n_targets, gone.triangle[:, : len(gone.triangle)])
+        q = len(self.triangle)
+        prior = None if stay is None or not stay.rank else stay.triangle[:, :q]
+        left = removal.removed(self.triangle, self.n_targets, gone.triangle[:, :q], prior)
         if left is None:
             roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
             first = [np.ones((len(X), 1))] if intercept else []

@@ -19,12 +19,15 @@ BEYOND = 1e-6
 NOTHING = 1e-10
 
 
-def removed(triangle: Array, n_targets: int, rows: Array) -> tuple[Array, float] | None:
+def removed(
+    triangle: Array, n_targets: int, rows: Array, stay: Array | None = None
+) -> tuple[Array, float] | None:
     """The triangle (q, ld) without ``rows`` (n, q), and the smallest cosine; None if impossible.
 
     With F the rows of the triangle that hold something, rows = G F for rows that were learned,
     and what is left is F'(I - G'G)F: of the singular values of G none is above 1, and those that
-    are 1 are the directions that only these rows knew.
+    are 1 are the directions that only these rows knew (the cosine is 0). There ``stay`` (k, q) is
+    left, if given: rows of the triangle, those of a prior, that are not taken out.
 
     Examples
     --------
@@ -50,9 +53,12 @@ def removed(triangle: Array, n_targets: int, rows: Array) -> tuple[Array, float]
     left[: len(cosines)] = (1.0 - cosines) * (1.0 + cosines)
     left[left < NOTHING] = 0.0
     kept = left > 0.0
-    rest = (np.sqrt(left[kept])[:, None] * turned[kept]) @ triangle[held, :q]
-    fresh = _triangle(rest, n_targets, size)
-    return fresh, float(np.sqrt(left[kept].min(initial=1.0)))
+    rest = np.sqrt(left[kept])[:, None] * turned[kept]
+    its = None if stay is None else shares(triangle, stay, size)
+    if its is not None:
+        rest = np.vstack([rest, its @ turned[~kept].T @ turned[~kept]])
+    fresh = _triangle(rest @ triangle[held, :q], n_targets, size, clean=its is None)
+    return fresh, float(np.sqrt(left.min(initial=1.0)))
 
 
 def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:
@@ -76,19 +82,21 @@ def first_impossible(triangle: Array, rows: Array) -> int | None:
     return None
 
 
-def _triangle(rows: Array, n_targets: int, size: Array) -> Array:
+def _triangle(rows: Array, n_targets: int, size: Array, *, clean: bool) -> Array:
     """Rows rotated to a triangle; a direction of which rounding alone is left is not known."""
     q = rows.shape[1]
     triangle = kernel.empty_triangle(q)
     p = q - n_targets
-    for j in range(q):  # what is left of a column is nothing against what it was
-        if np.linalg.norm(rows[:, j]) <= NOTHING * size[j]:
-            rows[:, j] = 0.0
+    if clean:  # what is left of a column is nothing against what it was
+        rows[:, np.linalg.norm(rows, axis=0) <= NOTHING * size] = 0.0
     kernel.append_block(
-        triangle, n_targets, np.ascontiguousarray(rows[:, :p]), np.ascontiguousarray(rows[:, p:]),
-        None, False,
+        triangle,
+        n_targets,
+        np.ascontiguousarray(rows[:, :p]),
+        np.ascontiguousarray(rows[:, p:]),
+        None,
+        False,
     )
-    for j in range(q):
-        if abs(triangle[j, j]) <= NOTHING * size[j]:
-            triangle[j] = 0.0
+    if clean:
+        triangle[np.abs(np.diag(triangle)) <= NOTHING * size] = 0.0
     return triangle

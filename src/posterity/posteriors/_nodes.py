@@ -59,18 +59,38 @@ class Nodes:
         return self.average([node.coefficients() for node in self.posteriors])
 
     def predict_then_learn(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        added: Array | None = None,
     ) -> Distribution:
-        """Learn row after row, weighed as they were when they were chosen."""
+        """Learn row after row, weighed as they were when they were chosen.
+
+        ``added`` (K, n) is variance that each does not know of, in units of its noise's.
+        """
+        noise = [posterior.noise_precision for posterior in self.posteriors]
         told = [
             cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed.copy()))
             for posterior in self.posteriors
         ]
-        return told[0] if self.alone else joined(told, self.weights[:, None])
+        return self._together(told, added, noise)
 
-    def predictive(self, X: Array) -> Distribution:
-        """Distribution of new observations at the rows of ``X``."""
+    def predictive(self, X: Array, added: Array | None = None) -> Distribution:
+        """Distribution of new observations at the rows of ``X``; ``added`` (K, n) as above."""
         told = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
+        noise = [posterior.noise_precision for posterior in self.posteriors]
+        return self._together(told, added, noise)
+
+    def _together(
+        self, told: list[Distribution], added: Array | None, noise: list[float]
+    ) -> Distribution:
+        if added is not None:
+            told = [
+                widened(one, more / precision)
+                for one, more, precision in zip(told, added, noise, strict=True)
+            ]
         return told[0] if self.alone else joined(told, self.weights[:, None])
 
     def average(self, values: ArrayLike) -> Array:
@@ -104,6 +124,15 @@ class Nodes:
         if isinstance(heaviest, MultivariateT):
             return MultivariateT(heaviest.df, mean, root, 1.0, names=names)
         return type(heaviest)(mean, root, 1.0, names=names)
+
+
+def widened(told: Distribution, variance: Array) -> Distribution:
+    """The same with so much (n,) added to each squared scale."""
+    more = np.where(variance > 0.0, variance, 0.0)  # a noise that is not known yet has none
+    scale = np.sqrt(np.square(told.scale) + more)
+    if isinstance(told, StudentT):
+        return StudentT(told.df, told.loc, scale)
+    return Normal(told.loc, scale)
 
 
 def joined(told: Sequence[Distribution], weights: Array) -> Distribution:

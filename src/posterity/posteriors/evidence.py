@@ -32,10 +32,12 @@ from posterity.posteriors._turns import (
     turns_around,
     waiting,
 )
+from posterity.posteriors._unseen import added_variance
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
+
 
 @dataclass
 class Known:
@@ -216,7 +218,10 @@ class EvidencePosterior(LinearPosterior):
                 stop = self._stretch(stream, X, weights, first)
                 part = slice(first, stop)
                 some = None if weights is None else weights[part]
-                told.append(stream.predict_then_learn(X[part], y[part], some, elapsed[part].copy()))
+                added = self.unseen(stream, X[part])
+                told.append(
+                    stream.predict_then_learn(X[part], y[part], some, elapsed[part].copy(), added)
+                )
                 self._learn(X[part], y[part], some, elapsed[part])
                 first = stop
         except BaseException:
@@ -266,7 +271,22 @@ class EvidencePosterior(LinearPosterior):
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
-        return self.nodes.predictive(X)
+        return self.nodes.predictive(X, self.unseen(self.nodes, X))
+
+    def unseen(self, nodes: Nodes, X: Array) -> Array | None:
+        """(K, n) what features that were constant until now add to the variance of rows."""
+        if not nodes.choice.pinned.any():
+            return None
+        known = self.known
+        return added_variance(
+            nodes,
+            known.data.factor,
+            known.scales,
+            self._waiting(),
+            X,
+            mean=self.mean,
+            intercept=self.intercept,
+        )
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
