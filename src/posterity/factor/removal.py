@@ -84,19 +84,19 @@ def first_impossible(triangle: Array, rows: Array) -> int | None:
 
 def _triangle(rows: Array, n_targets: int, size: Array, *, clean: bool) -> Array:
     """Rows rotated to a triangle; a direction of which rounding alone is left is not known."""
-    q = rows.shape[1]
-    triangle = kernel.empty_triangle(q)
-    p = q - n_targets
+    triangle = kernel.empty_triangle(len(size))
     if clean:  # what is left of a column is nothing against what it was
         rows[:, np.linalg.norm(rows, axis=0) <= NOTHING * size] = 0.0
-    kernel.append_block(
-        triangle,
-        n_targets,
-        np.ascontiguousarray(rows[:, :p]),
-        np.ascontiguousarray(rows[:, p:]),
-        None,
-        False,
-    )
-    if clean:
-        triangle[np.abs(np.diag(triangle)) <= NOTHING * size] = 0.0
+    _append(triangle, n_targets, rows)
+    for j in range(len(size) if clean else 0):
+        if 0.0 < abs(triangle[j, j]) <= NOTHING * size[j]:
+            row = triangle[j : j + 1, : len(size)].copy()
+            row[0, j], triangle[j] = 0.0, 0.0
+            _append(triangle, n_targets, row)
     return triangle
+
+
+def _append(triangle: Array, n_targets: int, rows: Array) -> None:
+    p = len(triangle) - n_targets
+    X, Y = np.ascontiguousarray(rows[:, :p]), np.ascontiguousarray(rows[:, p:])
+    kernel.append_block(triangle, n_targets, X, Y, None, False)
