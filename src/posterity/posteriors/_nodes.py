@@ -9,7 +9,7 @@ from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 
 from posterity.distributions import MultivariateT, Normal, StudentT
 from posterity.evidence import Choice, matched
@@ -102,7 +102,9 @@ class Nodes:
 
         Of K joints N(m_k, s_k^2 (R_k'R_k)^-1) the one with mean m = sum w_k m_k and covariance
         C = sum w_k (s_k^2 (R_k'R_k)^-1 + (m_k - m)(m_k - m)'); with C = U U', U upper triangular,
-        its R is U^-1. While a direction is open there is no C: then the heaviest speaks.
+        its R is U^-1. C, which would square the condition number, is not formed: its square roots
+        stand side by side, and are rotated to U. While a direction is open there is no C: then the
+        heaviest speaks.
         """
         joints = [cast(JointOfOne, posterior.joint(names)) for posterior in self.posteriors]
         heaviest = joints[int(np.argmax(self.weights))]
@@ -111,15 +113,12 @@ class Nodes:
         if self.alone or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
             return heaviest
         mean = self.average([one.mean for one in joints])
-        covariance = np.zeros((len(mean), len(mean)))
-        for weight, one in zip(self.weights, joints, strict=True):
+        roots = []
+        for weight, one in zip(np.sqrt(self.weights), joints, strict=True):
             inverse = solve_triangular(one.precision_root, np.eye(len(mean))) * one.scale
-            off = one.mean - mean
-            covariance += weight * (inverse @ inverse.T + np.outer(off, off))
-        # Scaled to a unit diagonal, so that coefficients of any size keep their digits.
-        size = np.sqrt(np.diag(covariance))
-        turned = (covariance / np.outer(size, size))[::-1, ::-1]
-        upper = size[:, None] * cholesky(turned, lower=True)[::-1, ::-1]
+            roots += [weight * inverse, weight * (one.mean - mean)[:, None]]
+        turned = np.linalg.qr(np.hstack(roots)[::-1].T, mode="r")
+        upper = (turned * np.where(np.diag(turned) < 0.0, -1.0, 1.0)[:, None]).T[::-1, ::-1]
         root = solve_triangular(upper, np.eye(len(mean)))
         if isinstance(heaviest, MultivariateT):
             return MultivariateT(heaviest.df, mean, root, 1.0, names=names)
