@@ -58,7 +58,7 @@ def columns_for(name: str, model: Any, X: Any) -> Any:
     if names is None or theirs is None:
         if width is not None and np.ndim(X) == 2 and np.shape(X)[1] != width:
             raise ValueError(
-                f"model {name!r} was fitted on {width} features, and these rows have "
+                f"model {name!r} was fitted on {width} feature{'s' * (width != 1)}, and these rows have "
                 f"{np.shape(X)[1]}: give a data frame with the names of its columns, or a model "
                 "that was not fitted (sklearn.base.clone)"
             )
@@ -78,7 +78,11 @@ def check_same_columns(name: str, model: Any, average: Any) -> None:
     width = getattr(model, "n_features_in_", average.n_features_in_)
     named_otherwise = its is not None and ours is not None and set(its) != set(ours)
     if width != average.n_features_in_ or named_otherwise:
-        what = f"{width} features" if its is None else f"the columns {', '.join(map(str, its))}"
+        what = (
+            f"{width} feature{'s' * (width != 1)}"
+            if its is None
+            else f"the columns {', '.join(map(str, its))}"
+        )
         raise ValueError(
             f"model {name!r} was fitted on {what}, which are not those of these rows: an average "
             "gives all its models the same features. Select them in a pipeline, or give a model "

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from posterity.distributions._rows import FloatArray
 
-
 # So many roundings are added up in an entry, for each coefficient, as rows come one by one.
 ROUNDINGS = 64.0
 

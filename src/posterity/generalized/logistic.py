@@ -134,7 +134,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         Raises
         ------
         ValueError
-            If a value can't be used; the message names the row and column.
+            If a value can't be used (the message names the row and column), or there is only one
+            class.
 
         Warns
         -----

@@ -81,9 +81,7 @@ def _of_few(n: int) -> float:
     return float((stdtrit(max(n - 1, 1), 0.975) / ndtri(0.975)) ** 2)
 
 
-def _moments(
-    data: Factor, scales: RunningScales | None, *, intercept: bool
-) -> tuple[Array, Array]:
+def _moments(data: Factor, scales: RunningScales | None, *, intercept: bool) -> tuple[Array, Array]:
     """Mean and mean square (m,) of each feature; without an intercept the mean is not known."""
     if scales is not None:
         whole = np.square(scales.mean) + scales.squares / max(scales.count, 1e-300)
