@@ -483,3 +483,14 @@ def test_nothing_learned_yet() -> None:
         average.predict(X)
     with pytest.raises(ValueError, match="every sample_weight is zero"):
         average.fit(X, Y, np.zeros(N))
+
+
+def test_models_that_were_fitted_on_other_columns_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
+    y = rng.normal(size=30)
+    one = BayesianLinearRegression().fit(X[["a"]], y)
+    whole = BayesianLinearRegression().fit(X, y)
+    with pytest.raises(ValueError, match="'one' was fitted on the columns a, which are not those"):
+        Averaged([("whole", whole), ("one", one)]).fit(X, y)
+    assert Averaged([("whole", whole), ("one", clone(one))]).fit(X, y).weights_.shape == (2,)

@@ -349,3 +349,24 @@ def test_the_rows_that_a_model_refuses_are_named() -> None:
     assert "model 'line', in rows 20 to 39 of the stream (the first is 0)" in (
         caught.value.__notes__
     )
+
+
+@pytest.mark.parametrize("score", ["evidence", "prequential"])
+def test_fitted_models_learn_the_columns_that_they_know(score: str) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    y = 2.0 * X["a"].to_numpy() + rng.normal(size=60)
+    one = BayesianLinearRegression().fit(X[["a"]], y)
+    two = BayesianLinearRegression().fit(X[["c", "b"]], y)
+    result = compare({"one": one, "two": two}, X, y, score=score)
+    alone = [
+        compare([BayesianLinearRegression()], X[columns], y, score=score).log_scores[0]
+        for columns in (["a"], ["c", "b"])
+    ]
+    if score == "evidence":
+        assert result.log_scores == pytest.approx(alone, rel=1e-9)
+    assert result.best == "one"
+    with pytest.raises(ValueError, match="'one' was fitted on 1 feature"):
+        compare({"one": one, "two": two}, X.to_numpy(), y, score=score)
+    with pytest.raises(ValueError, match="the column 'a', which these rows do not have"):
+        compare({"one": one}, X[["b", "c"]], y, score=score)

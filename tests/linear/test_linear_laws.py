@@ -203,3 +203,81 @@ def test_lost_digits_are_told() -> None:
     model = BayesianLinearRegression(prior_precision=0.0, fit_intercept=False).fit(X, y)
     with pytest.warns(UserWarning, match="digits were lost"):
         model.unlearn(X[:1], y[:1])
+
+
+@pytest.mark.parametrize("prior", ["auto", 0.0, 1.0, 1e-8])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.filterwarnings("ignore:the rows that were unlearned")
+@given(seed=st.integers(0, 10**6))
+def test_what_alone_carried_a_direction_can_be_unlearned(
+    prior: Any, fit_intercept: bool, seed: int
+) -> None:
+    """Rare categories: without their only row nothing is known of them, as before it came."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 40))
+    levels = np.where(np.arange(n) < n - 3, rng.integers(0, 4, n), 4 + rng.integers(0, 2, n))
+    X = np.column_stack([np.eye(6)[levels], rng.normal(size=n)])
+    y = rng.normal(size=n) + levels
+    settings = {"prior_precision": prior, "fit_intercept": fit_intercept}
+    model = BayesianLinearRegression(**settings).fit(X, y).unlearn(X[n - 3 :], y[n - 3 :])
+    rest = BayesianLinearRegression(**settings).fit(X[: n - 3], y[: n - 3])
+    told, expected = model.predict_distribution(X), rest.predict_distribution(X)
+    known = np.isfinite(expected.std())
+    assert np.array_equal(np.isfinite(told.std()), known)
+    assert told.mean()[known] == pytest.approx(expected.mean()[known], rel=1e-5, abs=1e-5)
+    assert told.std()[known] == pytest.approx(expected.std()[known], rel=1e-5)
+    empty = BayesianLinearRegression(**settings).fit(X, y).unlearn(X, y)
+    assert empty.n_observations_ == 0.0
+    assert np.isinf(empty.predict_distribution(X).std()).all()
+
+
+def test_the_row_that_was_never_learned_is_named() -> None:
+    X = np.column_stack([np.eye(4)[[0, 0, 1, 1, 2]], np.arange(5.0)])
+    y = np.arange(5.0)
+    model = BayesianLinearRegression(prior_precision=0.0).fit(X, y)
+    strange = X[:5].copy()
+    strange[3, 3] = 1.0  # a category that never came
+    with pytest.raises(ValueError, match="row 3 was never learned"):
+        model.unlearn(strange, y)
+
+
+@given(seed=st.integers(0, 10**6), lean=st.booleans())
+def test_beside_collinear_columns_what_is_identified_has_a_finite_sd(seed: int, lean: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(20, 200)), int(rng.integers(3, 7))
+    # Whole numbers: their sums are exact, and so is the collinearity.
+    Z = rng.integers(-50, 50, size=(n, p)) + rng.choice([0, 100, 10_000], p)
+    X = np.column_stack([Z, Z[:, 0] + 2 * Z[:, 1], np.full(n, 3)]).astype(float)
+    y = rng.normal(size=n)
+    model = BayesianLinearRegression(prior_precision=0.0)
+    if lean:
+        for row, target in zip(X, y, strict=True):
+            model.learn_one(row, target)
+    else:
+        model.fit(X, y)
+    open_ = np.array([True, True, True, *[False] * (p - 2), True, True])
+    assert np.array_equal(np.isinf(model.posterior_.std()), open_)
+
+
+def test_a_time_is_checked_and_counted_on_the_lean_path_too() -> None:
+    model = BayesianLinearRegression()
+    for i in range(5):
+        model.learn_one([float(i % 3)], float(i), time=float(i))
+    with pytest.raises(ValueError, match="times must be finite and not go back"):
+        model.learn_one([1.0], 1.0, time=2.0)
+    with pytest.raises(ValueError, match="times must be finite and not go back"):
+        model.learn_one([1.0], 1.0, time=float("nan"))
+    with pytest.raises(ValueError, match="came with times: give times for these as well"):
+        model.learn_one([1.0], 1.0)
+    assert model.n_observations_ == 5.0
+    assert model.learn_one([1.0], 1.0, time=7.0).n_observations_ == 6.0
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+def test_the_joint_of_features_far_from_zero(offset: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9, 2))
+    y = X @ [1.0, 2.0] + 3.0 + rng.normal(size=9)
+    near = BayesianLinearRegression().fit(X, y).posterior_.std()
+    far = BayesianLinearRegression().fit(X + offset, y).posterior_.std()
+    assert far[1:] == pytest.approx(near[1:], rel=1e-6)

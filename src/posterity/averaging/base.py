@@ -20,6 +20,7 @@ from posterity.averaging.members import (
     Told,
     by_evidence,
     check_member,
+    check_same_columns,
     evidence_before,
     evidence_terms,
     final_of,
@@ -174,6 +175,9 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         """Learn in copies, which then take over; with ``telling`` return what was predicted."""
         first = self._standing is None
         models, standing = self._begun() if first else (copy.deepcopy(self.models_), self._known)
+        if first:
+            for name, model in self._named_models:
+                check_same_columns(name, model, self)
         given = [transformed(m, rows.of(m), rows.y, first=first) for m in models]
         finals = [final_of(model) for model in models]
         if first and standing.persistence == 1.0 and by_evidence(finals, given, rows.y):

@@ -48,6 +48,48 @@ def check_member(name: str, model: Any, needed: Sequence[str] = NEEDED) -> None:
         )
 
 
+def columns_for(name: str, model: Any, X: Any) -> Any:
+    """``X`` with the columns that ``model`` was fitted on, if it was, in the order it knows.
+
+    Raises ``ValueError`` where they are not there, or can't be told by name.
+    """
+    names, width = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
+    theirs = getattr(X, "columns", None)
+    if names is None or theirs is None:
+        if width is not None and np.ndim(X) == 2 and np.shape(X)[1] != width:
+            raise ValueError(
+                f"model {name!r} was fitted on {width} feature{'s' * (width != 1)}, and these rows have "
+                f"{np.shape(X)[1]}: give a data frame with the names of its columns, or a model "
+                "that was not fitted (sklearn.base.clone)"
+            )
+        return X
+    missing = [each for each in names if each not in set(theirs)]
+    if missing:
+        raise ValueError(
+            f"model {name!r} was fitted with the column {missing[0]!r}, which these rows do not "
+            "have: give all of its columns, or a model that was not fitted (sklearn.base.clone)"
+        )
+    return X if list(names) == list(theirs) else X[list(names)]
+
+
+def check_same_columns(name: str, model: Any, average: Any) -> None:
+    """Raise ``ValueError`` where ``model`` was fitted on other features than the average gets."""
+    its, ours = (getattr(one, "feature_names_in_", None) for one in (model, average))
+    width = getattr(model, "n_features_in_", average.n_features_in_)
+    named_otherwise = its is not None and ours is not None and set(its) != set(ours)
+    if width != average.n_features_in_ or named_otherwise:
+        what = (
+            f"{width} feature{'s' * (width != 1)}"
+            if its is None
+            else f"the columns {', '.join(map(str, its))}"
+        )
+        raise ValueError(
+            f"model {name!r} was fitted on {what}, which are not those of these rows: an average "
+            "gives all its models the same features. Select them in a pipeline, or give a model "
+            "that was not fitted (sklearn.base.clone)"
+        )
+
+
 def transformed(model: Any, X: Any, y: Array | None = None, *, first: bool = False) -> Any:
     """``X`` as the last step of a pipeline gets it; the other steps are fitted on the first batch.
 

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from posterity.distributions._rows import FloatArray
 
+# So many roundings are added up in an entry, for each coefficient, as rows come one by one.
+ROUNDINGS = 64.0
+
 
 class PrecisionRoot:
     """Upper-triangular R with unit-scale covariance (R'R)^-1; never changed.
@@ -53,11 +56,13 @@ class PrecisionRoot:
         """(p, f) by how much each coefficient moves with each of the f free ones."""
         free = self.free
         p = len(free)
-        against = self.matrix[:, free]
-        following = -self.inverse @ against
+        following = -self.inverse @ self.matrix[:, free]
         # Zero up to rounding is zero: nothing else tells a bounded coefficient from its neighbour.
-        rounding = 8.0 * p * np.finfo(float).eps * (np.abs(self.inverse) @ np.abs(against))
-        following[np.abs(following) <= rounding] = 0.0
+        # Rotations leave in each entry of R rounding of the size of its whole column.
+        size = np.linalg.norm(self.matrix, axis=0)
+        moved = size[free] + size @ np.abs(following)
+        rounding = np.abs(self.inverse).sum(axis=1)[:, None] * moved
+        following[np.abs(following) <= ROUNDINGS * p * np.finfo(float).eps * rounding] = 0.0
         following[free] = np.eye(p - self.rank)
         return following
 

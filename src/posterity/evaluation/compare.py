@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.averaging.inputs import log_prior
 from posterity.averaging.members import (
     check_member,
+    columns_for,
     evidence_terms,
     final_of,
     forgets,
@@ -43,7 +44,8 @@ def compare(
     """Compare models by what they make of the same rows.
 
     The models given are not changed: clones learn, from nothing. (What is no scikit-learn
-    estimator is copied, with all that it knows.)
+    estimator is copied, with all that it knows.) One that was fitted on some columns of a data
+    frame learns those columns, by ``feature_names_in_``.
 
     Parameters
     ----------
@@ -133,8 +135,9 @@ def compare(
             _refuse_forgetting(name)
     learners = dict(zip(names, [fresh(model) for model in given], strict=True))
     batches = bounded_batches(X, y, sample_weight, batch_rows)
+    seen_by = dict(zip(names, given, strict=True))
     judge = _by_evidence if score == "evidence" else _prequential
-    log_scores, n_rows, n_unscored = judge(learners, batches, progress)
+    log_scores, n_rows, n_unscored = judge(learners, seen_by, batches, progress)
     weights = shares(prior, log_scores)
     return Comparison(names, score, log_scores, weights, np.exp(prior), n_rows, n_unscored)
 
@@ -143,7 +146,10 @@ Judged = tuple[FloatArray, int, int]
 
 
 def _by_evidence(
-    models: Mapping[str, Any], batches: Iterator[Batch], progress: Callable[[int], object] | None
+    models: Mapping[str, Any],
+    given: Mapping[str, Any],
+    batches: Iterator[Batch],
+    progress: Callable[[int], object] | None,
 ) -> Judged:
     seen = 0
     for batch in batches:
@@ -152,7 +158,8 @@ def _by_evidence(
             continue
         for name, model in models.items():
             with _noted(name, seen, len(y)):
-                rows = transformed(model, X, y, first=seen == 0)
+                rows = columns_for(name, given[name], X)
+                rows = transformed(model, rows, y, first=seen == 0)
                 final_of(model).partial_fit(rows, y, sample_weight=weight)
         if seen == 0:
             _check_comparable(models)
@@ -164,7 +171,10 @@ def _by_evidence(
 
 
 def _prequential(
-    models: Mapping[str, Any], batches: Iterator[Batch], progress: Callable[[int], object] | None
+    models: Mapping[str, Any],
+    given: Mapping[str, Any],
+    batches: Iterator[Batch],
+    progress: Callable[[int], object] | None,
 ) -> Judged:
     seen, unscored = 0, 0
     total, carry = np.zeros(len(models)), np.zeros(len(models))
@@ -174,7 +184,8 @@ def _prequential(
         densities = np.empty((len(models), len(y)))
         for k, (name, model) in enumerate(models.items()):
             with _noted(name, seen, len(y)):
-                rows = transformed(model, X, y, first=seen == 0)
+                rows = columns_for(name, given[name], X)
+                rows = transformed(model, rows, y, first=seen == 0)
                 told = final_of(model).predict_then_learn(rows, y, sample_weight=weight)
             densities[k] = np.where(_flat(told), np.nan, told.logpdf(y))
         # Nor is a point mass a density: a perfect fit so far, or none.

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from posterity import kernel
+from posterity.factor import removal
 from posterity.factor.parallel import partitions, run_together
 from posterity.safety import check_memory
 
@@ -31,11 +32,19 @@ LARGEST = 1e150  # squares of larger values would overflow
 SMALLEST = 1e-140  # and of smaller ones vanish
 
 
-class NotInFactorError(ValueError):
-    """The rows to remove can't have been learned; ``row`` (from 0) is the first that shows it."""
+# A smallest cosine below this: rounding may have decided what is left of a direction.
+DOUBTFUL = 1e-3
 
-    def __init__(self, row: int) -> None:
-        super().__init__(f"row {row} is not in the factor: it can't be removed")
+
+class NotInFactorError(ValueError):
+    """The rows to remove can't have been learned; ``row`` (from 0) is the first that shows it.
+
+    It is None where each row can have been learned, but not all of them together.
+    """
+
+    def __init__(self, row: int | None) -> None:
+        which = "these rows are not all" if row is None else f"row {row} is not"
+        super().__init__(f"{which} in the factor: they can't be removed")
         self.row = row
 
 
@@ -198,19 +207,25 @@ class Factor:
         self._commit(triangle, [count, seen])
 
     def remove(
-        self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None = None,
+        *,
+        intercept: bool = False,
+        stay: Factor | None = None,
     ) -> float:
-        """Unlearn rows, by hyperbolic rotations.
+        """Unlearn rows, by hyperbolic rotations, or together where those are in doubt.
 
         Returns the smallest cosine met, from 1 (nothing lost) to 0: each factor of ten below one
-        is a digit lost. Raises :class:`NotInFactorError`, and changes nothing, when a row can't
-        have been learned.
+        is a digit lost. A direction that only these rows knew is not known any more, but for what
+        ``stay``, a prior that was merged, says of it. Raises :class:`NotInFactorError`, and
+        changes nothing, when a row can't have been learned.
         """
         triangle = self.triangle.copy()
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
-        _check_usable(triangle)
-        if status:
-            raise NotInFactorError(status - 1)
+        if status or not least > DOUBTFUL:
+            triangle, least = self._without(X, Y, weights, intercept, stay)
         self._commit(triangle, self._counts - _total(weights, len(X)))
         return least
 
@@ -302,6 +317,22 @@ class Factor:
         p, q = self.n_coefficients, len(self.triangle)
         targets = np.ascontiguousarray(other[:, p:q])
         kernel.append_block(triangle, self.n_targets, other[:, :p], targets, None, False)
+
+    def _without(
+        self, X: Array, Y: Array, weights: Array | None, intercept: bool, stay: Factor | None
+    ) -> tuple[Array, float]:
+        """The triangle without the rows, all at once, and the smallest cosine."""
+        gone = Factor(self.n_coefficients, self.n_targets)
+        gone.append(X, Y, weights, intercept=intercept)
+        q = len(self.triangle)
+        prior = None if stay is None or not stay.rank else stay.triangle[:, :q]
+        left = removal.removed(self.triangle, self.n_targets, gone.triangle[:, :q], prior)
+        if left is None:
+            roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
+            first = [np.ones((len(X), 1))] if intercept else []
+            rows = roots[:, None] * np.hstack([*first, X, Y])
+            raise NotInFactorError(removal.first_impossible(self.triangle, rows))
+        return left
 
     def _commit(self, triangle: Array, counts: ArrayLike) -> None:
         _check_usable(triangle)

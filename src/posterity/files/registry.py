@@ -110,7 +110,7 @@ CLASS_NAMES = {
 
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
-    "EvidenceKnown": {"fresh": None, "fresh_at": -1.0},
+    "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.

@@ -114,6 +114,11 @@ class Classifier(GeneralizedModel):
         model = self._fresh() if first else copy.copy(self)
         labels = read_labels(rows[1])
         met = joined_classes(None if first else self.classes_, classes, labels)
+        if way == "fit" and len(met) == 1:
+            raise ValueError(
+                f"all labels are {met[0]!r}: a classifier needs rows of two classes at least. Where "
+                "others are still to come, begin with partial_fit, and name them all in its classes"
+            )
         y = positions(met, labels)[0].astype(np.float64) if len(labels) else np.zeros(0)
         X, y, weights = read_rows(model, rows[0], y, rows[2], reset=first)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
@@ -125,7 +130,7 @@ class Classifier(GeneralizedModel):
         place = None if first or self._many is not None else self._place_of(y)
         if place is not None:
             yes = float(place != self._flipped)
-            if time is None and self._learns_lean:
+            if time is None and self._now is None and self._learns_lean:
                 path = self._open_labels()
                 path.learn(x, yes, weight)
                 self._learn_lean = path.learn_label

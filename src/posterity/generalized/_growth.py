@@ -101,14 +101,14 @@ def _evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
     mine, theirs = new.known, old.known
     _fill(mine.data, theirs.data)
     mine.tally = theirs.tally
-    # Only the rows: the nodes of the stream, which know nothing of the new features, are chosen
-    # anew.
     mine.clock[0] = theirs.clock[0]
     if mine.scales is not None and theirs.scales is not None:
         n_more = len(new.mean) - len(old.mean)
         mine.scales.count = theirs.scales.count
         mine.scales.mean = _padded(theirs.scales.mean, n_more)
         mine.scales.squares = _padded(theirs.scales.squares, n_more)
+    # The nodes of the stream, which know nothing of the new features, are chosen anew.
+    new._begin_anew()
 
 
 def _generalized(new: GeneralizedPosterior, old: GeneralizedPosterior) -> None:

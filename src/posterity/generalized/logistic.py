@@ -134,7 +134,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         Raises
         ------
         ValueError
-            If a value can't be used; the message names the row and column.
+            If a value can't be used (the message names the row and column), or there is only one
+            class.
 
         Warns
         -----
@@ -224,7 +225,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         except AttributeError:
             self._learn_label(x, y, weight, time)
             return self
-        if time is not None or not learn(x, y, weight):
+        if time is not None or self._now is not None or not learn(x, y, weight):
             self._learn_label(x, y, weight, time)
         return self
 
@@ -325,9 +326,6 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     def predict_proba_one(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:
         """Probability of each label at one row ``x``; nothing before any label was seen.
-
-        On the lean path (see :meth:`learn_one`) a learned prior is as old as the stream's schedule
-        has it, as in :meth:`predict_then_learn`; :meth:`predict_proba` chooses it anew.
 
         Examples
         --------

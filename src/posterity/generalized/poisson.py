@@ -227,7 +227,7 @@ class BayesianPoissonRegression(RegressorMixin, GeneralizedModel):
                 self._learn_row(x, y, weight, time)
                 return self
             self._learn_lean = learn = self._open_row_path().learn
-        if time is None:
+        if time is None and self._now is None:
             learn(x, y, weight)
         else:
             self._learn_row(x, y, weight, time)
@@ -307,9 +307,6 @@ class BayesianPoissonRegression(RegressorMixin, GeneralizedModel):
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Expected count at one row ``x``, as of :meth:`predict`; before any data, the prior's.
-
-        On the lean path (see :meth:`learn_one`) a learned prior is as old as the stream's schedule
-        has it, as in :meth:`predict_then_learn`; :meth:`predict` chooses it anew.
 
         Examples
         --------

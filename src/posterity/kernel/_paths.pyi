@@ -21,10 +21,10 @@ class RowPath:
     def learn(self, x: Row, y: float, weight: float = 1.0) -> None: ...
     def go_together(
         self,
-        beside: RowPath,
+        beside: RowPath | None,
         clock: NDArray[np.int64],
-        waiting: Constant,
-        when_due: Callable[[], Constant],
+        waiting: Callable[[], Constant],
+        when_due: Callable[[], None],
     ) -> None: ...
     def values(self, x: Row) -> Array: ...
     def predict_mean(self, x: Row) -> float: ...

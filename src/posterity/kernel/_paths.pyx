@@ -53,7 +53,9 @@ cdef class RowPath:
     cdef RowPath beside
     cdef long long[::1] clock
     cdef object when_due
-    # Features that were constant so far, and their values.
+    # Features that were constant so far, and their values, when the clock counted so many rows.
+    cdef object waiting
+    cdef long long rows
     cdef Py_ssize_t[::1] constant
     cdef double[::1] constants
 
@@ -82,12 +84,13 @@ cdef class RowPath:
             raise ValueError(_complaint("y", y))
         self._load(x, root)
         self.buffer[self.shape.p] = root * y
-        if self.beside is not None:
+        if self.when_due is not None:
             self._look_for_change(root)
+        if self.beside is not None:
             self.beside.buffer[:] = self.buffer
             self.beside._append(weight)
         self._append(weight)
-        if self.beside is not None:
+        if self.when_due is not None:
             self._count(weight)
 
     cdef void _append(self, double weight) noexcept:
@@ -95,28 +98,34 @@ cdef class RowPath:
         self.counts[0] += weight
         self.counts[1] += weight
 
-    def go_together(self, RowPath beside not None, long long[::1] clock not None, waiting, when_due):
-        """Let the factor of ``beside``, of the same shape, learn every row as well.
+    def go_together(self, RowPath beside, long long[::1] clock not None, waiting, when_due):
+        """Let the factor of ``beside``, of the same shape, learn every row as well, if there is one.
 
         ``clock`` (2,) counts the rows that weigh something; ``when_due()`` is called when it has reached
-        its second number. It returns, as ``waiting`` is, the places and values of the features that
-        were constant so far: when one of them changes, it is due after that row.
+        its second number. ``waiting()`` returns the places and values of the features that were
+        constant so far: when one of them changes, it is due after that row.
         """
-        self.beside, self.clock, self.when_due = beside, clock, when_due
-        self.constant, self.constants = waiting
+        self.beside, self.clock, self.waiting, self.when_due = beside, clock, waiting, when_due
+        self.rows = -1
 
-    cdef void _look_for_change(self, double root) noexcept:
+    cdef int _look_for_change(self, double root) except -1:
         cdef Py_ssize_t i
         cdef double value
+        if self.clock[0] != self.rows:  # others have learned rows since
+            self.constant, self.constants = self.waiting()
+            self.rows = self.clock[0]
         for i in range(self.constant.shape[0]):
             value = self.buffer[self.intercept + self.constant[i]]
             if fabs(value - root * self.constants[i]) > SAME * fabs(root * self.constants[i]):
                 self.clock[1] = 0
+        return 0
 
     cdef int _count(self, double weight) except -1:
         self.clock[0] += weight > 0.0
+        self.rows = self.clock[0]
         if self.clock[0] >= self.clock[1]:
-            self.constant, self.constants = self.when_due()
+            self.when_due()
+            self.rows = -1
         return 0
 
     def values(self, x):
@@ -241,12 +250,12 @@ cdef class SitePath(RowPath):
         variance = self._believe(&mean)
         pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
         self._refuse_overflow(sqrt(precision), target)
-        if self.beside is not None:
+        if self.when_due is not None and precision > 0.0:
             self._look_for_change(1.0)
         if precision > 0.0:
             self._take(precision, target, mean, variance)
         self._enter(weight, mean, variance, precision, target, log_normalizer)
-        if self.beside is not None:
+        if self.when_due is not None:
             self._count(precision)
 
     cdef bint _knows(self, double y) noexcept:

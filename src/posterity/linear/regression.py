@@ -264,12 +264,14 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
         except AttributeError:
             if self._knowledge is None:
                 return self._take_over(self._begun_from(x).learn_one(x, y, weight, time))
-            if self.basis is None and self._known.learns_lean:
-                self._learn_lean = learn = self._open_row_path().learn
-            else:
+            if self.basis is not None or not self._known.learns_lean:
                 self._learn_row(x, y, weight, time)
                 return self
-        learn(x, y, weight)
+            self._learn_lean = learn = self._open_row_path().learn
+        if time is None and self._now is None:
+            learn(x, y, weight)
+        else:
+            self._learn_row(x, y, weight, time)
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:

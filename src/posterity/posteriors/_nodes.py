@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 
 from posterity.distributions import MultivariateT, Normal, StudentT
 from posterity.evidence import Choice, matched
 from posterity.noise import Distribution, JointOfOne
-from posterity.posteriors.averaged import MOST_TELLING
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -51,30 +51,46 @@ class Nodes:
     @property
     def weights(self) -> Array:
         """Weights (K,), of sum 1."""
-        return _softmax(self.log_weights[:, None])[:, 0]
+        return _softmax(self.log_weights)
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """Mean of [intercept, coefficients], for nodes that learn no more."""
+        return self.average([node.coefficients() for node in self.posteriors])
 
     def predict_then_learn(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        added: Array | None = None,
     ) -> Distribution:
-        """Learn row after row; each prediction is weighed by the rows before it."""
+        """Learn row after row, weighed as they were when they were chosen.
+
+        ``added`` (K, n) is variance that each does not know of, in units of its noise's.
+        """
+        noise = [posterior.noise_precision for posterior in self.posteriors]
         told = [
             cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed.copy()))
             for posterior in self.posteriors
         ]
-        if self.alone:
-            return told[0]
-        densities = np.nan_to_num(np.array([one.logpdf(y[:, 0]) for one in told]))
-        densities = np.clip(densities, -MOST_TELLING, MOST_TELLING)
-        if weights is not None:
-            densities *= weights
-        standing = self.log_weights[:, None] + np.cumsum(densities, axis=1)
-        before = np.concatenate([self.log_weights[:, None], standing[:, :-1]], axis=1)
-        self.log_weights[...] = standing[:, -1] - standing[:, -1].max()
-        return joined(told, _softmax(before))
+        return self._together(told, added, noise)
 
-    def predictive(self, X: Array) -> Distribution:
-        """Distribution of new observations at the rows of ``X``."""
+    def predictive(self, X: Array, added: Array | None = None) -> Distribution:
+        """Distribution of new observations at the rows of ``X``; ``added`` (K, n) as above."""
         told = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
+        noise = [posterior.noise_precision for posterior in self.posteriors]
+        return self._together(told, added, noise)
+
+    def _together(
+        self, told: list[Distribution], added: Array | None, noise: list[float]
+    ) -> Distribution:
+        if added is not None:
+            told = [
+                widened(one, more / precision)
+                for one, more, precision in zip(told, added, noise, strict=True)
+            ]
         return told[0] if self.alone else joined(told, self.weights[:, None])
 
     def average(self, values: ArrayLike) -> Array:
@@ -86,7 +102,9 @@ class Nodes:
 
         Of K joints N(m_k, s_k^2 (R_k'R_k)^-1) the one with mean m = sum w_k m_k and covariance
         C = sum w_k (s_k^2 (R_k'R_k)^-1 + (m_k - m)(m_k - m)'); with C = U U', U upper triangular,
-        its R is U^-1. While a direction is open there is no C: then the heaviest speaks.
+        its R is U^-1. C, which would square the condition number, is not formed: its square roots
+        stand side by side, and are rotated to U. While a direction is open there is no C: then the
+        heaviest speaks.
         """
         joints = [cast(JointOfOne, posterior.joint(names)) for posterior in self.posteriors]
         heaviest = joints[int(np.argmax(self.weights))]
@@ -95,19 +113,25 @@ class Nodes:
         if self.alone or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
             return heaviest
         mean = self.average([one.mean for one in joints])
-        covariance = np.zeros((len(mean), len(mean)))
-        for weight, one in zip(self.weights, joints, strict=True):
+        roots = []
+        for weight, one in zip(np.sqrt(self.weights), joints, strict=True):
             inverse = solve_triangular(one.precision_root, np.eye(len(mean))) * one.scale
-            off = one.mean - mean
-            covariance += weight * (inverse @ inverse.T + np.outer(off, off))
-        # Scaled to a unit diagonal, so that coefficients of any size keep their digits.
-        size = np.sqrt(np.diag(covariance))
-        turned = (covariance / np.outer(size, size))[::-1, ::-1]
-        upper = size[:, None] * cholesky(turned, lower=True)[::-1, ::-1]
+            roots += [weight * inverse, weight * (one.mean - mean)[:, None]]
+        turned = np.linalg.qr(np.hstack(roots)[::-1].T, mode="r")
+        upper = (turned * np.where(np.diag(turned) < 0.0, -1.0, 1.0)[:, None]).T[::-1, ::-1]
         root = solve_triangular(upper, np.eye(len(mean)))
         if isinstance(heaviest, MultivariateT):
             return MultivariateT(heaviest.df, mean, root, 1.0, names=names)
         return type(heaviest)(mean, root, 1.0, names=names)
+
+
+def widened(told: Distribution, variance: Array) -> Distribution:
+    """The same with so much (n,) added to each squared scale."""
+    more = np.where(variance > 0.0, variance, 0.0)  # a noise that is not known yet has none
+    scale = np.sqrt(np.square(told.scale) + more)
+    if isinstance(told, StudentT):
+        return StudentT(told.df, told.loc, scale)
+    return Normal(told.loc, scale)
 
 
 def joined(told: Sequence[Distribution], weights: Array) -> Distribution:
@@ -142,5 +166,5 @@ def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) ->
 
 
 def _softmax(log_weights: Array) -> Array:
-    weights = np.exp(log_weights - log_weights.max(axis=0))
-    return weights / weights.sum(axis=0)
+    weights = np.exp(log_weights - log_weights.max())
+    return weights / weights.sum()

@@ -87,6 +87,9 @@ def believed(posterior: LinearPosterior, X: Array) -> tuple[Array, Array]:
     if isinstance(posterior, EvidencePosterior):
         nodes = posterior.nodes
         told = [believed(node, X) for node in nodes.posteriors]
+        added = posterior.unseen(nodes, X)
+        if added is not None:  # the noise of sites has variance 1
+            told = [(mean, var + more) for (mean, var), more in zip(told, added, strict=True)]
         if nodes.alone:
             return told[0]
         scales = np.sqrt([variance for _, variance in told])

@@ -302,7 +302,8 @@ class ChangepointPosterior(LinearPosterior):
         hazard = float(self.strategy.hazards(np.ones(1))[0])
         if runs.seen > 0.0:
             with np.errstate(all="ignore"):
-                start = runs.start(self._beginning)
+                # Asked of a copy: what the next row would start from is not settled by a read.
+                start = replace(runs).start(self._beginning)
         if start is None:
             return weights.copy(), bank, freed.copy()
         bank.push(start.triangle)

@@ -4,43 +4,51 @@ The data's factor is kept apart from the prior's. From it the evidence chooses a
 with weights (the nodes), each of which then is a posterior like any other.
 
 Reading chooses anew from all rows so far: what is read depends on the rows, not on the way they
-came. A stream that is predicted and learned row by row goes on with the nodes it has, which learn
-each row, and has them chosen anew after a third (later a half) more rows: O(p^2) a row, amortised.
+came, and nothing changes by it. What is predicted of a row right before it is learned comes from
+nodes that learn each row, and are chosen anew after a third (later a half) more rows: O(p^2) a row,
+amortised. When that is depends on the number of rows, not on who learned them or how
+(:mod:`posterity.posteriors._turns`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy
-from posterity.evidence.columns import mean_squares
+from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors._nodes import Nodes, one_after_another
+from posterity.posteriors._turns import (
+    Waiting,
+    last_turn,
+    moved,
+    rows_until,
+    turns_around,
+    waiting,
+)
+from posterity.posteriors._unseen import added_variance
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
-# Choosing costs about 30 p^3: where rows are forgotten, so many lie between two choices in the end.
-LONGEST_STRETCH = 4096
-ROWS_A_COEFFICIENT = 64
-# Of a constant feature: a value further away, relative to it, is another value.
-SAME = 1e-9
-
 
 @dataclass
 class Known:
-    """State: the data under a flat prior, the nodes of the stream, and what was read last.
+    """State: the data under a flat prior, and what the stream's prior is chosen from.
 
     ``clock`` counts the rows learned; when they are as many as its second number, the stream's
-    nodes are chosen anew. ``fresh`` knows rows of the total weight ``fresh_at``. ``tally`` sums
-    the log densities of the rows as they came. ``scales`` are the features' where data fade.
+    nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``
+    are those nodes. Where nothing is forgotten they can be made at any time, and are only kept
+    while the stream goes on; row paths may learn in the factor of a single one, which is ``shared``.
+    ``fresh``, which was read last, knows rows of the total weight ``fresh_at``. ``tally`` sums the
+    log densities of the rows as they came. ``scales`` are the features' where data fade.
     """
 
     data: LinearPosterior
@@ -48,37 +56,32 @@ class Known:
     fresh: Nodes | None = None
     fresh_at: float = -1.0
     scales: RunningScales | None = None
-    clock: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
+    clock: NDArray[np.int64] = field(default_factory=lambda: np.array([0, 1]))
     tally: float = 0.0
-
-    @property
-    def left(self) -> int:
-        """Rows to go until the stream's nodes are chosen anew."""
-        return int(self.clock[1] - self.clock[0])
+    turn: Factor | None = None
+    shared: Factor | None = None
 
     def copy(self) -> Known:
         """The same, to go its own way."""
         stream = None if self.stream is None else self.stream.copy()
         scales = None if self.scales is None else self.scales.copy()
         data, clock = self.data.copy(), self.clock.copy()
-        return Known(data, stream, self.fresh, self.fresh_at, scales, clock, self.tally)
+        return Known(data, stream, self.fresh, self.fresh_at, scales, clock, self.tally, self.turn)
 
     def become(self, other: Known) -> None:
         """Take over what another one knows, in the memory that is there."""
         self.data.become(other.data)
         self.follow(other.stream)
-        self.fresh, self.scales = None, other.scales
+        self.fresh, self.scales, self.turn = None, other.scales, other.turn
         self.clock[:] = other.clock
         self.tally = other.tally
 
     def follow(self, stream: Nodes | None) -> None:
-        """Go on with these nodes; a single one keeps the factor that row paths share."""
-        if stream is not None and stream.alone and self.stream is not None and self.stream.alone:
-            factor = self.stream.posteriors[0].factor
-            factor.become(stream.posteriors[0].factor)
-            stream = Nodes(
-                stream.choice, (stream.posteriors[0]._but(factor=factor),), stream.log_weights
-            )
+        """Go on with these nodes; a single one takes the factor that row paths share."""
+        if stream is not None and self.shared is not None:
+            (node,) = stream.posteriors
+            self.shared.become(node.factor)
+            stream = Nodes(stream.choice, (node._but(factor=self.shared),), stream.log_weights)
         self.stream = stream
 
 
@@ -119,6 +122,7 @@ class EvidencePosterior(LinearPosterior):
         """Take over all that ``other``, a copy of this one, knows."""
         assert isinstance(other, EvidencePosterior)
         self.known.become(other.known)
+        self._catch_up()
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the data, which has seen nothing."""
@@ -148,55 +152,58 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether nothing is forgotten; single rows then go on with one node."""
+        """Whether nothing is forgotten."""
         return self.known.data.learns_lean
 
-    @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether the stream has one node by now; its prior is as old as the schedule has it."""
-        if not self.learns_lean:
-            return False
-        stream = self.known.stream
-        if (stream is None or not stream.alone) and self.known.left <= 0:
-            stream = self._stream()
-        return stream is not None and stream.alone
+    # What is read rests on all rows so far, which no single factor does.
+    predicts_lean: ClassVar[bool] = False
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of a single node, which the data's factor goes along with.
-
-        From the first such row on the stream has one node: its mean is as good as that of several
-        (in simulations a little better), which matter for intervals, and those are read anew.
-        """
+        """The lean path of the data's factor."""
         known = self.known
-        if not self.learns_lean:
-            return known.data.row_path(names)
-        if known.stream is None or not known.stream.alone:
-            self._go_on_with(self._chosen(single=True))
-        assert known.stream is not None
-        path = known.stream.posteriors[0].row_path(names)
-        self.accompany(path, names)
+        path = known.data.row_path(names)
+        if self.learns_lean:
+            path.go_together(None, known.clock, self._waiting, self._turned)
         return path
+
+    def shared_factor(self) -> Factor:
+        """The factor of the stream's only node, for a path that goes on to learn in it."""
+        (node,) = self._stream().posteriors
+        self.known.shared = node.factor
+        return node.factor
 
     def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
         known = self.known
 
-        def when_due() -> tuple[NDArray[np.intp], Array]:
+        def when_due() -> None:
+            self._turned()
             self._stream()
-            return self._waiting()
 
-        path.go_together(known.data.row_path(names), known.clock, self._waiting(), when_due)
+        path.go_together(known.data.row_path(names), known.clock, self._waiting, when_due)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
-        if not self.tells_evidence:
+        if not self.learns_lean:
             self.predict_then_learn(X, y, weights, elapsed)
             return
-        known = self.known
-        known.data.append(X, y, weights, elapsed.copy())
-        self._account_for(X, weights)
-        if known.stream is not None:
-            self._catch_up()
+        known, n_more = self.known, _count(weights, len(X))
+        rows = int(known.clock[0]) + n_more
+        last, due = turns_around(rows, self.n_coefficients, forgets=False)
+        still = self._waiting() if known.clock[0] or not self.intercept else None
+        first = last_turn(X, weights, known.clock, last, still)
+        data, turn = known.data.copy(), known.turn
+        for part in (slice(0, first), slice(first, len(X))):
+            some = None if weights is None else weights[part]
+            if part.start < part.stop or not len(X):
+                data.append(X[part], y[part], some, elapsed[part].copy())
+            if 0 < part.stop == first:
+                turn = data.factor.copy()
+        known.data.become(data)
+        known.clock[:] = rows, due
+        if first:
+            known.turn, known.stream = turn, None
+        self._catch_up()
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
@@ -211,7 +218,10 @@ class EvidencePosterior(LinearPosterior):
                 stop = self._stretch(stream, X, weights, first)
                 part = slice(first, stop)
                 some = None if weights is None else weights[part]
-                told.append(stream.predict_then_learn(X[part], y[part], some, elapsed[part].copy()))
+                added = self.unseen(stream, X[part])
+                told.append(
+                    stream.predict_then_learn(X[part], y[part], some, elapsed[part].copy(), added)
+                )
                 self._learn(X[part], y[part], some, elapsed[part])
                 first = stop
         except BaseException:
@@ -228,7 +238,7 @@ class EvidencePosterior(LinearPosterior):
         known = self.known
         known.data.remove(X, y, weights)
         known.clock[0] -= _count(weights, len(X))
-        self._catch_up()
+        self._begin_anew()
 
     def merge(self, other: LinearPosterior) -> None:
         """Learn all that ``other`` learned; the prior is then learned from both."""
@@ -237,7 +247,7 @@ class EvidencePosterior(LinearPosterior):
         if self.known.scales is not None and other.known.scales is not None:
             self.known.scales.merge(other.known.scales)
         self.known.clock[0] += other.known.clock[0]
-        self._catch_up()
+        self._begin_anew()
 
     def same_prior(self, other: LinearPosterior) -> bool:
         """Whether both learn their priors in the same way, so that they can be merged."""
@@ -261,11 +271,26 @@ class EvidencePosterior(LinearPosterior):
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
-        return self.nodes.predictive(X)
+        return self.nodes.predictive(X, self.unseen(self.nodes, X))
+
+    def unseen(self, nodes: Nodes, X: Array) -> Array | None:
+        """(K, n) what features that were constant until now add to the variance of rows."""
+        if not nodes.choice.pinned.any():
+            return None
+        known = self.known
+        return added_variance(
+            nodes,
+            known.data.factor,
+            known.scales,
+            self._waiting(),
+            X,
+            mean=self.mean,
+            intercept=self.intercept,
+        )
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
-        return self.nodes.average([node.coefficients() for node in self.nodes.posteriors])
+        return self.nodes.coefficients.copy()
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
         """Joint distribution of [intercept, coefficients]."""
@@ -305,12 +330,11 @@ class EvidencePosterior(LinearPosterior):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _chosen(self, *, single: bool = False) -> Nodes:
-        """Nodes by the evidence of the data, or one only."""
+    def _chosen(self, turn: Factor | None = None) -> Nodes:
+        """Nodes by the evidence of all data, or as they were at a turn."""
         data, scales = self.known.data, self.known.scales
-        strategy = self._single_node if single else self.strategy
-        choice = strategy.choose(
-            data.factor,
+        choice = self.strategy.choose(
+            data.factor if turn is None else turn,
             self.noise,
             intercept=self.intercept,
             mean=self.mean,
@@ -319,79 +343,69 @@ class EvidencePosterior(LinearPosterior):
         )
         return Nodes.of(choice, self.mean, data)
 
-    def _catch_up(self) -> None:
-        """Let the stream know what was learned, or unlearned, without it."""
-        known = self.known
-        known.fresh = None
-        if known.stream is not None and known.stream.alone:
-            known.follow(self._chosen(single=True))
-        else:
-            known.stream = None
-
     def _stream(self) -> Nodes:
-        """The nodes of the stream, chosen anew when that is due."""
+        """The nodes of the stream, as old as the schedule has them."""
         known = self.known
-        if known.stream is None or known.left <= 0:
-            alone = known.stream is not None and known.stream.alone
-            self._go_on_with(self._chosen(single=alone))
+        if known.stream is None:
+            known.follow(self._chosen(known.turn))
+        elif self.learns_lean and not self._in_step(known.stream):
+            known.follow(Nodes.of(known.stream.choice, self.mean, known.data))
         assert known.stream is not None
         return known.stream
 
-    def _go_on_with(self, stream: Nodes) -> None:
-        """Let the stream have these nodes until a third, later a half, more rows have come."""
+    def _in_step(self, stream: Nodes) -> bool:
+        """Whether the nodes know all rows that the data know."""
+        return stream.posteriors[0].factor.seen == self.known.data.factor.seen
+
+    def _turned(self) -> None:
+        """The schedule turns: from now on the stream rests on the data as they are."""
         known = self.known
-        known.follow(stream)
-        rows, p = int(known.clock[0]), self.n_coefficients
-        some = rows // (3 if rows < 8 * p else 2)
-        if not known.data.learns_lean:  # what forgets stays as young as this
-            some = min(some, max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p))
-        known.clock[1] = rows + max(some, p // 16, 1)
+        known.turn = known.data.factor.copy() if self.learns_lean else None
+        known.stream = known.fresh = None
+        forgets = not self.learns_lean
+        known.clock[1] = turns_around(int(known.clock[0]), self.n_coefficients, forgets=forgets)[1]
+
+    def _begin_anew(self) -> None:
+        """After rows were unlearned or merged: both what is read and the stream rest on all."""
+        self._turned()
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Let the stream know what was learned, or unlearned, without it."""
+        self.known.fresh = None
+        if self.known.shared is not None:
+            self._stream()
 
     def _stretch(self, stream: Nodes, X: Array, weights: Array | None, first: int) -> int:
-        """Where the stretch of rows that starts at ``first`` ends: choosing anew is due there."""
-        left = self.known.left
-        if weights is None:
-            stop = min(first + left, len(X))
-        else:
-            rows = np.cumsum(weights[first:] > 0.0)
-            stop = first + min(int(np.searchsorted(rows, left)) + 1, len(X) - first)
+        """Where the stretch of rows that starts at ``first`` ends: the schedule turns there."""
+        rest = None if weights is None else weights[first:]
+        left = int(self.known.clock[1] - self.known.clock[0])
+        stop = first + rows_until(len(X) - first, rest, left)
         if stream.choice.pinned.any():
             features, constants = self._waiting()
-            off = np.abs(X[first:stop, features] - constants)
-            moves = (off > SAME * np.abs(constants)).any(axis=1)
+            moves = moved(X[first:stop, features], constants).any(axis=1)
+            if weights is not None:
+                moves &= weights[first:stop] > 0.0
             if moves.any():
                 # A feature that was constant begins to vary: what it means is asked right after.
                 stop = first + int(np.argmax(moves)) + 1
                 self.known.clock[1] = 0
         return stop
 
-    def _waiting(self) -> tuple[NDArray[np.intp], Array]:
-        """Features that have not varied, and their values: the mean, or 0 without an intercept."""
-        known, root = self.known, self.known.data.factor.root
-        if known.scales is not None:
-            pinned = known.scales.read(intercept=self.intercept).pinned
-            constants = known.scales.mean
-        else:
-            pinned = mean_squares(known.data.factor, intercept=self.intercept).pinned
-            seen = self.intercept and root[0, 0] != 0.0
-            constants = root[0, 1:] / root[0, 0] if seen else np.zeros(len(self.mean))
-        features = np.flatnonzero(pinned)
-        return features, constants[features]
+    def _waiting(self) -> Waiting:
+        return waiting(self.known.data.factor, self.known.scales, intercept=self.intercept)
 
     def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Let the data learn rows that the stream has learned."""
         known = self.known
         if len(X):
             known.data.absorb(X, y, weights, elapsed)
-        self._account_for(X, weights)
-        self._stream()  # at once: what is due must not wait for whoever asks next
-
-    def _account_for(self, X: Array, weights: Array | None) -> None:
-        """Count rows that the data have learned."""
-        known = self.known
-        known.clock[0] += _count(weights, len(X))
         known.fresh = None
         if known.scales is not None:
             known.scales.learn(X, weights)
+        known.clock[0] += _count(weights, len(X))
+        if known.clock[0] >= known.clock[1]:
+            self._turned()
 
 
 def _count(weights: Array | None, n: int) -> int:

@@ -120,17 +120,26 @@ class LinearPosterior:
             )
         remaining = self.factor.copy()
         try:
-            least_cosine = remaining.remove(X, y, weights, intercept=self.intercept)
+            least_cosine = remaining.remove(
+                X, y, weights, intercept=self.intercept, stay=self.prior
+            )
         except NotInFactorError as error:
-            raise ValueError(_never_learned(f"row {error.row}")) from error
+            which = "one of the rows" if error.row is None else f"row {error.row}"
+            raise ValueError(_never_learned(which)) from error
         if abs(left) <= rounding:
             self.factor.become(self.prior)
             return
-        self._check_data_left(remaining)
+        self._check_data_left(remaining, least_cosine)
         if least_cosine < WORRYING_COSINE:
+            carried = (
+                "nearly all that was known of a direction: digits were lost"
+                if least_cosine > 0.0
+                else "all that can be told of a direction, of which only the prior is known again: "
+                "if other rows knew of it, their digits were lost"
+            )
             warnings.warn(
-                "the rows that were unlearned carried nearly all that was known of a direction: "
-                "digits were lost; fit the remaining rows again if you have them",
+                f"the rows that were unlearned carried {carried}; fit the remaining rows again if "
+                "you have them",
                 stacklevel=4,
             )
         self.factor.become(remaining)
@@ -226,11 +235,13 @@ class LinearPosterior:
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _check_data_left(self, remaining: Factor) -> None:
+    def _check_data_left(self, remaining: Factor, least_cosine: float) -> None:
         """Refuse when what remains is less than the prior: data that never came were removed.
 
-        remaining - prior must not be negative: no eigenvalue of R^-T (R0'R0) R^-1 beyond 1.
+        remaining - prior must not be negative: no eigenvalue of R^-T (R0'R0) R^-1 beyond 1, by
+        more than rounding against what was removed.
         """
+        rounding = max(1e-7, min(1e-14 / max(least_cosine, 1e-7) ** 2, 0.1))
         kept = remaining.determined
         known = self.prior.root[:, kept] @ np.eye(int(kept.sum()))
         if (self.prior.determined & ~kept).any():
@@ -238,7 +249,7 @@ class LinearPosterior:
         whitened = solve_triangular(
             remaining.root[np.ix_(kept, kept)], known.T, trans="T", check_finite=False
         )
-        if np.linalg.norm(whitened, 2) > 1.0 + 1e-7:
+        if np.linalg.norm(whitened, 2) > 1.0 + rounding:
             raise ValueError(_never_learned("one of the rows"))
 
 

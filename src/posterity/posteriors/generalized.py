@@ -228,21 +228,21 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
-        return self.predicts_lean and self.inner.learns_lean
+        return kernel_of(self.likelihood) is not None and self.inner.learns_lean
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts; a prior that is learned is then the stream's."""
+        """Whether one factor predicts."""
         return kernel_of(self.likelihood) is not None and self.inner.predicts_lean
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
         known, inner = kernel_of(self.likelihood), self.inner
-        if known is None or not inner.predicts_lean:
+        learned = isinstance(inner, EvidencePosterior)
+        if known is None or not (inner.learns_lean if learned else inner.predicts_lean):
             return Factor(self.n_coefficients).row_path(self.intercept, names)
-        stream = inner.known.stream if isinstance(inner, EvidencePosterior) else None
         path = site_path(
-            inner.factor if stream is None else stream.posteriors[0].factor,
+            inner.shared_factor() if isinstance(inner, EvidencePosterior) else inner.factor,
             SiteCode(*known, self.approximation == "moments"),
             self.intercept,
             names,

@@ -1,0 +1,102 @@
+"""Unlearning rows together, where one after another would lose what tells right from wrong.
+
+A direction that only these rows knew is gone with them. Hyperbolic rotations then divide rounding
+by rounding; here it is told from the factor as it is whether all of a direction goes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity import kernel
+
+Array = NDArray[np.float64]
+
+# More of a direction than there is, by this share of it, was never learned; less than this is
+# nothing. Both are far beyond rounding, unless the features are collinear to ten digits.
+BEYOND = 1e-6
+NOTHING = 1e-10
+
+
+def removed(
+    triangle: Array, n_targets: int, rows: Array, stay: Array | None = None
+) -> tuple[Array, float] | None:
+    """The triangle (q, ld) without ``rows`` (n, q), and the smallest cosine; None if impossible.
+
+    With F the rows of the triangle that hold something, rows = G F for rows that were learned,
+    and what is left is F'(I - G'G)F: of the singular values of G none is above 1, and those that
+    are 1 are the directions that only these rows knew (the cosine is 0). There ``stay`` (k, q) is
+    left, if given: rows of the triangle, those of a prior, that are not taken out.
+
+    Examples
+    --------
+    >>> triangle = kernel.empty_triangle(2)
+    >>> rows = np.array([[1.0, 2.0]])
+    >>> kernel.append_block(triangle, 1, rows[:, :1].copy(), rows[:, 1:].copy(), None, False)
+    >>> removed(triangle, 1, rows)[0][:, :2]
+    array([[0., 0.],
+           [0., 0.]])
+    >>> removed(triangle, 1, 2.0 * rows) is None
+    True
+    """
+    q = len(triangle)
+    size = np.linalg.norm(triangle[:, :q], axis=0)
+    held = np.flatnonzero(np.diag(triangle))
+    G = shares(triangle, rows, size)
+    if G is None:
+        return None
+    _, cosines, turned = np.linalg.svd(G, full_matrices=True)
+    if cosines.max(initial=0.0) > 1.0 + BEYOND:
+        return None
+    left = np.ones(len(held))
+    left[: len(cosines)] = (1.0 - cosines) * (1.0 + cosines)
+    left[left < NOTHING] = 0.0
+    kept = left > 0.0
+    rest = np.sqrt(left[kept])[:, None] * turned[kept]
+    its = None if stay is None else shares(triangle, stay, size)
+    if its is not None:
+        rest = np.vstack([rest, its @ turned[~kept].T @ turned[~kept]])
+    fresh = _triangle(rest @ triangle[held, :q], n_targets, size, clean=its is None)
+    return fresh, float(np.sqrt(left.min(initial=1.0)))
+
+
+def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:
+    """G (n, r) with rows = G F, F the r rows that hold something; None if there is no such G."""
+    q = len(triangle)
+    size = np.linalg.norm(triangle[:, :q], axis=0) if size is None else size
+    held = np.flatnonzero(np.diag(triangle))
+    unit = np.where(size > 0.0, size, 1.0)
+    scaled, wanted = (triangle[held, :q] / unit).T, (rows / unit).T
+    G = np.linalg.lstsq(scaled, wanted, rcond=None)[0] if len(held) else np.zeros((0, len(rows)))
+    off = np.abs(scaled @ G - wanted)
+    return None if (off > BEYOND).any() else G.T
+
+
+def first_impossible(triangle: Array, rows: Array) -> int | None:
+    """The first row that can't have been learned, whatever the others are; None: each can."""
+    for i in range(len(rows)):
+        G = shares(triangle, rows[i : i + 1])
+        if G is None or np.linalg.norm(G) > 1.0 + BEYOND:
+            return i
+    return None
+
+
+def _triangle(rows: Array, n_targets: int, size: Array, *, clean: bool) -> Array:
+    """Rows rotated to a triangle; a direction of which rounding alone is left is not known."""
+    triangle = kernel.empty_triangle(len(size))
+    if clean:  # what is left of a column is nothing against what it was
+        rows[:, np.linalg.norm(rows, axis=0) <= NOTHING * size] = 0.0
+    _append(triangle, n_targets, rows)
+    for j in range(len(size) if clean else 0):
+        if 0.0 < abs(triangle[j, j]) <= NOTHING * size[j]:
+            row = triangle[j : j + 1, : len(size)].copy()
+            row[0, j], triangle[j] = 0.0, 0.0
+            _append(triangle, n_targets, row)
+    return triangle
+
+
+def _append(triangle: Array, n_targets: int, rows: Array) -> None:
+    p = len(triangle) - n_targets
+    X, Y = np.ascontiguousarray(rows[:, :p]), np.ascontiguousarray(rows[:, p:])
+    kernel.append_block(triangle, n_targets, X, Y, None, False)

@@ -1,0 +1,112 @@
+"""When the prior of a stream is chosen anew: at certain numbers of rows, whoever learned them.
+
+The schedule is the same for every model of so many coefficients: a turn after the first row, then
+each time a third more rows have come, from 8 rows a coefficient on each time a half more. A feature
+that was constant until now, and varies, brings a turn of its own right after its row.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.evidence import RunningScales
+from posterity.evidence.columns import mean_squares
+from posterity.factor import Factor
+
+Array = NDArray[np.float64]
+Waiting = tuple[NDArray[np.intp], Array]
+
+# Choosing costs about 30 p^3: where rows are forgotten, so many lie between two turns in the end.
+LONGEST_STRETCH = 4096
+ROWS_A_COEFFICIENT = 64
+# Of a constant feature: a value further away, relative to it, is another value.
+SAME = 1e-9
+FIRST_LOOK = 64
+
+
+def turns_around(rows: int, p: int, *, forgets: bool) -> tuple[int, int]:
+    """The last turn at or before this number of rows (0: none yet), and the next one after it.
+
+    Examples
+    --------
+    >>> [turns_around(rows, 2, forgets=False) for rows in (0, 1, 5, 20)]
+    [(0, 1), (1, 2), (5, 6), (18, 27)]
+    """
+    longest = max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p) if forgets else math.inf
+    last, turn = 0, 1
+    while turn <= rows:
+        step = max(turn // (3 if turn < 8 * p else 2), min(p // 16, turn), 1)
+        if step >= longest:  # what forgets stays as young as this
+            turn += (rows - turn) // int(longest) * int(longest)
+            return turn, turn + int(longest)
+        last, turn = turn, turn + step
+    return last, turn
+
+
+def waiting(data: Factor, scales: RunningScales | None, *, intercept: bool) -> Waiting:
+    """Features that have not varied, and their values: the mean, or 0 without an intercept.
+
+    Before the first row there is no value yet that an intercept could stand for.
+    """
+    root = data.root
+    if intercept and root[0, 0] == 0.0:
+        return np.empty(0, dtype=np.intp), np.empty(0)
+    if scales is not None:
+        pinned, constants = scales.read(intercept=intercept).pinned, scales.mean
+        constants = constants if intercept else np.zeros(len(constants))
+    else:
+        pinned = mean_squares(data, intercept=intercept).pinned
+        constants = root[0, 1:] / root[0, 0] if intercept else np.zeros(len(pinned))
+    features = np.flatnonzero(pinned)
+    return features, constants[features]
+
+
+def moved(X: Array, constants: Array) -> NDArray[np.bool_]:
+    """(n, k) where the features ``X`` (n, k) are not what they have been."""
+    return np.abs(X - constants) > SAME * np.abs(constants)
+
+
+def last_first_move(X: Array, weights: Array | None, still: Waiting) -> int:
+    """Rows until the last time that a feature, of those waiting, varies for the first time; 0: none."""
+    features, constants = still
+    first, size, found = 0, FIRST_LOOK, 0
+    while first < len(X) and len(features):
+        part = slice(first, first + size)
+        moves = moved(X[part][:, features], constants)
+        if weights is not None:
+            moves &= weights[part, None] > 0.0
+        began = moves.any(axis=0)
+        if began.any():
+            found = max(found, first + int(np.argmax(moves, axis=0)[began].max()) + 1)
+            features, constants = features[~began], constants[~began]
+        first, size = first + size, 2 * size
+    return found
+
+
+def rows_until(n: int, weights: Array | None, count: int) -> int:
+    """How many of ``n`` rows there are until so many of them weigh something; n, if too few do."""
+    if weights is None:
+        return min(count, n)
+    counted = np.cumsum(weights > 0.0)
+    return min(int(np.searchsorted(counted, count)) + 1, n)
+
+
+def last_turn(
+    X: Array, weights: Array | None, clock: NDArray[np.int64], last: int, still: Waiting | None
+) -> int:
+    """Rows of a batch until the schedule has its last turn in it; 0: none.
+
+    ``clock[0]`` rows were there before, ``last`` is the last number of the schedule by the end.
+    Without ``still`` nothing was learned yet, and the first row tells what is constant.
+    """
+    before = int(clock[0])
+    scheduled = rows_until(len(X), weights, last - before) if last > before else 0
+    if still is None:
+        counted = np.ones(len(X), bool) if weights is None else weights > 0.0
+        if not counted.any():
+            return scheduled
+        still = np.arange(X.shape[1]), X[int(np.argmax(counted))]
+    return max(scheduled, last_first_move(X, weights, still))

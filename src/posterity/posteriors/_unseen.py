@@ -1,0 +1,91 @@
+"""What a feature that varies for the first time may do to the target: as much as others like it.
+
+Until it varies the data say nothing of a feature, not even its size, and its coefficient is held at
+the prior's mean. A row in which it moves (a category that is new) is predicted with the variance
+that such a move has had so far. Features like it are those with the same two values, as far as
+their first two moments tell: E[(x - c)(x - c - d)] = 0 for a constant c and a move d. Their
+coefficients are taken to be alike, w ~ N(0, sigma^2 / their mean precision). Where none is like it
+the move is taken to be as large, for its kind, as that of the average feature.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from posterity.evidence import RunningScales
+from posterity.factor import Factor
+from posterity.posteriors._nodes import Nodes
+from posterity.posteriors._turns import Waiting, moved
+
+Array = NDArray[np.float64]
+
+# Of two values, or of the size of a move: alike, but for rounding.
+ALIKE = 1e-6
+# Where there is nothing to go by: a move of more noise sds than this, squared, is not believed.
+LARGEST = 1e4
+
+
+def added_variance(
+    nodes: Nodes,
+    data: Factor,
+    scales: RunningScales | None,
+    still: Waiting,
+    X: Array,
+    *,
+    mean: Array,
+    intercept: bool,
+) -> Array | None:
+    """(K, n) what features that were constant until now add to each node's variance of a row.
+
+    In units of the noise's variance; None where all is as it was.
+    """
+    pinned = nodes.choice.pinned
+    features, constants = still
+    features, constants = features[pinned[features]], constants[pinned[features]]
+    moves = moved(X[:, features], constants)
+    if not moves.any():
+        return None
+    steps = np.abs(X[:, features] - constants)
+    means, whole = _moments(data, scales, intercept=intercept)
+    means, whole = np.abs(means[~pinned]), whole[~pinned]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = np.where(means > 0.0, whole / means, 0.0)  # the other value, if one is 0
+    energies = _energies(nodes, mean, pinned, intercept=intercept)
+    usual = energies * (whole - np.square(means) if intercept else whole)
+    added = np.zeros((len(energies), len(X)))
+    for row, column in zip(*np.nonzero(moves), strict=True):
+        step = steps[row, column]
+        like = np.abs(sizes - step) <= ALIKE * step
+        known = step**2 * energies[:, like] if like.any() else usual
+        some = known.shape[1]
+        more = known.mean(axis=1) if some else 1.0 / nodes.choice.ratios
+        added[:, row] += np.minimum(more * _of_few(max(some, 1)), LARGEST)
+    return added
+
+
+def _energies(nodes: Nodes, mean: Array, pinned: NDArray[np.bool_], *, intercept: bool) -> Array:
+    """(K, m) mean squares of the coefficients that vary, about the prior's mean, per noise's."""
+    energies = []
+    for node, precision in zip(nodes.posteriors, nodes.choice.precisions, strict=True):
+        off = (node.coefficients()[int(intercept) :] - mean)[~pinned]
+        spread = node.factor.predict(np.eye(node.n_coefficients))[1][int(intercept) :][~pinned]
+        found = np.square(off) * node.noise_precision + spread
+        energies.append(np.where(np.isfinite(found), found, 1.0 / precision[~pinned]))
+    return np.array(energies)
+
+
+def _of_few(n: int) -> float:
+    """How much wider than a Normal's is the 95% interval of a t that knows the scale from n."""
+    return float((stdtrit(max(n - 1, 1), 0.975) / ndtri(0.975)) ** 2)
+
+
+def _moments(data: Factor, scales: RunningScales | None, *, intercept: bool) -> tuple[Array, Array]:
+    """Mean and mean square (m,) of each feature; without an intercept the mean is not known."""
+    if scales is not None:
+        whole = np.square(scales.mean) + scales.squares / max(scales.count, 1e-300)
+        return scales.mean, whole
+    root, offset = data.root, int(intercept)
+    whole = np.square(root[:, offset:]).sum(axis=0) / max(data.count, 1e-300)
+    return root[0, 1:] / root[0, 0] if intercept else np.zeros(len(whole)), whole

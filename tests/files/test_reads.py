@@ -1,0 +1,124 @@
+"""Reading never changes a model: its file is the same before and after, and so are later answers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from files_models import Case, X, Y, cases, numbers, taught
+
+from posterity import BayesianLinearRegression
+from posterity.files import dumps
+from posterity.forgetting import Exponential, Stabilized, Window
+
+NAMED = [
+    "coef_",
+    "intercept_",
+    "posterior_",
+    "log_evidence_",
+    "prior_precision_",
+    "noise_precision_",
+    "n_observations_",
+    "n_effective_",
+    "weights_",
+]
+CALLED: list[tuple[str, Callable[[Any, Any], Any]]] = [
+    ("predict", lambda model, y: model.predict(X[:5])),
+    ("predict_distribution", lambda model, y: model.predict_distribution(X[:5])),
+    ("predict_proba", lambda model, y: model.predict_proba(X[:5])),
+    ("predict_interval", lambda model, y: model.predict_interval(X[:5])),
+    ("predict_one", lambda model, y: model.predict_one(X[3])),
+    ("predict_proba_one", lambda model, y: model.predict_proba_one(X[3])),
+    ("sample_coefficients", lambda model, y: model.sample_coefficients(2, rng=0)),
+    ("score", lambda model, y: model.score(X[:20], y[:20])),
+]
+
+
+def read_all(model: Any, y: Any, shift: int = 0) -> None:
+    """Read all that there is, from this place on."""
+    reads: list[Callable[[], Any]] = [
+        *(lambda name=name: getattr(model, name, None) for name in NAMED),
+        *(lambda f=f: f(model, y) for name, f in CALLED if hasattr(model, name)),
+    ]
+    for i in range(len(reads)):
+        try:
+            reads[(i + shift) % len(reads)]()
+        except (AttributeError, ValueError):
+            pass  # not every model can tell everything
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_reads_change_neither_the_file_nor_what_follows(case: Case) -> None:
+    model = taught(case)
+    twin, before = copy.deepcopy(model), dumps(model)
+    for shift in (0, 5):
+        read_all(model, case.y, shift)
+        assert dumps(model) == before
+    if hasattr(model, "learn_one"):
+        for i in range(150, 156):
+            model.learn_one(X[i], case.y[i])
+            twin.learn_one(X[i], case.y[i])
+            kept = dumps(model)
+            read_all(model, case.y)
+            assert dumps(model) == kept
+    told = model.predict_then_learn(X[156:200], case.y[156:200])
+    expected = twin.predict_then_learn(X[156:200], case.y[156:200])
+    np.testing.assert_array_equal(
+        numbers(told, case.y[156:200]), numbers(expected, case.y[156:200])
+    )
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_a_row_is_predicted_as_in_an_array(case: Case) -> None:
+    model = taught(case)
+    if not hasattr(model, "predict_one"):
+        pytest.skip("takes no single rows")
+    for i in range(150, 160):
+        one, many = model.predict_one(X[i]), model.predict(X[i : i + 1])[0]
+        assert one == many if isinstance(many, str) else one == pytest.approx(many, rel=1e-9)
+        model.learn_one(X[i], case.y[i])
+
+
+WAYS = [None, Exponential(0.97), Stabilized(0.97), Window(size=30)]
+
+
+@pytest.mark.parametrize("learned", ["auto", "ard", 1.0])
+@pytest.mark.parametrize("forgetting", WAYS, ids=str)
+@pytest.mark.parametrize("start", [0, 3, 40])
+def test_rows_are_the_same_whoever_learned_them(learned: Any, forgetting: Any, start: int) -> None:
+    """One by one, in batches, predicted or not: all that follows is the same, its sds too."""
+    rows = X.copy()
+    rows[:70, 1] = 2.0  # a feature that begins to vary on the way
+    weights = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 2.0], len(X))
+    begun = BayesianLinearRegression(prior_precision=learned, forgetting=forgetting)
+    if start:
+        begun.fit(rows[:start], Y[:start])
+    loop, batch, told, parts = (copy.deepcopy(begun) for _ in range(4))
+    stop = 120
+    for i in range(start, stop):
+        loop.learn_one(rows[i], Y[i], weights[i])
+        loop.predict_one(rows[i])
+    batch.partial_fit(rows[start:stop], Y[start:stop], weights[start:stop])
+    told.predict_then_learn(rows[start:stop], Y[start:stop], weights[start:stop])
+    parts.partial_fit(rows[start:77], Y[start:77], weights[start:77])
+    for i in range(77, 90):
+        parts.learn_one(rows[i], Y[i], weights[i])
+    parts.predict_then_learn(rows[90:101], Y[90:101], weights[90:101])
+    parts.partial_fit(rows[101:stop], Y[101:stop], weights[101:stop])
+    answers = [
+        np.concatenate(
+            [
+                model.predict(rows[:9]),
+                model.predict_distribution(rows[:9]).std(),
+                numbers(model.predict_then_learn(rows[stop:160], Y[stop:160]), Y[stop:160]),
+            ]
+        )
+        for model in (batch, loop, told, parts)
+    ]
+    for answer in answers[1:]:
+        # "ard" looks for its maximum only so far.
+        tolerance = 1e-6 if learned == "ard" else 1e-9
+        np.testing.assert_allclose(answer, answers[0], rtol=tolerance, atol=tolerance)
