@@ -16,6 +16,7 @@ import posterity
 FLOORS = {
     "kernel": 0,
     "safety": 0,
+    "transaction": 0,
     "factor": 1,
     "priors": 2,
     "noise": 2,

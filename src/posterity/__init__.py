@@ -7,7 +7,7 @@ Floors: imports point down, or sideways without a circle (a test holds this)::
     3  models      linear  generalized  grouped  averaging
     2  statistics  priors noise distributions evidence basis likelihoods posteriors forgetting
     1  algebra     factor
-    0  kernel      kernel  safety
+    0  kernel      kernel  safety  transaction
 """
 
 from __future__ import annotations

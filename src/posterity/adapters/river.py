@@ -122,8 +122,8 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         paths = self._rows.paths
         if paths.width == len(x) and paths.learn is not None:
             try:
-                paths.learn(x, y, w)
-                return
+                if paths.learn(x, y, w):
+                    return
             except (ValueError, TypeError):
                 pass  # other features, or values that can't be used: said below
         self._learn_row(x, y, w)

@@ -14,6 +14,7 @@ from posterity.averaging.base import AverageOfModels, evidences
 from posterity.averaging.members import check_same_steps, final_of, may_be_flat, transformed
 from posterity.distributions import Mixture
 from posterity.linear.inputs import check_same_features
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -112,6 +113,7 @@ class Averaged(AverageOfModels):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -151,6 +153,7 @@ class Averaged(AverageOfModels):
         fresh_one._learn(X, y, sample_weight, times)
         return self._take_over(fresh_one)
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,
@@ -173,6 +176,7 @@ class Averaged(AverageOfModels):
         self._learn(X, y, sample_weight, times)
         return self
 
+    @all_or_nothing
     def predict_then_learn(
         self,
         X: Any,
@@ -212,6 +216,7 @@ class Averaged(AverageOfModels):
         assert told is not None
         return told
 
+    @all_or_nothing
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, float],
@@ -236,6 +241,7 @@ class Averaged(AverageOfModels):
         learner._learn_rows(row.with_target(y, weight), times, telling=False)
         return self if learner is self else self._take_over(learner)
 
+    @all_or_nothing
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Forget rows that were learned, as if they had never come.
 
@@ -260,6 +266,7 @@ class Averaged(AverageOfModels):
             final_of(model).unlearn(transformed(model, rows.of(model)), rows.y, rows.weights)
         return self._replace(models, standing.given(evidences(models)))
 
+    @all_or_nothing
     def merge(self, other: Averaged) -> Self:
         """Learn all that ``other`` has learned; the prior they share counts once.
 

@@ -137,6 +137,12 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         """An average with the same parameters that knows nothing."""
         return type(self)(**self.get_params(deep=False))
 
+    def _branch(self) -> Self:
+        """A copy that can learn without this one's knowing: models are replaced, never changed."""
+        branch = type(self).__new__(type(self))
+        branch.__dict__ = dict(self.__dict__)
+        return branch
+
     def _take_over(self, fresh_one: Self) -> Self:
         """Replace all that was learned by what ``fresh_one`` has learned, in one step."""
         kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}

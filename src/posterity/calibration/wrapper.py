@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from posterity.linear.inputs import (
     read_weights,
     refuse_unusable,
 )
+from posterity.transaction import all_or_nothing, branch_of
 
 Array = NDArray[np.float64]
 Rows = tuple[Any, Array, Array | None]
@@ -59,6 +61,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any) -> Self:
         """Forget everything and learn these rows, in their order.
 
@@ -95,6 +98,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         new._learn(new._rows(X, y, sample_weight, reset=True), how, telling=False)
         return self._take_over(new)
 
+    @all_or_nothing
     def partial_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
     ) -> Self:
@@ -113,6 +117,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self._learn(self._rows(X, y, sample_weight, reset=False), how, telling=False)
         return self
 
+    @all_or_nothing
     def predict_then_learn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
     ) -> Any:
@@ -137,6 +142,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             self._take_over(learner)
         return told
 
+    @all_or_nothing
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, float],
@@ -246,6 +252,14 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             )
         new._state, new.model_ = new._begun(), fresh(self.model)
         return new
+
+    def _branch(self) -> Self:
+        """A copy that can learn without this one's knowing."""
+        branch = type(self).__new__(type(self))
+        branch.__dict__ = dict(self.__dict__)
+        if self._state is not None:
+            branch._state, branch.model_ = copy.deepcopy(self._state), branch_of(self.model_)
+        return branch
 
     def _take_over(self, new: Self) -> Self:
         """Replace all that was learned by what ``new`` has learned, in one step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -228,16 +229,30 @@ class GroupBank:
         self.clock += len(rows)
         return told
 
-    def stack(self, priors: Array) -> None:
-        """Make the posterior triangles: ``priors`` as in :meth:`tell`, with the rows on them."""
-        if self._posterior is None:
-            self._posterior = np.empty_like(self._arrays[0])
-        posterior = self.posterior
+    def stacked_on(self, priors: Array) -> GroupBank:
+        """The same bank with posterior triangles: ``priors`` as in :meth:`tell`, the rows on them."""
+        whole = np.empty_like(self._arrays[0])
+        posterior = whole[: self.size]
 
         def stack(share: tuple[int, int]) -> None:
             kernel.stack_groups(self.triangles, posterior, priors, share)
 
         run_together(stack, shares(self.size, self.n_coefficients))
+        twin = self._twin()
+        twin._posterior = whole
+        return twin
+
+    def _twin(self) -> GroupBank:
+        """A bank with the same arrays."""
+        twin = GroupBank.__new__(GroupBank)
+        twin._arrays, twin._posterior = list(self._arrays), self._posterior
+        twin.size, twin.clock = self.size, self.clock
+        return twin
+
+    def image(self, slots: Slots) -> BankImage:
+        """What is needed to undo changes of the groups at ``slots``, and of new ones."""
+        arrays = self._arrays if self._posterior is None else [*self._arrays, self._posterior]
+        return BankImage(self, self._twin(), slots, [array[slots] for array in arrays])
 
     def drop_posterior(self) -> None:
         """Forget the posterior triangles, which no longer fit."""
@@ -296,6 +311,26 @@ class GroupBank:
     def coefficients(self) -> Array:
         """(size, p) posterior means."""
         return kernel.solve_groups(self.posterior)
+
+
+@dataclass(frozen=True)
+class BankImage:
+    """A bank as it was: its arrays, and what was in those rows that may change."""
+
+    bank: GroupBank
+    before: GroupBank
+    slots: Slots
+    rows: list[NDArray[Any]]
+
+    def restore(self) -> None:
+        """Put all of it back."""
+        bank, before = self.bank, self.before
+        posterior = [] if before._posterior is None else [before._posterior]
+        for array, rows in zip([*before._arrays, *posterior], self.rows, strict=True):
+            array[before.size :] = 0
+            array[self.slots] = rows
+        bank._arrays, bank._posterior = list(before._arrays), before._posterior
+        bank.size, bank.clock = before.size, before.clock
 
 
 def _without(triangle: Array, rows: Array, *, empty: bool) -> Array | None:

@@ -116,6 +116,7 @@ def site_path(
     >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
     >>> path = site_path(factor, logit, False, None, account, np.sum)
     >>> path.learn([1.0], 1.0)
+    True
     >>> factor.coefficients().round(4), account.seen
     (array([[0.4011]]), 1.0)
     """

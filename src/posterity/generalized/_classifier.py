@@ -20,6 +20,7 @@ from posterity.linear.inputs import explained, read_rows, read_times, read_weigh
 from posterity.noise import Joint, JointOfOne
 from posterity.posteriors._softmax_likelihood import Rows, integrated
 from posterity.posteriors.softmax import SoftmaxPosterior
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -36,7 +37,6 @@ class Classifier(GeneralizedModel):
     # Of two classes: whether the posterior is of the log odds of the first, because it came late.
     _flipped: bool = False
     _places: tuple[Labels, dict[Any, int]]
-    _learn_lean: Callable[..., bool]  # type: ignore[assignment]
     _predict_lean: Callable[..., dict[Any, float]]  # type: ignore[assignment]
 
     # ---- what was learned ------------------------------------------------------------------------
@@ -126,16 +126,19 @@ class Classifier(GeneralizedModel):
 
     def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn one row, an array or a mapping, and its label."""
+        if self._knowledge is not None and time is None and self._now is None and self._learns_lean:
+            self._learn_lean = learn = self._open_labels().learn_label
+            if learn(x, y, weight):
+                return
+        self._learn_any_label(x, y, weight, time)
+
+    @all_or_nothing
+    def _learn_any_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
+        """The general path: classes may be new or many, rows may have times."""
         first = self._knowledge is None
         place = None if first or self._many is not None else self._place_of(y)
         if place is not None:
-            yes = float(place != self._flipped)
-            if time is None and self._now is None and self._learns_lean:
-                path = self._open_labels()
-                path.learn(x, yes, weight)
-                self._learn_lean = path.learn_label
-            else:
-                self._learn_row(x, yes, weight, time)
+            self._learn_row(x, float(place != self._flipped), weight, time)
             return
         model = self._fresh() if first else copy.copy(self)
         if first and isinstance(x, Mapping):

@@ -17,6 +17,7 @@ from posterity.linear.inputs import explained, read_rows, read_times
 from posterity.linear.regression import BayesianLinearRegression
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -28,6 +29,7 @@ class ReweightedRegression(BayesianLinearRegression):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -24,6 +24,7 @@ from posterity.linear.inputs import (
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 Approximation = Literal["auto", "laplace", "moments"]
@@ -40,6 +41,7 @@ class GeneralizedModel(LinearModel):
         """There is none: what is left open is in the likelihood."""
         raise AttributeError(f"{type(self).__name__} has no noise_precision_")
 
+    @all_or_nothing
     def merge(self, other: Self) -> Self:
         """Learn all that ``other`` has learned; the prior they share counts once.
 
@@ -156,6 +158,7 @@ class GeneralizedModel(LinearModel):
             self._take_over(model)
         return told
 
+    @all_or_nothing
     def _learn_row(self, x: Any, y: float, weight: float, time: float | None) -> None:
         """Learn the one row ``x``, an array or a mapping."""
         X, target = self._path.values(x), np.array([[float(y)]])

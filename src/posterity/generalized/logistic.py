@@ -17,6 +17,7 @@ from posterity.forgetting import Forgetting
 from posterity.generalized._classifier import Classifier
 from posterity.generalized.base import Approximation
 from posterity.linear.inputs import read_points
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -111,6 +112,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -153,6 +155,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         self._classified("fit", (X, y, sample_weight), times)
         return self
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,
@@ -178,6 +181,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         self._classified("append", (X, y, sample_weight), times, classes)
         return self
 
+    @all_or_nothing
     def predict_then_learn(
         self,
         X: Any,

@@ -20,6 +20,7 @@ from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, GeneralizedModel, log_exposure
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.linear.inputs import read_points
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -118,6 +119,7 @@ class BayesianPoissonRegression(RegressorMixin, GeneralizedModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -158,6 +160,7 @@ class BayesianPoissonRegression(RegressorMixin, GeneralizedModel):
         self._learned("fit", (X, y, sample_weight), times, exposure)
         return self
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,
@@ -178,6 +181,7 @@ class BayesianPoissonRegression(RegressorMixin, GeneralizedModel):
         self._learned("append", (X, y, sample_weight), times, exposure)
         return self
 
+    @all_or_nothing
     def predict_then_learn(
         self,
         X: Any,
@@ -222,14 +226,12 @@ class BayesianPoissonRegression(RegressorMixin, GeneralizedModel):
             learn = self._learn_lean
         except AttributeError:
             if self._knowledge is None:
-                return self._take_over(self._begun_from(x).learn_one(x, y, weight, time))
+                return self._begin_with(x, y, weight, time)
             if not self._learns_lean:
                 self._learn_row(x, y, weight, time)
                 return self
             self._learn_lean = learn = self._open_row_path().learn
-        if time is None and self._now is None:
-            learn(x, y, weight)
-        else:
+        if time is not None or self._now is not None or not learn(x, y, weight):
             self._learn_row(x, y, weight, time)
         return self
 

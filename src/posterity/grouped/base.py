@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from posterity.linear.inputs import explained, read_points
 from posterity.noise import Distribution, KnownNoise, LearnedNoise, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
+from posterity.transaction import lock_of, one_at_a_time
 
 Array = NDArray[np.float64]
 
@@ -56,28 +58,33 @@ class GroupedModel(RegressorMixin, BaseEstimator):
         return self._known.bank.size
 
     @property
+    @one_at_a_time
     def coef_(self) -> Array:
         """(G, m) posterior means of the coefficients."""
         return self._known.coefficients()[:, int(self.fit_intercept) :]
 
     @property
+    @one_at_a_time
     def intercept_(self) -> Array:
         """(G,) posterior means of the intercepts; 0 without."""
         known = self._known
         return known.coefficients()[:, 0] if known.intercept else np.zeros(known.bank.size)
 
     @property
+    @one_at_a_time
     def shared_mean_(self) -> Array:
         """(p,) mean of [intercept, coefficients] over groups."""
         return self._known.exact().mean.copy()
 
     @property
+    @one_at_a_time
     def shared_covariance_(self) -> Array:
         """(p, p) covariance of [intercept, coefficients] over groups."""
         prior = self._known.exact()
         return prior.covariance() / self.noise_precision_
 
     @property
+    @one_at_a_time
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
         known = self._known
@@ -95,6 +102,7 @@ class GroupedModel(RegressorMixin, BaseEstimator):
         return float(self._known.bank.seen.sum())
 
     @property
+    @one_at_a_time
     def log_evidence_(self) -> float:
         """log p(y | X) under the prior in use."""
         return self._known.log_evidence
@@ -119,6 +127,28 @@ class GroupedModel(RegressorMixin, BaseEstimator):
         kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
         self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in LEARNED}
         return self
+
+    @contextmanager
+    def _changing(self, keys: Keys | None = None) -> Iterator[None]:
+        """Change groups, those of ``keys`` and others that are replaced whole, all or nothing.
+
+        Not on a copy, as other models do: there may be a million groups. Threads take turns.
+        """
+        with lock_of(self):
+            if self._knowledge is None:
+                yield  # what learns first learns in a fresh model
+                return
+            known, index = self._knowledge, self._index
+            none = np.empty(0, dtype=np.intp)
+            slots = none if keys is None else index.places(keys)
+            images = known.image(slots[slots >= 0]), index.image()
+            try:
+                yield
+            except BaseException:
+                for image in images:
+                    image.restore()
+                self.__dict__.update(_knowledge=known, _index=index)
+                raise
 
     def _set_features(self, n_features: int, names: ArrayLike | None) -> None:
         self.n_features_in_ = n_features
@@ -241,14 +271,16 @@ class GroupedModel(RegressorMixin, BaseEstimator):
     def _learn(self, given: Input) -> None:
         self._refuse(given)
         self._index.check_kinds(given.keys)
-        self._known.learn(given.rows(self._index, self._known.intercept))
+        with self._changing(given.keys):
+            self._known.learn(given.rows(self._index, self._known.intercept))
 
     def _tell(self, given: Input) -> Distribution:
         self._refuse(given)
-        rows = given.rows(self._index, self._known.intercept)
-        told = self._known.predict_then_learn(rows)
-        if given.weights is not None and not given.weights.all():
-            self._drop_empty()
+        with self._changing(given.keys):
+            rows = given.rows(self._index, self._known.intercept)
+            told = self._known.predict_then_learn(rows)
+            if given.weights is not None and not given.weights.all():
+                self._drop_empty()
         return told
 
     def _refuse(self, given: Input) -> None:

@@ -57,6 +57,10 @@ class KeyIndex:
     def __post_init__(self) -> None:
         self._slots = {label: slot for slot, label in enumerate(self.labels)}
 
+    def image(self) -> IndexImage:
+        """What is needed to undo the coming of new keys."""
+        return IndexImage(self, self.labels, self._slots, len(self.labels), self.kinds)
+
     def copy(self) -> KeyIndex:
         """The same, to go its own way."""
         return KeyIndex(list(self.labels), self.kinds)
@@ -111,6 +115,24 @@ class KeyIndex:
         for slot, label in enumerate(self.labels):
             array[slot] = tuple(map(_shown, label, self.kinds)) if len(self.kinds) > 1 else label
         return array
+
+
+@dataclass(frozen=True)
+class IndexImage:
+    """An index as it was: keys are only ever put behind the others."""
+
+    index: KeyIndex
+    labels: list[Any]
+    slots: dict[Any, int]
+    size: int
+    kinds: tuple[str, ...]
+
+    def restore(self) -> None:
+        """Put all of it back."""
+        del self.labels[self.size :]
+        while len(self.slots) > self.size:
+            self.slots.popitem()
+        self.index.labels, self.index._slots, self.index.kinds = self.labels, self.slots, self.kinds
 
 
 def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:

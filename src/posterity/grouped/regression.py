@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.forgetting import Exponential, Stabilized
 from posterity.grouped.base import GroupedModel
 from posterity.grouped.inputs import By, read, weighty
+from posterity.grouped.keys import key_of
 from posterity.grouped.single import plain_model
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import check_same_features, read_weights
 from posterity.noise import Distribution
+from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
 
@@ -124,6 +126,7 @@ class GroupedRegression(GroupedModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    @one_at_a_time
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Self:
@@ -156,6 +159,7 @@ class GroupedRegression(GroupedModel):
             raise ValueError("every sample_weight is zero: there is nothing to fit")
         return self._learn_first(X, y, sample_weight, groups)
 
+    @one_at_a_time
     def partial_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Self:
@@ -174,6 +178,7 @@ class GroupedRegression(GroupedModel):
         self._learn(given)
         return self
 
+    @one_at_a_time
     def predict_then_learn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Distribution:
@@ -201,6 +206,7 @@ class GroupedRegression(GroupedModel):
         X, keys = self._split(X, groups)
         return self._tell(read(self, X, y, sample_weight, keys, reset=False))
 
+    @one_at_a_time
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, Any],
@@ -237,7 +243,8 @@ class GroupedRegression(GroupedModel):
         if slot is not None and 0.0 < weight <= LARGEST and self._known.discount == 1.0:
             row, target = self._path.values(x), float(y)
             if (np.abs(row).sum() + abs(target)) * weight <= LARGEST:  # NaN is not, either
-                self._known.learn_row(slot, row, target, weight)
+                with self._changing(key_of(group, len(self._index.kinds))):
+                    self._known.learn_row(slot, row, target, weight)
                 return self
         X, keys = self._split_one(x, group)
         weights = None if weight == 1.0 else read_weights([weight], 1)
@@ -246,6 +253,7 @@ class GroupedRegression(GroupedModel):
             self._learn(given)
         return self
 
+    @one_at_a_time
     def unlearn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Self:
@@ -278,10 +286,12 @@ class GroupedRegression(GroupedModel):
                 f"row {row} is of the group {label!r}, of which nothing was learned: nothing was "
                 "changed"
             )
-        known.remove(rows)
-        self._drop_empty()
+        with self._changing(given.keys):
+            known.remove(rows)
+            self._drop_empty()
         return self
 
+    @one_at_a_time
     def merge(self, other: GroupedRegression) -> Self:
         """Learn all that ``other`` has learned: the union of the groups, each with all its rows.
 
@@ -306,10 +316,12 @@ class GroupedRegression(GroupedModel):
             return self._take_over(fresh)
         check_same_features(self, other)
         self._check_same_belief(other)
-        slots = self._index.places(other._index_as_keys(), new=True)
-        self._knowledge.merge(theirs, slots)
+        keys = other._index_as_keys()
+        with self._changing(keys):
+            self._knowledge.merge(theirs, self._index.places(keys, new=True))
         return self
 
+    @one_at_a_time
     def evict(self, *, idle: int | None = None, groups: Any = None) -> Self:
         """Take groups out of the model, and return a model of them: to save, and to merge again.
 
@@ -349,12 +361,14 @@ class GroupedRegression(GroupedModel):
         evicted._set_features(self.n_features_in_, getattr(self, "feature_names_in_", None))
         evicted._knowledge = known.with_groups(known.bank.taken(leaves))
         evicted._index = self._index.keep(leaves)
-        known.keep(~leaves)
-        self._index = self._index.keep(~leaves)
+        with self._changing():
+            known.keep(~leaves)
+            self._index = self._index.keep(~leaves)
         return evicted
 
     # ---- predicting ------------------------------------------------------------------------------
 
+    @one_at_a_time
     def predict(
         self, X: Any, return_std: bool = False, *, groups: Any = None
     ) -> Array | tuple[Array, Array]:
@@ -375,6 +389,7 @@ class GroupedRegression(GroupedModel):
         points, slots = self._points(X, groups)
         return self._known.predict_mean(points, slots)
 
+    @one_at_a_time
     def predict_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
 
@@ -401,6 +416,7 @@ class GroupedRegression(GroupedModel):
         ends = self.predict_distribution(X, groups=groups).interval(level)
         return np.stack(ends, axis=1)
 
+    @one_at_a_time
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`); of an unknown group the shared one.
 
@@ -419,6 +435,7 @@ class GroupedRegression(GroupedModel):
             place = int(model._index.places(keys)[0])
         return model._known.predict_one(model._path.values(x), place)
 
+    @one_at_a_time
     def model_of(self, key: Any) -> BayesianLinearRegression:
         """A plain model that knows what is known of one group, and goes on from there.
 

@@ -49,10 +49,10 @@ cdef class RowPath:
     with the factor that owns them.
     """
 
-    # Another factor that learns the same rows, and what is called when the clock (rows, due) is due.
+    # Another factor that learns the same rows, and a clock (rows, due): a row that makes it due is left alone.
     cdef RowPath beside
     cdef long long[::1] clock
-    cdef object when_due
+    cdef bint closed
     # Features that were constant so far, and their values, when the clock counted so many rows.
     cdef object waiting
     cdef long long rows
@@ -77,38 +77,49 @@ cdef class RowPath:
         self.names = None if names is None else tuple(names)
 
     def learn(self, x, double y, double weight=1.0):
-        """Append the row ``x`` (array of length m, or mapping of names), target ``y``."""
+        """Append the row ``x`` (array of length m, or mapping of names), target ``y``.
+
+        False, and nothing happens, where the row must be learned in another way: see ``go_together``
+        and ``close``.
+        """
+        if self.closed:
+            return False
         _check_weight(weight)
         cdef double root = sqrt(weight)
         if not fabs(y) * root <= LARGEST:
             raise ValueError(_complaint("y", y))
         self._load(x, root)
         self.buffer[self.shape.p] = root * y
-        if self.when_due is not None:
-            self._look_for_change(root)
+        if self.waiting is not None and self._is_due(root):
+            return False
         if self.beside is not None:
             self.beside.buffer[:] = self.buffer
             self.beside._append(weight)
         self._append(weight)
-        if self.when_due is not None:
-            self._count(weight)
+        self._count(weight)
+        return True
+
+    def close(self):
+        """Learn no rows any more: whoever has this path must ask for another one."""
+        self.closed = True
 
     cdef void _append(self, double weight) noexcept:
         pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
         self.counts[0] += weight
         self.counts[1] += weight
 
-    def go_together(self, RowPath beside, long long[::1] clock not None, waiting, when_due):
+    def go_together(self, RowPath beside, long long[::1] clock not None, waiting):
         """Let the factor of ``beside``, of the same shape, learn every row as well, if there is one.
 
-        ``clock`` (2,) counts the rows that weigh something; ``when_due()`` is called when it has reached
-        its second number. ``waiting()`` returns the places and values of the features that were
-        constant so far: when one of them changes, it is due after that row.
+        ``clock`` (2,) counts the rows that weigh something. The one that makes it reach its second number
+        is not learned. ``waiting()`` returns the places and values of the features that were constant
+        so far: a row in which one of them changes is not learned either.
         """
-        self.beside, self.clock, self.waiting, self.when_due = beside, clock, waiting, when_due
+        self.beside, self.clock, self.waiting = beside, clock, waiting
         self.rows = -1
 
-    cdef int _look_for_change(self, double root) except -1:
+    cdef int _is_due(self, double root) except -1:
+        """Whether a row of some weight, in the buffer times ``root``, is one to be left alone."""
         cdef Py_ssize_t i
         cdef double value
         if self.clock[0] != self.rows:  # others have learned rows since
@@ -117,16 +128,13 @@ cdef class RowPath:
         for i in range(self.constant.shape[0]):
             value = self.buffer[self.intercept + self.constant[i]]
             if fabs(value - root * self.constants[i]) > SAME * fabs(root * self.constants[i]):
-                self.clock[1] = 0
-        return 0
+                return True
+        return self.clock[0] + (root > 0.0) >= self.clock[1]
 
-    cdef int _count(self, double weight) except -1:
-        self.clock[0] += weight > 0.0
-        self.rows = self.clock[0]
-        if self.clock[0] >= self.clock[1]:
-            self.when_due()
-            self.rows = -1
-        return 0
+    cdef void _count(self, double weight) noexcept:
+        if self.waiting is not None:
+            self.clock[0] += weight > 0.0
+            self.rows = self.clock[0]
 
     def values(self, x):
         """The features of ``x`` as an array (1, m), checked."""
@@ -239,7 +247,9 @@ cdef class SitePath(RowPath):
         self.labels, self.targets = (), {}
 
     def learn(self, x, double y, double weight=1.0):
-        """Learn the row ``x`` (array of length m, or mapping of names), target ``y``."""
+        """Learn the row ``x`` (array of length m, or mapping of names), target ``y``; as ``RowPath.learn``."""
+        if self.closed:
+            return False
         cdef double mean, variance, precision, target, log_normalizer
         _check_weight(weight)
         if not self._knows(y):
@@ -250,13 +260,13 @@ cdef class SitePath(RowPath):
         variance = self._believe(&mean)
         pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
         self._refuse_overflow(sqrt(precision), target)
-        if self.when_due is not None and precision > 0.0:
-            self._look_for_change(1.0)
+        if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
+            return False
         if precision > 0.0:
             self._take(precision, target, mean, variance)
         self._enter(weight, mean, variance, precision, target, log_normalizer)
-        if self.when_due is not None:
-            self._count(precision)
+        self._count(precision)
+        return True
 
     cdef bint _knows(self, double y) noexcept:
         # Labels are 0 and 1, which all others know as well; counts are whole.
@@ -319,12 +329,11 @@ cdef class SitePath(RowPath):
         self.targets = {label: float(place != flipped) for place, label in enumerate(self.labels)}
 
     def learn_label(self, x, label, double weight=1.0):
-        """Learn the row ``x`` and its label; False, and nothing happens, for a label without a name."""
+        """As ``learn``, with a label; False, too, for one without a name."""
         cdef PyObject *target = PyDict_GetItem(self.targets, label)
         if target is NULL:
             return False
-        self.learn(x, <object> target, weight)
-        return True
+        return self.learn(x, <object> target, weight)
 
     def probabilities(self, x):
         """Probability of each label at ``x``, where eta is the log odds: averaged over eta."""

@@ -20,6 +20,7 @@ from posterity.linear.inputs import explained, read_rows, read_times, read_weigh
 from posterity.noise import Joint, KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.priors import GaussianPrior
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class LinearModel(BaseEstimator):
     _knowledge: LinearPosterior | None = None
     basis_: Basis
     _row_path: RowPath
-    _learn_lean: Callable[..., None]
+    _learn_lean: Callable[..., bool]
     _predict_lean: Callable[..., float]
     # The time of the last row, where rows come with times.
     _now: float | None = None
@@ -160,6 +161,19 @@ class LinearModel(BaseEstimator):
         self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
         return self
 
+    def _branch(self) -> Self:
+        """A copy that can learn without this one's knowing; its row paths are its own."""
+        path = self.__dict__.get("_row_path")
+        if path is not None:
+            path.close()  # whoever is about to learn by it must wait, too
+        for name in SHARED:
+            self.__dict__.pop(name, None)
+        branch = type(self).__new__(type(self))
+        branch.__dict__ = dict(self.__dict__)
+        if self._knowledge is not None:
+            branch._knowledge = self._knowledge.copy()
+        return branch
+
     def _set_features(self, n_features: int, names: ArrayLike | None) -> None:
         self.n_features_in_ = n_features
         if names is not None:
@@ -208,6 +222,14 @@ class LinearModel(BaseEstimator):
     def _path(self) -> RowPath:
         return self.__dict__.get("_row_path") or self._open_row_path()
 
+    @all_or_nothing
+    def _begin_with(self, x: Any, y: float, weight: float, time: float | None) -> Self:
+        """Learn the first row."""
+        learner: Any = self if self._knowledge is not None else self._begun_from(x)
+        learner.learn_one(x, y, weight, time)
+        return self if learner is self else self._take_over(learner)
+
+    @all_or_nothing
     def _learn_row(self, x: Any, y: float, weight: float, time: float | None) -> None:
         """The general path of learn_one: forgetting, or a time of its own."""
         known = self._known

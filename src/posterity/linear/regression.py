@@ -22,6 +22,7 @@ from posterity.linear.inputs import (
     read_times,
 )
 from posterity.noise import Predictive
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -133,6 +134,7 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -168,6 +170,7 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
             raise ValueError("every sample_weight is zero: there is nothing to fit")
         return self._learn_first(X, y, sample_weight, times)
 
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,
@@ -193,6 +196,7 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
         self._now = now
         return self
 
+    @all_or_nothing
     def predict_then_learn(
         self,
         X: Any,
@@ -263,17 +267,16 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
             learn = self._learn_lean
         except AttributeError:
             if self._knowledge is None:
-                return self._take_over(self._begun_from(x).learn_one(x, y, weight, time))
+                return self._begin_with(x, y, weight, time)
             if self.basis is not None or not self._known.learns_lean:
                 self._learn_row(x, y, weight, time)
                 return self
             self._learn_lean = learn = self._open_row_path().learn
-        if time is None and self._now is None:
-            learn(x, y, weight)
-        else:
+        if time is not None or self._now is not None or not learn(x, y, weight):
             self._learn_row(x, y, weight, time)
         return self
 
+    @all_or_nothing
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Forget rows that were learned, as if they had never come.
 
@@ -302,6 +305,7 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
             known.remove(self._columns(X), y, weights)
         return self
 
+    @all_or_nothing
     def merge(self, other: BayesianLinearRegression) -> Self:
         """Learn all that ``other`` has learned; the prior they share counts once.
 

@@ -163,7 +163,7 @@ class EvidencePosterior(LinearPosterior):
         known = self.known
         path = known.data.row_path(names)
         if self.learns_lean:
-            path.go_together(None, known.clock, self._waiting, self._turned)
+            path.go_together(None, known.clock, self._waiting)
         return path
 
     def shared_factor(self) -> Factor:
@@ -175,12 +175,7 @@ class EvidencePosterior(LinearPosterior):
     def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
         known = self.known
-
-        def when_due() -> None:
-            self._turned()
-            self._stream()
-
-        path.go_together(known.data.row_path(names), known.clock, self._waiting, when_due)
+        path.go_together(known.data.row_path(names), known.clock, self._waiting)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""

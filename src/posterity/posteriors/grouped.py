@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from posterity.evidence.shared import (
     with_given_precision,
 )
 from posterity.factor import Factor
-from posterity.factor.grouped import GroupBank, NotInGroupError
+from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.noise import Distribution, Noise
 
@@ -104,6 +105,10 @@ class GroupedPosterior:
         twin = copy.copy(self)
         twin.bank = self.bank.copy()
         return twin
+
+    def image(self, slots: Slots) -> PosteriorImage:
+        """What is needed to undo changes of the groups at ``slots``, and of new ones."""
+        return PosteriorImage(self, dict(self.__dict__), self.bank.image(slots))
 
     def with_groups(self, bank: GroupBank) -> GroupedPosterior:
         """The same belief about other groups."""
@@ -212,7 +217,6 @@ class GroupedPosterior:
         known = self.prior is not None and self.bank.stacked
         if not known or (self.exact_at != self.bank.clock and not self.belief.is_given):
             self._learn_prior(MOST_GROUPS, None)
-            self.exact_at = self.bank.clock
         assert self.prior is not None
         return self.prior
 
@@ -294,14 +298,19 @@ class GroupedPosterior:
         if bank.size > most:  # evenly, in the order in which the groups came
             which = np.arange(most) * bank.size // most
         sample = self._sample(which)
-        self.prior = self.belief.prior(sample, self.noise, start, intercept=self.intercept)
-        bank.stack(self.prior.priors)
-        self.residual = self.prior.residual
+        prior = self.belief.prior(sample, self.noise, start, intercept=self.intercept)
+        bank, residual = bank.stacked_on(prior.priors), prior.residual
         if self.belief.is_given or bank.size > most:
-            self.residual = float(np.sum(bank.posterior[:, -1, bank.n_coefficients] ** 2))
-        self.count = float(bank.count.sum())
-        self.learned_at, self.exact_at = bank.clock, -1
-        self.due_at = bank.clock + _rows_until_due(bank.clock, bank.n_coefficients)
+            residual = float(np.sum(bank.posterior[:, -1, bank.n_coefficients] ** 2))
+        self.__dict__.update(  # in one step: an interrupt finds all of it or nothing
+            bank=bank,
+            prior=prior,
+            residual=residual,
+            count=float(bank.count.sum()),
+            learned_at=bank.clock,
+            exact_at=bank.clock if start is None and most == MOST_GROUPS else -1,
+            due_at=bank.clock + _rows_until_due(bank.clock, bank.n_coefficients),
+        )
 
     def _be_ready(self) -> None:
         """A prior for the next rows of a stream: learned anew when that is due."""
@@ -330,6 +339,20 @@ class GroupedPosterior:
                 stop = first + int(np.argmax(open_)) + 1
                 self.due_at = 0
         return stop
+
+
+@dataclass(frozen=True)
+class PosteriorImage:
+    """A posterior as it was."""
+
+    posterior: GroupedPosterior
+    before: dict[str, Any]
+    bank: BankImage
+
+    def restore(self) -> None:
+        """Put all of it back."""
+        self.bank.restore()
+        self.posterior.__dict__.update(self.before)
 
 
 def _running(start: float, gains: Array, out: Array) -> None:

@@ -1,0 +1,205 @@
+"""An interrupt at any line of the library leaves the old model or the new one, and nothing between."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from files_models import Case, X, cases, taught
+
+import posterity
+from posterity import BayesianLinearRegression, BayesianLogisticRegression, GroupedRegression
+from posterity.files import dumps
+
+HOME = str(Path(posterity.__file__).parent)
+
+
+class Interrupt(KeyboardInterrupt):
+    """What the tests raise."""
+
+
+def interrupted(change: Callable[[], Any], at: int) -> bool:
+    """Run ``change`` and interrupt it at its line number ``at``; False if it has fewer lines."""
+    lines = 0
+
+    def trace(frame: Any, event: str, argument: object) -> Any:
+        nonlocal lines
+        if not frame.f_code.co_filename.startswith(HOME):
+            return trace
+        if event == "line":
+            lines += 1
+            if lines == at:
+                raise Interrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        change()
+    except Interrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def check_each_line(model: Any, change: Callable[[Any], Any], stride: int) -> None:
+    """Old or new, wherever the interrupt comes; and what is old can still learn."""
+    twin = copy.deepcopy(model)
+    change(twin)
+    old, new = dumps(model), dumps(twin)
+    assert old != new
+    at = 1
+    while True:
+        trial = copy.deepcopy(model)
+        if not interrupted(lambda trial=trial: change(trial), at):
+            break
+        assert dumps(trial) in (old, new), f"neither old nor new after an interrupt at line {at}"
+        if dumps(trial) == old and at % (7 * stride) == 1:
+            change(trial)
+            assert dumps(trial) == new
+        at += stride
+
+
+def changes(case: Case) -> dict[str, Callable[[Any], Any]]:
+    y = case.y
+    found: dict[str, Callable[[Any], Any]] = {
+        "fit": lambda model: model.fit(X[:30], y[:30]),
+        "partial_fit": lambda model: model.partial_fit(X[150:160], y[150:160]),
+        "predict_then_learn": lambda model: model.predict_then_learn(X[150:160], y[150:160]),
+        "learn_one": lambda model: model.learn_one(X[150], y[150]),
+        "unlearn": lambda model: model.unlearn(X[:2], y[:2]),
+        "merge": lambda model: model.merge(model_of_others(case)),
+    }
+    model = taught(case)
+    return {name: change for name, change in found.items() if works(model, name, change)}
+
+
+def works(model: Any, name: str, change: Callable[[Any], Any]) -> bool:
+    if not hasattr(model, name):
+        return False
+    try:
+        change(copy.deepcopy(model))
+    except ValueError:
+        return False
+    return True
+
+
+def model_of_others(case: Case) -> Any:
+    return case.make().fit(X[200:240], case.y[200:240])
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_old_or_new(case: Case) -> None:
+    for change in changes(case).values():
+        check_each_line(taught(case), change, stride=97)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_old_or_new_at_every_line(case: Case) -> None:
+    for change in changes(case).values():
+        check_each_line(taught(case), change, stride=1)
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+GROUPS = np.arange(len(X)) % 7
+Y = X @ [1.0, 2.0, 0.0] + GROUPS
+GROUP_CHANGES: dict[str, Callable[[Any], Any]] = {
+    "fit": lambda model: model.fit(X[:30], Y[:30], groups=GROUPS[:30]),
+    "partial_fit": lambda model: model.partial_fit(X[150:160], Y[150:160], groups=GROUPS[150:160]),
+    "new groups": lambda model: model.partial_fit(X[:5], Y[:5], groups=GROUPS[:5] + 20),
+    "predict_then_learn": lambda model: model.predict_then_learn(
+        X[150:170], Y[150:170], groups=GROUPS[150:170] + (np.arange(20) > 10)
+    ),
+    "learn_one": lambda model: model.learn_one(X[150], Y[150], group=3),
+    "learn_one, new": lambda model: model.learn_one(X[150], Y[150], group=30),
+    "unlearn": lambda model: model.unlearn(X[:2], Y[:2], groups=GROUPS[:2]),
+    "merge": lambda model: model.merge(
+        GroupedRegression().fit(X[:20], Y[:20], groups=GROUPS[:20] + 4)
+    ),
+    "evict": lambda model: model.evict(groups=[2, 3]),
+}
+
+
+def grouped() -> GroupedRegression:
+    model = GroupedRegression().fit(X[:80], Y[:80], groups=GROUPS[:80])
+    model.predict_then_learn(X[80:120], Y[80:120], groups=GROUPS[80:120])
+    return model
+
+
+@pytest.mark.parametrize("name", GROUP_CHANGES)
+def test_groups_are_old_or_new(name: str) -> None:
+    check_each_line(grouped(), GROUP_CHANGES[name], stride=23)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROUP_CHANGES)
+def test_groups_are_old_or_new_at_every_line(name: str) -> None:
+    check_each_line(grouped(), GROUP_CHANGES[name], stride=1)
+
+
+# ---- threads -------------------------------------------------------------------------------------
+
+
+def in_threads(work: Callable[[int], Any], n: int = 4) -> None:
+    errors: list[BaseException] = []
+
+    def run(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(n)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
+
+
+@pytest.mark.parametrize("make", [BayesianLinearRegression, BayesianLogisticRegression])
+def test_threads_lose_no_row(make: Callable[[], Any]) -> None:
+    y = (Y > 0).astype(float)
+    model = make().fit(X[:10], y[:10])
+
+    def work(number: int) -> None:
+        for i in range(40):
+            row = (number * 40 + i) % 200
+            if i % 3:
+                model.learn_one(X[row], y[row])
+            else:
+                model.partial_fit(X[row : row + 2], y[row : row + 2])
+            model.predict(X[:3])
+
+    in_threads(work)
+    assert model.n_observations_ == 10 + 4 * (26 + 14 * 2)
+
+
+def test_threads_lose_no_row_of_groups() -> None:
+    model = GroupedRegression().fit(X[:10], Y[:10], groups=GROUPS[:10])
+
+    def work(number: int) -> None:
+        for i in range(40):
+            group = (number * i) % 23
+            if i % 2:
+                model.learn_one(X[i], Y[i], group=group)
+            else:
+                model.partial_fit(X[i : i + 3], Y[i : i + 3], groups=[group, 1, number + 50])
+            model.predict(X[:3], groups=[1, 2, 99])
+
+    in_threads(work)
+    assert model.n_observations_ == 10 + 4 * (20 + 20 * 3)
