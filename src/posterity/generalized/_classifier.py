@@ -241,6 +241,7 @@ class Classifier(GeneralizedModel):
         if len(met) == 2:
             self._flipped = bool(met[1] == before[0])
             return
+        _many.check_growth(len(met), self._n_columns + int(self.fit_intercept))
         if many is None:
             old = self._known
             started = before if len(before) == 2 else None

@@ -31,6 +31,10 @@ from posterity.posteriors._softmax_likelihood import (
 from posterity.posteriors._softmax_prior import ContrastPrior
 
 
+# Log scales of the prior that agree: at the mode, and by averages, of points.
+AGREE, AVERAGED_AGREE = 1e-3, 3e-2
+
+
 class Contrasts(Protocol):
     """A Gaussian over V, learned from rows; see :class:`FullContrasts`, :class:`SharedContrasts`.
 
@@ -57,11 +61,11 @@ class Contrasts(Protocol):
     def fade(self, discount: float) -> None:
         """Let all that the data said count for less."""
 
-    def fit(self, rows: Rows, prior: ContrastPrior) -> None:
-        """Learn the first rows, iterated to the mode."""
+    def fit(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+        """Learn the first rows, iterated to the mode, or to averages around it."""
 
-    def append(self, rows: Rows, prior: ContrastPrior) -> None:
-        """Learn rows at the mode of what is known and of them."""
+    def append(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+        """Learn rows at the mode of what is known and of them, or by averages around it."""
 
     def scale(self, prior: ContrastPrior) -> float:
         """The prior's scale that the evidence chooses."""
@@ -100,6 +104,7 @@ class SoftmaxPosterior:
     n_observations: float = 0.0
     n_effective: float = 0.0
     due: float = field(default=0.0, repr=False)
+    averaged: bool = True
 
     def copy(self) -> SoftmaxPosterior:
         """The same knowledge, to go its own way."""
@@ -156,7 +161,7 @@ class SoftmaxPosterior:
     def fit(self, rows: Rows) -> None:
         """Learn the first rows, iterated to the mode (with the prior that its evidence chooses)."""
         self.prior = self.prior.with_flat_intercept()
-        self._begin(rows)
+        self._begin(rows, averaged=False)
         self._count(rows)
         self.due = 1.25 * self.n_effective
 
@@ -167,10 +172,10 @@ class SoftmaxPosterior:
         faded = Rows(rows.X, rows.labels, rows.weights * after)
         first = self.n_observations == 0.0 and len(rows.X) > 1
         if first:
-            self._begin(faded)
+            self._begin(faded, averaged=self.averaged)
         else:
             self._saw(faded)
-            self.contrasts.append(faded, self.prior)
+            self.contrasts.append(faded, self.prior, averaged=self.averaged)
         self.n_observations += float(np.sum(rows.weights))
         self.n_effective += float(np.sum(faded.weights))
         if first:
@@ -190,21 +195,21 @@ class SoftmaxPosterior:
             if one.weights[0] == 0.0:
                 continue
             self._saw(one)
-            self.contrasts.append(one, self.prior)
+            self.contrasts.append(one, self.prior, averaged=self.averaged)
             self._count(one)
             self._choose()
         return means, covariances
 
-    def _begin(self, rows: Rows) -> None:
+    def _begin(self, rows: Rows, *, averaged: bool) -> None:
         """Learn the first rows with the prior that their evidence chooses."""
         self._saw(rows)
-        self.contrasts.fit(rows, self.prior)
+        self.contrasts.fit(rows, self.prior, averaged=averaged)
         for _ in range(20 if self.learns else 0):
             scale = self.contrasts.scale(self.prior)
             change = abs(np.log(scale / self.prior.scale))
             self.prior = self.prior.scaled(scale)
-            self.contrasts.fit(rows, self.prior)
-            if change < 1e-3:
+            self.contrasts.fit(rows, self.prior, averaged=averaged)
+            if change < (AVERAGED_AGREE if averaged else AGREE):
                 break
 
     def _saw(self, rows: Rows) -> None:
@@ -212,6 +217,9 @@ class SoftmaxPosterior:
         self.prior.saw(rows.X, rows.weights)
         if self.learns and self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
+            # From fewer rows than coefficients that came one by one, each met with the prior
+            # before, a scale would be chosen that is but that prior's echo.
+            self.due = float(self.prior.center.size * (self.n_classes - 1))
 
     def _count(self, rows: Rows) -> None:
         self.n_observations += float(np.sum(rows.weights))
