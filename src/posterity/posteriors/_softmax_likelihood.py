@@ -64,8 +64,8 @@ def averages(
 
     Returns
     -------
-    Log likelihood (n,), its gradient (n, K - 1), and minus its second derivative H' (diag(p) - p p')
-    H (n, K - 1, K - 1), each averaged over the points.
+    Log likelihood (n,), its gradient (n, K - 1), and minus its second derivative,
+    H' (diag(p) - p p') H (n, K - 1, K - 1), each averaged over the points.
     """
     around = contrast[:, None]
     if moved is not None:

@@ -64,13 +64,13 @@ def around_one(
     push, precision = _climb(label, weight, (mean, covariance), np.zeros_like(mean), None)
     if not averaged:
         return Around((mean + covariance @ push)[None])
-    width = _after(covariance, precision)
+    width: Array = _after(covariance, precision)
     moved, last, share = points_about(width[None]), np.inf, 1.0
     for _ in range(MOST_ROUNDS):
         push, precision = _climb(label, weight, (mean, covariance), push, moved)
         new = _after(covariance, precision)
         if share < 1.0:  # it went to and fro: the mean of both, in precisions
-            new = np.linalg.inv(0.5 * (np.linalg.inv(new) + np.linalg.inv(width)))
+            new = _mean_precision(new, width)
         changed = abs(np.linalg.slogdet(new)[1] - np.linalg.slogdet(width)[1])
         share = 0.5 if changed > 0.5 * last else share
         width, last, moved = new, changed, points_about(new[None])
@@ -83,6 +83,12 @@ def _after(covariance: Array, precision: Array) -> Array:
     """What is left of a covariance by a site of this precision."""
     after = covariance @ np.linalg.inv(np.eye(len(covariance)) + precision @ covariance)
     return np.asarray(0.5 * (after + after.T))
+
+
+def _mean_precision(one: Array, other: Array) -> Array:
+    """The covariance whose precision is the mean of those of two."""
+    mean = np.linalg.inv(0.5 * (np.linalg.inv(one) + np.linalg.inv(other)))
+    return np.asarray(0.5 * (mean + mean.T))
 
 
 def _climb(

@@ -20,6 +20,7 @@ import numpy as np
 
 from posterity.factor import Factor
 from posterity.posteriors._softmax_likelihood import (
+    N_POINTS,
     Array,
     Index,
     Rows,
@@ -30,9 +31,9 @@ from posterity.posteriors._softmax_likelihood import (
 )
 from posterity.posteriors._softmax_prior import ContrastPrior
 
-
 # Log scales of the prior that agree: at the mode, and by averages, of points.
 AGREE, AVERAGED_AGREE = 1e-3, 3e-2
+BLOCK_NUMBERS = 4_000_000
 
 
 class Contrasts(Protocol):
@@ -104,7 +105,6 @@ class SoftmaxPosterior:
     n_observations: float = 0.0
     n_effective: float = 0.0
     due: float = field(default=0.0, repr=False)
-    averaged: bool = True
 
     def copy(self) -> SoftmaxPosterior:
         """The same knowledge, to go its own way."""
@@ -158,24 +158,28 @@ class SoftmaxPosterior:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def fit(self, rows: Rows) -> None:
-        """Learn the first rows, iterated to the mode (with the prior that its evidence chooses)."""
+    def fit(self, rows: Rows, *, averaged: bool = False) -> None:
+        """Learn the first rows, iterated to the mode (with the prior that its evidence chooses).
+
+        Or, if ``averaged``, until what they say on average over what is open is what they are
+        taken for; here and below.
+        """
         self.prior = self.prior.with_flat_intercept()
-        self._begin(rows, averaged=False)
+        self._begin(rows, averaged=averaged)
         self._count(rows)
         self.due = 1.25 * self.n_effective
 
-    def append(self, rows: Rows, elapsed: Array) -> None:
-        """Learn a mini-batch: the mode given all of it, from what is known so far."""
+    def append(self, rows: Rows, elapsed: Array, *, averaged: bool = True) -> None:
+        """Learn a mini-batch, all of it together, from what is known so far."""
         after = self.rate ** (np.sum(elapsed) - np.cumsum(elapsed))
         self._fade(float(np.sum(elapsed)))
         faded = Rows(rows.X, rows.labels, rows.weights * after)
         first = self.n_observations == 0.0 and len(rows.X) > 1
         if first:
-            self._begin(faded, averaged=self.averaged)
+            self._begin(faded, averaged=averaged)
         else:
             self._saw(faded)
-            self.contrasts.append(faded, self.prior, averaged=self.averaged)
+            self.contrasts.append(faded, self.prior, averaged=averaged)
         self.n_observations += float(np.sum(rows.weights))
         self.n_effective += float(np.sum(faded.weights))
         if first:
@@ -183,22 +187,20 @@ class SoftmaxPosterior:
         else:
             self._choose()
 
-    def predict_then_learn(self, rows: Rows, elapsed: Array) -> tuple[Array, Array]:
-        """Learn row after row; means (n, K - 1) and covariances of the contrasts before each."""
-        n, k = len(rows.X), self.n_classes - 1
-        means, covariances = np.empty((n, k)), np.empty((n, k, k))
-        for i in range(n):
+    def predict_then_learn(self, rows: Rows, elapsed: Array, *, averaged: bool = True) -> Array:
+        """Learn row after row; (n, K) log probabilities before each."""
+        told = np.empty((len(rows.X), self.n_classes))
+        for i in range(len(rows.X)):
             one = rows.of(slice(i, i + 1))
             self._fade(float(elapsed[i]))
-            mean, covariance = self.contrasts.contrasts(one.X, self.prior)
-            means[i], covariances[i] = mean[0], covariance[0]
+            told[i] = self.log_probabilities(one.X)[0]
             if one.weights[0] == 0.0:
                 continue
             self._saw(one)
-            self.contrasts.append(one, self.prior, averaged=self.averaged)
+            self.contrasts.append(one, self.prior, averaged=averaged)
             self._count(one)
             self._choose()
-        return means, covariances
+        return told
 
     def _begin(self, rows: Rows, *, averaged: bool) -> None:
         """Learn the first rows with the prior that their evidence chooses."""
@@ -251,14 +253,25 @@ class SoftmaxPosterior:
 
     def log_probabilities(self, X: Array) -> Array:
         """(n, K) log of the probabilities, integrated over the posterior."""
-        return integrated(*self.contrasts.contrasts(X, self.prior))
+        told = np.empty((len(X), self.n_classes))
+        for part in self._blocks(len(X)):
+            told[part] = integrated(*self.contrasts.contrasts(X[part], self.prior))
+        return told
 
     def probability_interval(self, X: Array, level: float) -> Array:
         """(n, K, 2) ends of the central interval of each probability."""
-        mean, covariance = self.contrasts.contrasts(X, self.prior)
-        drawn = np.exp(log_softmax(spread(mean, covariance)))
-        ends = np.quantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
-        return np.moveaxis(ends, 0, -1)
+        ends = np.empty((len(X), self.n_classes, 2))
+        for part in self._blocks(len(X)):
+            mean, covariance = self.contrasts.contrasts(X[part], self.prior)
+            drawn = np.exp(log_softmax(spread(mean, covariance)))
+            both = np.quantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
+            ends[part] = np.moveaxis(both, 0, -1)
+        return ends
+
+    def _blocks(self, n: int) -> list[slice]:
+        """Rows to be read at a time: their covariances and points are held in memory."""
+        size = max(1, BLOCK_NUMBERS // (self.n_classes * (self.n_classes + 2 * N_POINTS)))
+        return [slice(start, start + size) for start in range(0, n, size)]
 
     @property
     def log_evidence(self) -> float:
