@@ -102,7 +102,7 @@ def checks() -> list[Check]:
             partial(counts, n=1000, in_order=in_order),
             replicates=200,
             lowest=lowest,
-            highest=0.97,
+            highest=0.98,
         )
         for in_order, lowest in ((False, 0.92), (True, 0.2))
     ]
