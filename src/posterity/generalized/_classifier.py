@@ -18,7 +18,7 @@ from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
 from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
-from posterity.posteriors._softmax_likelihood import Rows, integrated
+from posterity.posteriors._softmax_likelihood import Rows
 from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.transaction import all_or_nothing
 
@@ -212,17 +212,20 @@ class Classifier(GeneralizedModel):
             y[:, 0].astype(np.intp),
             np.ones(len(y)) if weights is None else weights,
         )
-        after = many.copy()
+        after, told = many.copy(), None
+        fits = way == "fit" and after.rate == 1.0
+        # "auto" is the mode in fit, and averages in all that comes online.
+        averaged = self.approximation == "moments" or (self.approximation == "auto" and not fits)
         if way == "predict_then_learn":
-            means, covariances = after.predict_then_learn(rows, elapsed)
-        elif way == "fit" and after.rate == 1.0:
-            after.fit(rows)
+            told = Categorical(
+                self.classes_, after.predict_then_learn(rows, elapsed, averaged=averaged)
+            )
+        elif fits:
+            after.fit(rows, averaged=averaged)
         else:
-            after.append(rows, elapsed)
+            after.append(rows, elapsed, averaged=averaged)
         self._knowledge = cast(Any, after)
-        if way != "predict_then_learn":
-            return None
-        return Categorical(self.classes_, integrated(means, covariances))
+        return told
 
     def _start(self) -> None:
         if len(self.classes_) <= 2:
@@ -249,6 +252,7 @@ class Classifier(GeneralizedModel):
         if len(met) == 2:
             self._flipped = bool(met[1] == before[0])
             return
+        _many.check_growth(len(met), self._n_columns + int(self.fit_intercept))
         if many is None:
             old = self._known
             started = before if len(before) == 2 else None

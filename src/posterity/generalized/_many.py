@@ -22,9 +22,10 @@ from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
-# Up to so many coefficients, (K - 1) p, all of their covariance is kept; beyond, the classes share
-# one factor (Boehning 1992).
+# Up to so many coefficients, (K - 1) p, and so many multiplications for a row, their square times
+# K - 1, all of their covariance is kept; beyond, the classes share one factor.
 LARGEST_FULL = 600
+MOST_WORK = 4_000_000
 
 
 def begun(
@@ -55,10 +56,32 @@ def begun(
     believed = GaussianPrior(0.0, 1.0 if learns else precision)  # type: ignore[arg-type]
     root = believed.factor(n_features, intercept=False).root.copy()
     p = n_features + int(intercept)
-    kind = FullContrasts if (n_classes - 1) * p <= LARGEST_FULL else SharedContrasts
+    kind = FullContrasts if keeps_all(n_classes, p) else SharedContrasts
     prior = ContrastPrior.of(root, intercept=intercept)
     rate = 1.0 if forgetting is None else forgetting.rate
     return SoftmaxPosterior(kind(n_classes, p), prior, learns, rate)
+
+
+def keeps_all(n_classes: int, n_columns: int) -> bool:
+    """Whether all of the contrasts' covariance is kept.
+
+    Examples
+    --------
+    >>> keeps_all(10, 20), keeps_all(200, 2)
+    (True, False)
+    """
+    size = (n_classes - 1) * n_columns
+    return size <= LARGEST_FULL and (n_classes - 1) * size**2 <= MOST_WORK
+
+
+def check_growth(n_classes: int, n_columns: int) -> None:
+    """Raise ``ValueError`` where classes that come late would be more than can be kept apart."""
+    if not keeps_all(n_classes, n_columns):
+        raise ValueError(
+            f"y has classes that came late, {n_classes} in all: with {n_columns} columns so many "
+            "must share one factor, which can't grow; name all classes in the first call, as in "
+            "partial_fit(X, y, classes=...)"
+        )
 
 
 def from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> SoftmaxPosterior:

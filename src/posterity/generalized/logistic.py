@@ -48,7 +48,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         (maximum a posteriori, as scikit-learn). "moments": of equal moments, so that it ends near
         the posterior mean (expectation propagation); in one pass it predicts better. "auto" is
         "laplace" in ``fit`` and "moments" in all that comes online. With more than two classes
-        always "laplace".
+        "moments" averages gradient and curvature over what is not known (Opper and Archambeau
+        2009), which is within a tenth of the same variance.
     basis : transformer from posterity.basis, optional
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
@@ -72,9 +73,10 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     -----
     With K classes each has coefficients of its own with the same prior; only their differences can
     be learned, K - 1 orthonormal contrasts, on which the prior is the same again. Up to 600 of
-    these coefficients, (K - 1) p, have their whole covariance (Laplace's method). Beyond, the
-    classes share one factor of p columns by a bound on their curvature (Boehning 1992): the mode
-    stays exact, intervals become too narrow, and all classes must be named in the first call.
+    these coefficients, (K - 1) p, and a work of (K - 1)^3 p^2 < 4e6 a row, they have their whole
+    covariance. Beyond, the classes share one factor of p columns, of the mean curvature: the mode
+    stays exact, intervals are right on average over classes (too narrow for rare ones), and all
+    classes must be named in the first call.
 
     A class that comes late is met by its prior, and by one thing that is known of it: that all rows
     before it, at their mean, were something else.

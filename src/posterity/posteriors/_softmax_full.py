@@ -15,6 +15,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from posterity.factor import Factor
 from posterity.posteriors import _softmax_likelihood as softmax
+from posterity.posteriors import _softmax_sites as sites
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior, learned_scale
 
 Array = NDArray[np.float64]
@@ -34,6 +35,9 @@ NOT_REACHED = (
 )
 BLOCK_NUMBERS = 4_000_000
 CONVERGED = 1e-22
+# Averages over what is open: rounds of width and mean in turns, points for all rows together, and
+# how near the mean is to its place, in nats.
+ROUNDS, MOST_POINTS, CLOSE = 3, 3_000, 1e-7
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -45,7 +49,7 @@ class FullContrasts:
     >>> known = FullContrasts(3, 2)
     >>> prior = ContrastPrior.of(np.eye(1), intercept=True)
     >>> rows = softmax.Rows(np.array([[1.0, 0.5]]), np.array([2]), np.ones(1))
-    >>> known.append(rows, prior)
+    >>> known.append(rows, prior, averaged=False)
     >>> known.mean(prior).round(2)[1]
     array([3.45, 0.02])
     """
@@ -112,33 +116,47 @@ class FullContrasts:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def fit(self, rows: softmax.Rows, prior: ContrastPrior) -> None:
-        """Learn the first rows: Newton's method to the mode."""
+    def fit(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+        """Learn the first rows: Newton's method to the mode, or by averages around it."""
         start = np.zeros(self.data.n_coefficients)
         if self.data.count > 0.0:
             start = self.mean(prior).ravel()
         fresh = FullContrasts(self.n_classes, self.n_columns)
-        mode, converged = _climb(start, _objective(rows, fresh.joined(prior)))
+        known = fresh.joined(prior)
+        around, converged = fresh._around(rows, known, start, averaged=averaged)
         if not converged:
             # Of the intercept nothing need be believed: each class that is fitted has rows.
             flat = not np.diag(prior.root)[int(prior.intercept) :].all()
             warnings.warn(SEPARATED if flat else NOT_REACHED, stacklevel=6)
-        fresh._append_sites(rows, rows.X @ mode.reshape(-1, self.n_columns).T)
+        fresh._append_sites(rows, around)
         self.data, self.constant, self._joined = fresh.data, fresh.constant, None
 
-    def append(self, rows: softmax.Rows, prior: ContrastPrior) -> None:
-        """Learn rows at the mode of what is known and of them."""
+    def append(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+        """Learn rows at the mode of what is known and of them, or by averages around it."""
         if len(rows.X) == 1:
             means, covariances = self.contrasts(rows.X, prior)
             weight = float(rows.weights[0])
-            contrast = softmax.mode_of_one(rows.labels, weight, means[0], covariances[0])[None]
+            believed = weight, means[0], covariances[0]
+            around = sites.around_one(rows.labels, *believed, averaged=averaged)
         else:
             known = self.joined(prior)
-            mode, _ = _climb(known.coefficients()[:, 0], _objective(rows, known))
-            contrast = rows.X @ mode.reshape(-1, self.n_columns).T
-        self._append_sites(rows, contrast)
+            around, _ = self._around(rows, known, known.coefficients()[:, 0], averaged=averaged)
+        self._append_sites(rows, around)
 
-    def _append_sites(self, rows: softmax.Rows, contrast: Array) -> None:
+    def _around(
+        self, rows: softmax.Rows, known: Factor, start: Array, *, averaged: bool
+    ) -> tuple[sites.Around, bool]:
+        """Where rows that come together are looked at, and whether their mode was reached."""
+        p, moved = self.n_columns, None
+        mode, converged = _climb(start, _objective(rows, known, None))
+        n_points = max(1, MOST_POINTS // len(rows.X))
+        for _ in range(ROUNDS if averaged and converged else 0):
+            hessian = _objective(rows, known, moved)(mode, True)[2]
+            moved = sites.points_about(_open(rows, hessian, p), n_points)
+            mode, _ = _climb(mode, _objective(rows, known, moved), CLOSE)
+        return sites.Around(rows.X @ mode.reshape(-1, p).T, moved), converged
+
+    def _append_sites(self, rows: softmax.Rows, around: sites.Around) -> None:
         """Append what ``rows`` say at their contrasts (n, K - 1), as Gaussian rows."""
         k = self.n_classes - 1
         data, joined = self.data.copy(), self._joined
@@ -146,8 +164,7 @@ class FullContrasts:
         constant = self.constant
         for start in range(0, len(rows.X), block):
             part = slice(start, start + block)
-            some = rows.of(part)
-            x, y, added = _sites(some, contrast[part])
+            x, y, added = _sites(rows.of(part), around.of(part))
             data.append(x, y)
             if joined is not None:
                 joined[1].append(x, y)
@@ -211,38 +228,46 @@ class FullContrasts:
         return value - 0.5 * float(joined.residual()[0, 0])
 
 
-def _sites(rows: softmax.Rows, contrast: Array) -> tuple[Array, Array, float]:
+def _sites(rows: softmax.Rows, around: sites.Around) -> tuple[Array, Array, float]:
     """Rows (n (K - 1), (K - 1) p), targets, and the log of the constants that go with them."""
-    n, k = contrast.shape
-    log_likelihood, slope, probabilities = softmax.slopes(rows.labels, contrast)
-    curvature = softmax.curvatures(probabilities) + LEAST_CURVATURE * np.eye(k)
+    n, k = around.contrast.shape
+    told, slope, curvature = softmax.averages(rows.labels, around.contrast, around.moved)
+    curvature = curvature + LEAST_CURVATURE * np.eye(k)
     lower = np.linalg.cholesky(curvature)
     ahead = np.linalg.solve(lower, slope[:, :, None])
     upper = lower.transpose(0, 2, 1)
     weight = np.sqrt(rows.weights)[:, None]
-    targets = weight * (np.einsum("nba,na->nb", upper, contrast) + ahead[:, :, 0])
+    targets = weight * (np.einsum("nba,na->nb", upper, around.contrast) + ahead[:, :, 0])
     x = np.einsum("nba,nc->nbac", weight[:, :, None] * upper, rows.X, optimize=True)
-    constants = rows.weights * (log_likelihood + 0.5 * np.sum(np.square(ahead), axis=(1, 2)))
-    return x.reshape(n * k, -1), targets.reshape(n * k, 1), float(np.sum(constants))
+    told = told + 0.5 * np.sum(np.square(ahead), axis=(1, 2))
+    if around.moved is not None:
+        # What the site says on average over the points, too.
+        bent = np.einsum("nsb,nab->nsa", around.moved, upper, optimize=True)
+        told = told + 0.5 * np.sum(np.square(bent), axis=(1, 2)) / around.moved.shape[1]
+    return x.reshape(n * k, -1), targets.reshape(n * k, 1), float(rows.weights @ told)
 
 
 Objective = Callable[[Array, bool], tuple[float, Array, Array | None]]
 
 
-def _objective(rows: softmax.Rows, known: Factor) -> Objective:
-    """Log posterior, its gradient and minus its Hessian, at coefficients ((K - 1) p,)."""
+def _objective(rows: softmax.Rows, known: Factor, moved: Array | None) -> Objective:
+    """Log posterior, its gradient and minus its Hessian, at coefficients ((K - 1) p,).
+
+    Averaged over the points ``moved`` about each row's contrasts, where there are any.
+    """
     root, moments = known.root, known.moments[:, 0]
     p = rows.X.shape[1]
 
     def evaluate(w: Array, curved: bool) -> tuple[float, Array, Array | None]:
         contrast = rows.X @ w.reshape(-1, p).T
-        log_likelihood, slope, probabilities = softmax.slopes(rows.labels, contrast)
         left = moments - root @ w
-        value = float(rows.weights @ log_likelihood - 0.5 * left @ left)
-        gradient = ((rows.weights[:, None] * slope).T @ rows.X).ravel() + root.T @ left
         if not curved:
-            return value, gradient, None
-        curvature = softmax.curvatures(probabilities) * rows.weights[:, None, None]
+            told = softmax.log_likelihood(rows.labels, contrast, moved)
+            return float(rows.weights @ told - 0.5 * left @ left), left, None
+        told, slope, curvature = softmax.averages(rows.labels, contrast, moved)
+        value = float(rows.weights @ told - 0.5 * left @ left)
+        gradient = ((rows.weights[:, None] * slope).T @ rows.X).ravel() + root.T @ left
+        curvature *= rows.weights[:, None, None]
         k = curvature.shape[1]
         hessian = root.T @ root
         for a in range(k):
@@ -256,7 +281,20 @@ def _objective(rows: softmax.Rows, known: Factor) -> Objective:
     return evaluate
 
 
-def _climb(w: Array, objective: Objective) -> tuple[Array, bool]:
+def _open(rows: softmax.Rows, hessian: Array | None, p: int) -> Array:
+    """(n, K - 1, K - 1) covariances of the rows' contrasts, of the coefficients' precision."""
+    assert hessian is not None
+    size = np.sqrt(np.diag(hessian)) + 1e-150
+    scaled = hessian / size[:, None] / size
+    scaled[np.diag_indices_from(scaled)] += 1e-12
+    half = solve_triangular(np.linalg.cholesky(scaled), np.diag(1.0 / size), lower=True)
+    shaped = half.reshape(len(half), -1, p)
+    whitened = np.tensordot(rows.X, shaped, axes=(1, 2)).transpose(0, 2, 1)
+    covariances: Array = whitened @ whitened.transpose(0, 2, 1)
+    return covariances
+
+
+def _climb(w: Array, objective: Objective, close: float = CONVERGED) -> tuple[Array, bool]:
     """Newton's method with halved steps; returns the mode and whether it was reached."""
     value = objective(w, False)[0]
     for _ in range(100):
@@ -275,7 +313,7 @@ def _climb(w: Array, objective: Objective) -> tuple[Array, bool]:
         if new < least:
             return w, decrement < 1e-8 + 1e-13 * abs(value)
         w, value = w + size * step, max(new, value)
-        if decrement <= CONVERGED * (1.0 + abs(value)):
+        if decrement <= close * (1.0 + abs(value)):
             # Where classes are separated the way ahead is long, however little is gained.
             return w, bool(np.abs(step).max() <= 1e-3 * (1.0 + np.abs(w).max()))
         if np.abs(w).max() > 1e8:

@@ -48,58 +48,47 @@ def log_softmax(contrast: Array) -> Array:
     array([[0.333, 0.333, 0.333]])
     """
     eta = contrast @ helmert(contrast.shape[-1] + 1).T
-    return eta - logsumexp(eta, axis=-1, keepdims=True)
+    eta -= eta.max(axis=-1, keepdims=True)
+    return eta - np.log(np.sum(np.exp(eta), axis=-1, keepdims=True))
 
 
-def slopes(labels: Index, contrast: Array) -> tuple[Array, Array, Array]:
-    """Log likelihood (n,), its gradient (n, K - 1) in the contrasts, and probabilities (n, K)."""
-    told = log_softmax(contrast)
-    rows = np.arange(len(labels))
-    probabilities = np.exp(told)
-    ahead = -probabilities
-    ahead[rows, labels] += 1.0
-    return told[rows, labels], ahead @ helmert(told.shape[1]), probabilities
+def averages(
+    labels: Index, contrast: Array, moved: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """What labels (n,) say at their contrasts (n, K - 1), or on average over points around them.
 
+    Parameters
+    ----------
+    moved : (n, S, K - 1) array, optional
+        Where the points lie from ``contrast``, each with its mirror image; none: all at it.
 
-def curvatures(probabilities: Array) -> Array:
-    """H' (diag(p) - p p') H (n, K - 1, K - 1): minus the second derivative."""
-    contrasts = helmert(probabilities.shape[1])
-    mean = probabilities @ contrasts
-    second = np.einsum("nk,ka,kb->nab", probabilities, contrasts, contrasts, optimize=True)
-    return second - mean[:, :, None] * mean[:, None, :]
-
-
-def mode_of_one(label: Index, weight: float, mean: Array, covariance: Array) -> Array:
-    """Contrast (K - 1,) most probable after one label (1,): Newton's method in K - 1 dimensions.
-
-    ``mean`` and ``covariance`` are what was believed of it.
-
-    Examples
-    --------
-    >>> mode_of_one(np.array([1]), 1.0, np.zeros(1), np.eye(1)).round(4)
-    array([0.4772])
+    Returns
+    -------
+    Log likelihood (n,), its gradient (n, K - 1), and minus its second derivative,
+    H' (diag(p) - p p') H (n, K - 1, K - 1), each averaged over the points.
     """
-    push = np.zeros_like(mean)  # contrast = mean + covariance push
+    around = contrast[:, None]
+    if moved is not None:
+        around = np.concatenate([around + moved, around - moved], axis=1)
+    told = log_softmax(around)
+    rows, n_points = np.arange(len(labels)), around.shape[1]
+    probabilities = np.exp(told)
+    ahead = -np.mean(probabilities, axis=1)
+    contrasts = helmert(told.shape[2])
+    second = np.einsum("nk,ka,kb->nab", -ahead, contrasts, contrasts, optimize=True)
+    means = probabilities @ contrasts
+    second -= means.transpose(0, 2, 1) @ means / n_points
+    ahead[rows, labels] += 1.0
+    return np.mean(told[rows, :, labels], axis=1), ahead @ contrasts, second
 
-    def value(push: Array) -> float:
-        moved = covariance @ push
-        told = log_softmax((mean + moved)[None])[0, label[0]]
-        return float(weight * told - 0.5 * push @ moved)
 
-    best = value(push)
-    for _ in range(60):
-        contrast = mean + covariance @ push
-        _, slope, probabilities = slopes(label, contrast[None])
-        curvature = weight * curvatures(probabilities)[0]
-        right = weight * slope[0] + curvature @ (contrast - mean)
-        wanted = np.linalg.solve(np.eye(len(mean)) + curvature @ covariance, right)
-        step = 1.0
-        while (new := value(push + step * (wanted - push))) < best and step > 1e-9:
-            step *= 0.5
-        push, gained, best = push + step * (wanted - push), new - best, max(new, best)
-        if not gained > 1e-13 * (1.0 + abs(best)):
-            break
-    return mean + covariance @ push
+def log_likelihood(labels: Index, contrast: Array, moved: Array | None = None) -> Array:
+    """(n,) the first of :func:`averages` alone."""
+    around = contrast[:, None]
+    if moved is not None:
+        around = np.concatenate([around + moved, around - moved], axis=1)
+    result: Array = np.mean(log_softmax(around)[np.arange(len(labels)), :, labels], axis=1)
+    return result
 
 
 def site_of_absence(weight: float, mean: Array, variance: float) -> tuple[float, float, float]:
@@ -173,6 +162,32 @@ def spread(mean: Array, covariance: Array) -> Array:
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     moved = np.einsum("nab,sb->nsa", root, _points(mean.shape[1]), optimize=True)
     return np.concatenate([mean[:, None] + moved, mean[:, None] - moved], axis=1)
+
+
+@lru_cache(maxsize=64)
+def balanced_points(dimension: int, n_points: int) -> Array:
+    """At least so many standard normal points that with their mirror images have covariance I.
+
+    Orthogonal axes at distances that are quantiles of the chi distribution, each time turned: with
+    S blocks of ``dimension`` points the averages of all cubic functions are exact.
+
+    Examples
+    --------
+    >>> chosen = balanced_points(3, 5)
+    >>> chosen.shape, np.allclose(chosen.T @ chosen / len(chosen), np.eye(3))
+    ((6, 3), True)
+    """
+    from scipy.special import gammaincinv
+
+    blocks = max(1, -(-n_points // dimension))
+    shares = (np.arange(blocks) + 0.5) / blocks
+    squares = 2.0 * gammaincinv(0.5 * dimension, shares)
+    squares *= dimension / np.mean(squares)
+    rng = np.random.default_rng(0)
+    turned = [np.linalg.qr(rng.normal(size=(dimension, dimension)))[0] for _ in range(blocks)]
+    chosen = np.concatenate([np.sqrt(r) * q for r, q in zip(squares, turned, strict=True)])
+    chosen.setflags(write=False)
+    return chosen
 
 
 @lru_cache(maxsize=16)

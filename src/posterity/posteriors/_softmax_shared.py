@@ -1,10 +1,12 @@
-"""Contrasts between many classes that share one factor: Boehning's bound.
+"""Contrasts between many classes that share one factor.
 
-Whatever the probabilities, H' (diag(p) - p p') H is at most 1/2 the identity (Boehning 1992,
-"Multinomial logistic regression algorithm"). With that for every row, all K - 1 contrasts have the
-same rows and one triangle of p columns with K - 1 targets does: O(p^2 + p K) a row instead of
-O(K^3 p^2). The mode is exact. The information is an upper bound: intervals are too narrow, the
-evidence is a lower bound.
+A label's curvature in the contrasts, H' (diag(p) - p p') H, is taken for a multiple of the identity
+with the same trace. So all K - 1 contrasts have the same rows, and one triangle of p columns with
+K - 1 targets does: O(p^2 + p K) a row instead of O(K^3 p^2). The mode is exact, whatever the
+curvature. The information is right on average over the contrasts: intervals of classes that are
+rarer than others are too narrow, of commoner ones too wide. The way to the mode is Newton's, each
+step by conjugate gradients, preconditioned by a bound of the curvature, 1/2 the identity (Boehning
+1992, "Multinomial logistic regression algorithm").
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from scipy.linalg import solve_triangular
 
 from posterity.factor import Factor
 from posterity.posteriors import _softmax_likelihood as softmax
+from posterity.posteriors import _softmax_sites as sites
 from posterity.posteriors._softmax_prior import ContrastPrior, learned_scale
 
 Array = NDArray[np.float64]
 
 BOUND = 0.5
+# Least precision of a row, and as a share of its slope: its target is then not infinitely far.
+LEAST_CURVATURE, LEAST_SHARE = 1e-10, 1e-4
 VAGUE_ROOT = 1e-2
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -34,7 +39,7 @@ class SharedContrasts:
     >>> known = SharedContrasts(3, 2)
     >>> prior = ContrastPrior.of(np.eye(1), intercept=True)
     >>> rows = softmax.Rows(np.array([[1.0, 0.5]]), np.array([2]), np.ones(1))
-    >>> known.append(rows, prior)
+    >>> known.append(rows, prior, averaged=False)
     >>> known.mean(prior).round(2)[1]
     array([3.45, 0.02])
     """
@@ -88,7 +93,7 @@ class SharedContrasts:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def fit(self, rows: softmax.Rows, prior: ContrastPrior) -> None:
+    def fit(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> None:
         """Learn the first rows at their mode."""
         start = np.zeros((self.n_classes - 1, self.n_columns))
         if self.data.count > 0.0:
@@ -97,27 +102,31 @@ class SharedContrasts:
         self._joined = None
         self._append(rows, prior, start)
 
-    def append(self, rows: softmax.Rows, prior: ContrastPrior) -> None:
-        """Learn rows at the mode of what is known and of them."""
+    def append(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+        """Learn rows at the mode of what is known and of them; one row by averages around it."""
         if len(rows.X) == 1:
             means, covariances = self.contrasts(rows.X, prior)
-            weight = float(rows.weights[0])
-            contrast = softmax.mode_of_one(rows.labels, weight, means[0], covariances[0])[None]
-            self._append_sites(rows, contrast)
+            believed = float(rows.weights[0]), means[0], covariances[0]
+            around = sites.around_one(rows.labels, *believed, averaged=averaged)
+            self._append_sites(rows, around)
         else:
             self._append(rows, prior, self.mean(prior))
 
     def _append(self, rows: softmax.Rows, prior: ContrastPrior, start: Array) -> None:
-        self._append_sites(rows, rows.X @ _climb(start, rows, self.joined(prior)).T)
+        mode = _climb(start, rows, self.joined(prior))
+        self._append_sites(rows, sites.Around(rows.X @ mode.T))
 
-    def _append_sites(self, rows: softmax.Rows, contrast: Array) -> None:
-        log_likelihood, slope, _ = softmax.slopes(rows.labels, contrast)
-        sites = rows.X, contrast + slope / BOUND, BOUND * rows.weights
-        self.data.append(*sites)
+    def _append_sites(self, rows: softmax.Rows, around: sites.Around) -> None:
+        told, slope, curvature = softmax.averages(rows.labels, around.contrast, around.moved)
+        size = np.sum(np.square(slope), axis=1)
+        shared = np.trace(curvature, axis1=1, axis2=2) / curvature.shape[1]
+        shared = np.maximum(shared, LEAST_CURVATURE + LEAST_SHARE * np.sqrt(size))
+        targets = around.contrast + slope / shared[:, None]
+        learned = rows.X, targets, shared * rows.weights
+        self.data.append(*learned)
         if self._joined is not None:
-            self._joined[1].append(*sites)
-        constants = log_likelihood + 0.5 / BOUND * np.sum(np.square(slope), axis=1)
-        self.constant += float(rows.weights @ constants)
+            self._joined[1].append(*learned)
+        self.constant += float(rows.weights @ (told + 0.5 * size / shared))
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -151,7 +160,7 @@ class SharedContrasts:
         return learned_scale(self.data.root[inner, inner], self.data.moments[inner], shape)
 
     def log_evidence(self, prior: ContrastPrior) -> float:
-        """The bound's; a flat direction has density 1."""
+        """Laplace's with the shared curvature; a flat direction has density 1."""
         joined, k = self.joined(prior), self.n_classes - 1
         diagonal = np.abs(np.diag(np.linalg.qr(prior.root, mode="r")))
         proper = diagonal[diagonal > 0.0]
@@ -175,14 +184,15 @@ def _climb(mode: Array, rows: softmax.Rows, known: Factor) -> Array:
         return solve_triangular(triangle, half, check_finite=False).T
 
     def value_at(w: Array) -> float:
-        log_likelihood = softmax.slopes(rows.labels, rows.X @ w.T)[0]
-        return float(rows.weights @ log_likelihood - 0.5 * np.sum(np.square(w @ root.T - moments)))
+        told = softmax.log_likelihood(rows.labels, rows.X @ w.T)
+        return float(rows.weights @ told - 0.5 * np.sum(np.square(w @ root.T - moments)))
 
     value = value_at(mode)
     for _ in range(200):
-        _, slope, probabilities = softmax.slopes(rows.labels, rows.X @ mode.T)
+        told = np.exp(softmax.log_softmax(rows.X @ mode.T))
+        slope = (np.eye(told.shape[1])[rows.labels] - told) @ softmax.helmert(told.shape[1])
         gradient = (rows.weights[:, None] * slope).T @ rows.X + (moments - mode @ root.T) @ root
-        step = _newton_step(gradient, rows, probabilities, root, preconditioned)
+        step = _newton_step(gradient, rows, told, root, preconditioned)
         decrement, size = float(np.sum(gradient * step)), 1.0
         least = value - 1e-13 * (1.0 + abs(value))  # less is rounding
         while (new := value_at(mode + size * step)) < least and size > 1e-10:

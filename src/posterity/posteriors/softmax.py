@@ -20,6 +20,7 @@ import numpy as np
 
 from posterity.factor import Factor
 from posterity.posteriors._softmax_likelihood import (
+    N_POINTS,
     Array,
     Index,
     Rows,
@@ -29,6 +30,10 @@ from posterity.posteriors._softmax_likelihood import (
     spread,
 )
 from posterity.posteriors._softmax_prior import ContrastPrior
+
+# Log scales of the prior that agree: at the mode, and by averages, of points.
+AGREE, AVERAGED_AGREE = 1e-3, 3e-2
+BLOCK_NUMBERS = 4_000_000
 
 
 class Contrasts(Protocol):
@@ -57,11 +62,11 @@ class Contrasts(Protocol):
     def fade(self, discount: float) -> None:
         """Let all that the data said count for less."""
 
-    def fit(self, rows: Rows, prior: ContrastPrior) -> None:
-        """Learn the first rows, iterated to the mode."""
+    def fit(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+        """Learn the first rows, iterated to the mode, or to averages around it."""
 
-    def append(self, rows: Rows, prior: ContrastPrior) -> None:
-        """Learn rows at the mode of what is known and of them."""
+    def append(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+        """Learn rows at the mode of what is known and of them, or by averages around it."""
 
     def scale(self, prior: ContrastPrior) -> float:
         """The prior's scale that the evidence chooses."""
@@ -153,24 +158,28 @@ class SoftmaxPosterior:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def fit(self, rows: Rows) -> None:
-        """Learn the first rows, iterated to the mode (with the prior that its evidence chooses)."""
+    def fit(self, rows: Rows, *, averaged: bool = False) -> None:
+        """Learn the first rows, iterated to the mode (with the prior that its evidence chooses).
+
+        Or, if ``averaged``, until what they say on average over what is open is what they are
+        taken for; here and below.
+        """
         self.prior = self.prior.with_flat_intercept()
-        self._begin(rows)
+        self._begin(rows, averaged=averaged)
         self._count(rows)
         self.due = 1.25 * self.n_effective
 
-    def append(self, rows: Rows, elapsed: Array) -> None:
-        """Learn a mini-batch: the mode given all of it, from what is known so far."""
+    def append(self, rows: Rows, elapsed: Array, *, averaged: bool = True) -> None:
+        """Learn a mini-batch, all of it together, from what is known so far."""
         after = self.rate ** (np.sum(elapsed) - np.cumsum(elapsed))
         self._fade(float(np.sum(elapsed)))
         faded = Rows(rows.X, rows.labels, rows.weights * after)
         first = self.n_observations == 0.0 and len(rows.X) > 1
         if first:
-            self._begin(faded)
+            self._begin(faded, averaged=averaged)
         else:
             self._saw(faded)
-            self.contrasts.append(faded, self.prior)
+            self.contrasts.append(faded, self.prior, averaged=averaged)
         self.n_observations += float(np.sum(rows.weights))
         self.n_effective += float(np.sum(faded.weights))
         if first:
@@ -178,33 +187,31 @@ class SoftmaxPosterior:
         else:
             self._choose()
 
-    def predict_then_learn(self, rows: Rows, elapsed: Array) -> tuple[Array, Array]:
-        """Learn row after row; means (n, K - 1) and covariances of the contrasts before each."""
-        n, k = len(rows.X), self.n_classes - 1
-        means, covariances = np.empty((n, k)), np.empty((n, k, k))
-        for i in range(n):
+    def predict_then_learn(self, rows: Rows, elapsed: Array, *, averaged: bool = True) -> Array:
+        """Learn row after row; (n, K) log probabilities before each."""
+        told = np.empty((len(rows.X), self.n_classes))
+        for i in range(len(rows.X)):
             one = rows.of(slice(i, i + 1))
             self._fade(float(elapsed[i]))
-            mean, covariance = self.contrasts.contrasts(one.X, self.prior)
-            means[i], covariances[i] = mean[0], covariance[0]
+            told[i] = self.log_probabilities(one.X)[0]
             if one.weights[0] == 0.0:
                 continue
             self._saw(one)
-            self.contrasts.append(one, self.prior)
+            self.contrasts.append(one, self.prior, averaged=averaged)
             self._count(one)
             self._choose()
-        return means, covariances
+        return told
 
-    def _begin(self, rows: Rows) -> None:
+    def _begin(self, rows: Rows, *, averaged: bool) -> None:
         """Learn the first rows with the prior that their evidence chooses."""
         self._saw(rows)
-        self.contrasts.fit(rows, self.prior)
+        self.contrasts.fit(rows, self.prior, averaged=averaged)
         for _ in range(20 if self.learns else 0):
             scale = self.contrasts.scale(self.prior)
             change = abs(np.log(scale / self.prior.scale))
             self.prior = self.prior.scaled(scale)
-            self.contrasts.fit(rows, self.prior)
-            if change < 1e-3:
+            self.contrasts.fit(rows, self.prior, averaged=averaged)
+            if change < (AVERAGED_AGREE if averaged else AGREE):
                 break
 
     def _saw(self, rows: Rows) -> None:
@@ -212,6 +219,9 @@ class SoftmaxPosterior:
         self.prior.saw(rows.X, rows.weights)
         if self.learns and self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
+            # From fewer rows than coefficients that came one by one, each met with the prior
+            # before, a scale would be chosen that is but that prior's echo.
+            self.due = float(self.prior.center.size * (self.n_classes - 1))
 
     def _count(self, rows: Rows) -> None:
         self.n_observations += float(np.sum(rows.weights))
@@ -243,14 +253,25 @@ class SoftmaxPosterior:
 
     def log_probabilities(self, X: Array) -> Array:
         """(n, K) log of the probabilities, integrated over the posterior."""
-        return integrated(*self.contrasts.contrasts(X, self.prior))
+        told = np.empty((len(X), self.n_classes))
+        for part in self._blocks(len(X)):
+            told[part] = integrated(*self.contrasts.contrasts(X[part], self.prior))
+        return told
 
     def probability_interval(self, X: Array, level: float) -> Array:
         """(n, K, 2) ends of the central interval of each probability."""
-        mean, covariance = self.contrasts.contrasts(X, self.prior)
-        drawn = np.exp(log_softmax(spread(mean, covariance)))
-        ends = np.quantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
-        return np.moveaxis(ends, 0, -1)
+        ends = np.empty((len(X), self.n_classes, 2))
+        for part in self._blocks(len(X)):
+            mean, covariance = self.contrasts.contrasts(X[part], self.prior)
+            drawn = np.exp(log_softmax(spread(mean, covariance)))
+            both = np.quantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
+            ends[part] = np.moveaxis(both, 0, -1)
+        return ends
+
+    def _blocks(self, n: int) -> list[slice]:
+        """Rows to be read at a time: their covariances and points are held in memory."""
+        size = max(1, BLOCK_NUMBERS // (self.n_classes * (self.n_classes + 2 * N_POINTS)))
+        return [slice(start, start + size) for start in range(0, n, size)]
 
     @property
     def log_evidence(self) -> float:

@@ -1,0 +1,102 @@
+"""Many classes in one pass: sites against quadrature, intervals against the truth, bounded work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from posterity import BayesianLogisticRegression
+from posterity.generalized import _many
+from posterity.posteriors._softmax_likelihood import Rows
+from posterity.posteriors._softmax_sites import around_one
+
+
+def drawn(seed: int, n_classes: int, p: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, labels, and (n, K) probabilities, of coefficients from N(0, 1)."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    eta = rng.normal(size=n_classes) + X @ rng.normal(size=(p, n_classes))
+    y = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
+    shares = np.exp(eta - eta.max(axis=1, keepdims=True))
+    return X, y, shares / shares.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("variance", [0.1, 1.0, 9.0])
+@pytest.mark.parametrize("mean", [-2.0, 0.0, 2.0])
+def test_a_label_of_two_is_learned_as_by_quadrature(mean: float, variance: float) -> None:
+    around = around_one(np.array([1]), 1.0, np.array([mean]), np.array([[variance]]), averaged=True)
+    axis = np.linspace(mean - 40.0, mean + 40.0, 40_001)
+    density = expit(np.sqrt(2.0) * axis) * np.exp(-0.5 * (axis - mean) ** 2 / variance)
+    density /= density.sum()
+    expected = density @ axis
+    spread = density @ (axis - expected) ** 2
+    assert around.moved is not None
+    width = np.mean(np.square(around.moved))
+    assert abs(around.contrast[0, 0] - expected) < 0.03 * np.sqrt(spread)
+    assert 0.9 < width / spread < 1.03  # less at the mode
+
+
+def test_two_classes_row_by_row_are_the_log_odds() -> None:
+    """The same rows as a softmax of two classes, and as log odds by equal moments."""
+    X, y, _ = drawn(0, 2, 3, 200)
+    binary = BayesianLogisticRegression(prior_precision=0.5)
+    binary.partial_fit(X[:50], y[:50], classes=[0, 1]).predict_then_learn(X[50:], y[50:])
+    many = _many.begun(2, 3, intercept=True, precision=1.0, forgetting=None)
+    rows = Rows(np.column_stack([np.ones(200), X]), y, np.ones(200))
+    many.append(rows.of(slice(0, 50)), np.zeros(50))
+    many.predict_then_learn(rows.of(slice(50, None)), np.zeros(150))
+    odds = np.diff(many.coefficients(), axis=0)[0, 1:]
+    sds = _many.joint(many, list("abcd"), ["0", "1"]).std()[1:]
+    expected = binary.posterior_.std()[1:]
+    assert np.abs((odds - binary.coef_[0]) / expected).max() < 0.15
+    assert np.abs(sds / expected - 1.0).max() < 0.06
+
+
+def test_intervals_of_batches_hold_when_features_are_many() -> None:
+    held = []
+    for seed in range(2):
+        X, y, truth = drawn(seed, 6, 10, 440)
+        model = BayesianLogisticRegression()
+        for start in range(0, 400, 100):
+            model.partial_fit(X[start : start + 100], y[start : start + 100], classes=range(6))
+        low, high = np.moveaxis(model.predict_interval(X[400:]), 2, 0)
+        held.append(np.mean((low <= truth[400:]) & (truth[400:] <= high)))
+    assert np.mean(held) > 0.87
+
+
+def test_intervals_of_rows_hold() -> None:
+    held = []
+    for seed in range(2):
+        X, y, truth = drawn(seed, 4, 4, 240)
+        model = BayesianLogisticRegression()
+        model.predict_then_learn(X[:200], y[:200], classes=range(4))
+        low, high = np.moveaxis(model.predict_interval(X[200:]), 2, 0)
+        held.append(np.mean((low <= truth[200:]) & (truth[200:] <= high)))
+    assert np.mean(held) > 0.87
+
+
+def test_the_shared_factor_is_as_wide_as_the_full_one_on_average(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = np.argmax(0.3 * X @ rng.normal(size=(3, 8)) + rng.gumbel(size=(600, 8)), axis=1)
+    full = BayesianLogisticRegression(prior_precision=1.0).fit(X, y)
+    monkeypatch.setattr(_many, "LARGEST_FULL", 0)
+    shared = BayesianLogisticRegression(prior_precision=1.0).fit(X, y)
+    assert np.allclose(full.coef_, shared.coef_, atol=1e-6)
+    ratio = np.mean(shared.posterior_.std()) / np.mean(full.posterior_.std())
+    assert 0.9 < ratio < 1.1
+
+
+def test_the_work_of_many_classes_is_bounded() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(130, 2)), rng.permutation(np.arange(130) % 110)
+    model = BayesianLogisticRegression().partial_fit(X, y)  # minutes, with all of the covariance
+    assert model.predict_proba(X[:5]).shape == (5, 110)
+    late = BayesianLogisticRegression().partial_fit(X[:30], np.arange(30) % 3)
+    before = late.coef_
+    with pytest.raises(ValueError, match=r"110 in all: .* name all classes in the first call"):
+        late.partial_fit(X, y)
+    assert np.array_equal(late.coef_, before)
