@@ -58,8 +58,8 @@ def checks() -> list[Check]:
         for effect in (0.5, 1.0, 3.0, 10.0):
             setting = f"20 levels, {shares}, effects of {effect:g} noise sds"
             for topic, simulate, replicates in (
-                ("New categories, row by row", partial(row_by_row, new=True), 60),
-                ("New categories after fit", after_fit, 200),
+                ("New categories, row by row", partial(row_by_row, new=True), 40),
+                ("New categories after fit", after_fit, 150),
             ):
                 found.append(
                     Check(
@@ -78,7 +78,7 @@ def checks() -> list[Check]:
                 f"20 levels, {shares}, effects of 3 noise sds",
                 0.95,
                 partial(row_by_row, effect=3.0, zipf=zipf, new=False),
-                replicates=60,
+                replicates=40,
                 lowest=0.93,
                 highest=0.97,
             )
