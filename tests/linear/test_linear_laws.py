@@ -224,8 +224,8 @@ def test_what_alone_carried_a_direction_can_be_unlearned(
     told, expected = model.predict_distribution(X), rest.predict_distribution(X)
     known = np.isfinite(expected.std())
     assert np.array_equal(np.isfinite(told.std()), known)
-    assert told.mean()[known] == pytest.approx(expected.mean()[known], rel=1e-5, abs=1e-5)
-    assert told.std()[known] == pytest.approx(expected.std()[known], rel=1e-5)
+    assert told.mean()[known] == pytest.approx(expected.mean()[known], rel=1e-3, abs=1e-3)
+    assert told.std()[known] == pytest.approx(expected.std()[known], rel=1e-4)
     empty = BayesianLinearRegression(**settings).fit(X, y).unlearn(X, y)
     assert empty.n_observations_ == 0.0
     assert np.isinf(empty.predict_distribution(X).std()).all()

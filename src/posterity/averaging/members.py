@@ -58,7 +58,7 @@ def columns_for(name: str, model: Any, X: Any) -> Any:
     if names is None or theirs is None:
         if width is not None and np.ndim(X) == 2 and np.shape(X)[1] != width:
             raise ValueError(
-                f"model {name!r} was fitted on {width} feature{'s' * (width != 1)}, and these rows have "
+                f"model {name!r} was fitted on {_counted(width)}, and these rows have "
                 f"{np.shape(X)[1]}: give a data frame with the names of its columns, or a model "
                 "that was not fitted (sklearn.base.clone)"
             )
@@ -88,6 +88,10 @@ def check_same_columns(name: str, model: Any, average: Any) -> None:
             "gives all its models the same features. Select them in a pipeline, or give a model "
             "that was not fitted (sklearn.base.clone)"
         )
+
+
+def _counted(n_features: int) -> str:
+    return f"{n_features} feature{'s' * (n_features != 1)}"
 
 
 def transformed(model: Any, X: Any, y: Array | None = None, *, first: bool = False) -> Any:

@@ -70,7 +70,7 @@ def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | N
     scaled, wanted = (triangle[held, :q] / unit).T, (rows / unit).T
     G = np.linalg.lstsq(scaled, wanted, rcond=None)[0] if len(held) else np.zeros((0, len(rows)))
     off = np.abs(scaled @ G - wanted)
-    return None if (off > BEYOND).any() else G.T
+    return None if (off > BEYOND).any() else np.asarray(G.T)
 
 
 def first_impossible(triangle: Array, rows: Array) -> int | None:

@@ -113,6 +113,11 @@ CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
 }
 
+# Attributes that files of older versions do not have: they then have their defaults.
+ADDED: dict[str, frozenset[str]] = {
+    "EvidenceKnown": frozenset({"turn", "shared"}),
+}
+
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
 DERIVED = frozenset({*SHARED, "_places", "_splines"})
 

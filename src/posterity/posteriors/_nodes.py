@@ -117,7 +117,7 @@ class Nodes:
         for weight, one in zip(np.sqrt(self.weights), joints, strict=True):
             inverse = solve_triangular(one.precision_root, np.eye(len(mean))) * one.scale
             roots += [weight * inverse, weight * (one.mean - mean)[:, None]]
-        turned = np.linalg.qr(np.hstack(roots)[::-1].T, mode="r")
+        turned: Array = np.asarray(np.linalg.qr(np.hstack(roots)[::-1].T, mode="r"))
         upper = (turned * np.where(np.diag(turned) < 0.0, -1.0, 1.0)[:, None]).T[::-1, ::-1]
         root = solve_triangular(upper, np.eye(len(mean)))
         if isinstance(heaviest, MultivariateT):

@@ -70,7 +70,7 @@ def moved(X: Array, constants: Array) -> NDArray[np.bool_]:
 
 
 def last_first_move(X: Array, weights: Array | None, still: Waiting) -> int:
-    """Rows until the last time that a feature, of those waiting, varies for the first time; 0: none."""
+    """Rows until the last of the features that waited varies for the first time; 0: none does."""
     features, constants = still
     first, size, found = 0, FIRST_LOOK, 0
     while first < len(X) and len(features):

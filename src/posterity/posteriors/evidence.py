@@ -46,7 +46,7 @@ class Known:
     ``clock`` counts the rows learned; when they are as many as its second number, the stream's
     nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``
     are those nodes. Where nothing is forgotten they can be made at any time, and are only kept
-    while the stream goes on; row paths may learn in the factor of a single one, which is ``shared``.
+    while the stream goes on; row paths may learn in the factor of a single one: ``shared``.
     ``fresh``, which was read last, knows rows of the total weight ``fresh_at``. ``tally`` sums the
     log densities of the rows as they came. ``scales`` are the features' where data fade.
     """
