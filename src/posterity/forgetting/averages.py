@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forgetting.fading import Stabilized
+from posterity.noise import LearnedNoise
+from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.gaussian import LinearPosterior
@@ -78,8 +80,15 @@ class Adaptive:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
-        runs = [Stabilized(discount).begin(posterior.single()) for discount in discounts]
         kind: type[AveragedPosterior] = getattr(posterior, "average", AveragedPosterior)
+        members = [posterior.single() for _ in discounts]
+        if isinstance(posterior.noise, LearnedNoise):
+            kind = AdaptivePosterior
+            members = [posterior.member(weak=i % 2 == 1) for i in range(len(discounts))]
+        runs = [
+            Stabilized(discount).begin(member)
+            for discount, member in zip(discounts, members, strict=True)
+        ]
         return kind.around(posterior, runs, tuple(self.persistence), self.outer_persistence)
 
 

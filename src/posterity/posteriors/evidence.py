@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Integrated, RunningScales, Strategy
+from posterity.evidence import Integrated, InUnits, RunningScales, Strategy, Weak
 from posterity.evidence.columns import mean_squares
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
@@ -129,6 +129,14 @@ class EvidencePosterior(LinearPosterior):
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
         return replace(self.copy(), strategy=self._single_node)
+
+    def member(self, *, weak: bool) -> LinearPosterior:
+        """One node that predicts in units of the noise; under a weak prior, or the one it learns.
+
+        Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for.
+        """
+        weak = weak and self.shapes is None and isinstance(self.strategy, Integrated)
+        return replace(self.copy(), strategy=InUnits(Weak() if weak else self._single_node))
 
     @property
     def _single_node(self) -> Strategy:
