@@ -26,7 +26,9 @@ class Adaptive:
     :class:`Stabilized` posterior of its own, and predictions are their mixture. A member's weight
     is the product of its past predictive densities, each to the power persistence^age; since no
     one persistence serves calm and turmoil alike, several are tried, and weighed in the same way
-    with ``outer_persistence``. What has never drifted is predicted nearly as well as without
+    with ``outer_persistence``. Noise that is learned has memories of its own, apart from those of
+    the coefficients; where the prior is learned, every second member has a weak one instead, worth
+    a tenth of a row. What has never drifted is predicted nearly as well as without
     forgetting, and after a change the short memories take over within a few rows.
 
     Parameters

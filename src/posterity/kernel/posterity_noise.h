@@ -28,16 +28,19 @@ PK_INLINE pk_vector pk_told_of_noise(pk_vector freed, pk_vector relative, pk_vec
     return pk_larger(told, (pk_vector){0} - 1e4);
 }
 
-/* The gamma distribution of the precision with the mean and variance of the memories' mixture, as degrees of freedom
- * and variance. least is the smallest of the variances. */
+/* One inverse-gamma distribution for the memories' mixture, as degrees of freedom and variance: by the mean and variance
+ * of the logarithm, which for freed degrees of freedom are log(variance) + 1 / freed and 2 / freed, but with no fewer
+ * degrees of freedom than the shortest memory. least is the smallest of the variances. */
 PK_INLINE void pk_match_noise(pk_vector scores, pk_vector freed, pk_vector variances, double least, double *df,
                               double *variance)
 {
-    pk_vector share = pk_exp(scores - pk_largest(scores)), precision = least / variances;
-    double total = pk_lanes_sum(share), mean = pk_lanes_sum(share * precision) / total;
-    double square = pk_lanes_sum(share * precision * precision * (1.0 + 2.0 / freed)) / total;
-    *df = 2.0 * mean * mean / (square - mean * mean);
-    *variance = least / mean;
+    pk_vector share = pk_exp(scores - pk_largest(scores)), logs = pk_log(variances / least);
+    double total = pk_lanes_sum(share), fewest = -pk_largest(-freed);
+    double mean = pk_lanes_sum(share * logs) / total;
+    double spread = pk_lanes_sum(share * ((logs - mean) * (logs - mean) + 2.0 / freed)) / total;
+    double matched = 2.0 / spread;
+    *df = matched > fewest ? matched : fewest;
+    *variance = least * exp(mean + pk_lanes_sum(share / freed) / total - 1.0 / *df);
 }
 
 /* Degrees of freedom and variance (n) of the noise before each row, whose errors (n) are predicted with variances

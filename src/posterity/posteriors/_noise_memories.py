@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 MEMORIES = np.array([5.0, 10.0, 40.0, 160.0, 640.0, 2560.0])
 RATES = 1.0 - 1.0 / MEMORIES
 # Variances that a squared error counts for at most: five standard deviations.
-CAPS = np.array([1e300, 25.0, 25.0, 25.0, 25.0, 25.0])
+CAPS = np.array([1e150, 25.0, 25.0, 25.0, 25.0, 25.0])
 # Nothing is capped while coefficients are found, nor for so many rows after.
 GRACE = 5.0
 # Of how well each memory has predicted.
@@ -33,7 +33,8 @@ class NoiseMemories:
     log densities, and how much weight was ever seen.
 
     Each memory tells an inverse-gamma distribution of the noise's variance; together they are a
-    mixture, for which the one stands whose precision has the same mean and variance.
+    mixture, for which the one stands whose logarithm has the same mean and variance, but no heavier
+    tails than the shortest memory's.
     """
 
     state: Array = field(default_factory=lambda: np.zeros((4, len(MEMORIES))))
