@@ -24,14 +24,12 @@ from posterity.evidence.choice import Choice, Strategy, matched
 from posterity.evidence.columns import FeatureScales, RunningScales
 from posterity.evidence.integration import Integrated
 from posterity.evidence.maximization import Maximized, Maximum, maximize
-from posterity.evidence.members import InUnits, Weak
 from posterity.evidence.relevance import Relevance
 from posterity.evidence.spectrum import Spectrum
 
 __all__ = [
     "Choice",
     "FeatureScales",
-    "InUnits",
     "Integrated",
     "Maximized",
     "Maximum",
@@ -39,7 +37,6 @@ __all__ = [
     "RunningScales",
     "Spectrum",
     "Strategy",
-    "Weak",
     "matched",
     "maximize",
 ]

@@ -45,8 +45,8 @@ HOMES = {
     "Integrated": "posterity.evidence",
     "Maximized": "posterity.evidence",
     "Relevance": "posterity.evidence",
-    "InUnits": "posterity.evidence",
-    "Weak": "posterity.evidence",
+    "InUnits": "posterity.evidence.members",
+    "Weak": "posterity.evidence.members",
     # beliefs
     "GaussianPrior": "posterity.priors",
     "KnownNoise": "posterity.noise",

@@ -17,8 +17,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Integrated, InUnits, RunningScales, Strategy, Weak
+from posterity.evidence import Integrated, RunningScales, Strategy
 from posterity.evidence.columns import mean_squares
+from posterity.evidence.members import InUnits, Weak
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors._nodes import Nodes, one_after_another
