@@ -39,6 +39,10 @@ class Noise(Protocol):
     def prior_unit(self) -> float:
         """What a precision in the user's units is multiplied by to be relative to the noise's."""
 
+    @property
+    def unit(self) -> Noise:
+        """The same for a posterior that is to predict in units of the noise."""
+
     def precision(self, freed: float, residual: float) -> float:
         """The noise precision, in 1 / target units squared."""
 
@@ -83,6 +87,11 @@ class KnownNoise:
     def prior_unit(self) -> float:
         """The prior is stated for the coefficients themselves (Bishop's alpha)."""
         return 1.0 / self.known_precision
+
+    @property
+    def unit(self) -> KnownNoise:
+        """The noise's precision in units of its own: 1."""
+        return KnownNoise(1.0)
 
     def precision(self, freed: float, residual: float) -> float:
         """The precision that was given."""
@@ -144,6 +153,11 @@ class LearnedNoise:
         """The prior is stated relative to the noise: Normal(m, sigma^2 / precision)."""
         return 1.0
 
+    @property
+    def unit(self) -> UnitNoise:
+        """The same as a unit, which is learned elsewhere."""
+        return UnitNoise(self.shape, self.rate)
+
     def precision(self, freed: float, residual: float) -> float:
         """Posterior mean of the precision, shape_n / rate_n; NaN before there is one."""
         shape, rate = self._learned(freed, residual)
@@ -198,3 +212,30 @@ class LearnedNoise:
     def _learned(self, freed: float, residual: float) -> tuple[float, float]:
         """shape_n = shape + (n - d)/2 and rate_n = rate + s^2/2."""
         return self.shape + 0.5 * freed, self.rate + 0.5 * residual
+
+
+@dataclass(frozen=True)
+class UnitNoise(LearnedNoise):
+    """Noise that is learned elsewhere: all that is predicted is in units of its sd.
+
+    The evidence of data is as for :class:`LearnedNoise`: that does not ask for a unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> UnitNoise().predictive(np.array([1.0]), np.array([3.0]), 5.0, 20.0).std()
+    array([2.])
+    """
+
+    def predictive(  # type: ignore[override]
+        self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
+    ) -> Normal:
+        """Normal(mean, 1 + h)."""
+        leverage += 1.0
+        return Normal(mean, np.sqrt(leverage, out=leverage))
+
+    def posterior(  # type: ignore[override]
+        self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
+    ) -> MultivariateNormal:
+        """Normal(mean, (R'R)^-1)."""
+        return MultivariateNormal(mean, root, 1.0, names=names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 
 import numpy as np
@@ -173,3 +174,90 @@ def test_a_quiet_feature_is_never_less_known_than_by_the_prior() -> None:
     spread = model.predict_then_learn(X, y).std()
     assert np.isfinite(spread).all()
     assert model.predict_distribution([[0.0, 1.0]]).std()[0] <= np.sqrt(0.25 + 0.01)
+
+
+def jumps(seed: int, n: int = 1500) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients that jump every hundred rows or so, and noise of sd 0.5 throughout."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    moves = 2.0 * rng.normal(size=(n, 3)) * (rng.random((n, 1)) < 0.01)
+    return X, np.sum(X * np.cumsum(moves, axis=0), axis=1) + 0.5 * rng.normal(size=n)
+
+
+def test_intervals_are_no_wider_than_they_say_where_the_world_jumps() -> None:
+    """Noise that faded with the coefficients stayed too large: 95% intervals held 98%."""
+    held = []
+    for seed in range(4):
+        X, y = jumps(seed)
+        told = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
+        probability = told.cdf(y)[30:]
+        held.append(np.mean((probability > 0.025) & (probability < 0.975)))
+    assert 0.94 <= np.mean(held) <= 0.97
+
+
+def test_the_default_prior_is_as_good_as_a_given_one_with_outliers() -> None:
+    X, y = next((X, y) for drift, X, y in drifts(0) if drift == "outliers")
+    learned, given = (
+        np.mean(
+            BayesianLinearRegression(forgetting=Adaptive(), **settings)
+            .predict_then_learn(X, y)
+            .logpdf(y)[30:]
+        )
+        for settings in ({}, {"prior_precision": 0.1})
+    )
+    assert learned >= given - 0.02
+
+
+def test_an_outlier_does_not_stay_in_the_noise() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(600, 2))
+    y = X[:, 0] + rng.normal(size=600)
+    y[500] += 30.0
+    spread = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y).interval(0.95)
+    widths = spread[1] - spread[0]
+    assert np.median(widths[550:]) <= 1.3 * np.median(widths[450:500])
+
+
+def test_a_noise_that_grows_by_orders_of_magnitude_is_found_at_once() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(400, 2))
+    y = X[:, 0] + np.where(np.arange(400) < 200, 1e-6, 1.0) * rng.normal(size=400)
+    told = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
+    assert np.mean(told.logpdf(y)[210:]) >= -2.0
+
+
+def test_reads_change_nothing() -> None:
+    X, y = jumps(9, 200)
+    model = BayesianLinearRegression(forgetting=Adaptive()).fit(X, y)
+    before = pickle.dumps(model)
+    first = model.predict_distribution(X[:5])
+    model.predict_one(X[0])
+    assert np.isfinite(model.posterior_.cov).all()
+    assert np.isfinite(model.noise_precision_)
+    again = model.predict_distribution(X[:5])
+    assert np.array_equal(first.std(), again.std())
+    fresh = pickle.loads(before)
+    told = [one.predict_then_learn(X[:20], y[:20]) for one in (model, fresh)]
+    assert np.array_equal(told[0].std(), told[1].std())
+    assert np.array_equal(told[0].mean(), told[1].mean())
+
+
+def test_the_noise_that_is_read_is_the_noise_that_the_next_row_is_predicted_with() -> None:
+    X, y = jumps(10, 300)
+    model = BayesianLinearRegression(prior_precision=0.1, forgetting=Adaptive((1.0,)))
+    model.fit(X[:-1], y[:-1])
+    read = model.predict_distribution(X[-1:])
+    told = model.predict_then_learn(X[-1:], y[-1:])
+    assert told.std() == pytest.approx(read.std())
+    assert told.logpdf(y[-1:]) == pytest.approx(read.logpdf(y[-1:]))
+
+
+def test_calm_rows_are_predicted_as_without_forgetting() -> None:
+    """Where nothing fades or is capped, errors add up to the residual sum of squares."""
+    rng = np.random.default_rng(11)
+    X, noise = rng.normal(size=(8, 1)), rng.normal(size=8)
+    settings = {"prior_precision": 0.5, "fit_intercept": False, "noise_prior": (2.0, 1.0)}
+    model = BayesianLinearRegression(forgetting=Adaptive((1.0,)), **settings).fit(X, noise)
+    plain = BayesianLinearRegression(**settings).fit(X, noise)
+    assert model.coef_ == pytest.approx(plain.coef_)
+    assert model.noise_precision_ == pytest.approx(plain.noise_precision_, rel=0.25)

@@ -9,6 +9,7 @@ import numpy as np
 
 from posterity.factor import Factor
 from posterity.kernel import leading_dimension
+from posterity.posteriors._noise_memories import MEMORIES
 
 # Triangles in one bank: far more than any use, and no way to ask for all of the memory.
 MOST_RUNS = 1_000_000
@@ -60,6 +61,19 @@ def _averaged(known: Any) -> bool:
         and all(run.n_coefficients == known.n_coefficients for run in known.runs)
         and standing.members.shape == (rates, leading_dimension(len(known.runs)))
         and standing.rates.shape == (leading_dimension(rates),)
+    )
+
+
+def _adaptive(known: Any) -> bool:
+    return _averaged(known) and len(known.noises) == len(known.runs)
+
+
+def _noise_memories(known: Any) -> bool:
+    state = known.state
+    return (
+        state.shape == (4, len(MEMORIES))
+        and bool(np.isfinite(state).all())
+        and bool((state[[0, 1, 3]] >= 0.0).all())
     )
 
 
@@ -154,6 +168,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "WindowPosterior": _window,
     "AveragedPosterior": _averaged,
     "GeneralizedAverage": _averaged,
+    "AdaptivePosterior": _adaptive,
+    "NoiseMemories": _noise_memories,
     "Runs": _runs,
     "ChangepointPosterior": _changepoint,
     "EvidencePosterior": _evidence,

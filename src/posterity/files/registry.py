@@ -45,10 +45,13 @@ HOMES = {
     "Integrated": "posterity.evidence",
     "Maximized": "posterity.evidence",
     "Relevance": "posterity.evidence",
+    "InUnits": "posterity.evidence.members",
+    "Weak": "posterity.evidence.members",
     # beliefs
     "GaussianPrior": "posterity.priors",
     "KnownNoise": "posterity.noise",
     "LearnedNoise": "posterity.noise",
+    "UnitNoise": "posterity.noise",
     # likelihoods
     "Bernoulli": "posterity.likelihoods",
     "CountsOrRates": "posterity.generalized.poisson",
@@ -65,6 +68,8 @@ HOMES = {
     "KeptRows": "posterity.posteriors.window",
     "AveragedPosterior": "posterity.posteriors",
     "AveragedStanding": "posterity.posteriors.averaged",
+    "AdaptivePosterior": "posterity.posteriors",
+    "NoiseMemories": "posterity.posteriors._noise_memories",
     "ChangepointPosterior": "posterity.posteriors",
     "ChangepointLearned": "posterity.posteriors.changepoint",
     "Runs": "posterity.posteriors._runs",

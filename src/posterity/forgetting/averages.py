@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forgetting.fading import Stabilized
+from posterity.noise import LearnedNoise
+from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.gaussian import LinearPosterior
@@ -24,7 +26,9 @@ class Adaptive:
     :class:`Stabilized` posterior of its own, and predictions are their mixture. A member's weight
     is the product of its past predictive densities, each to the power persistence^age; since no
     one persistence serves calm and turmoil alike, several are tried, and weighed in the same way
-    with ``outer_persistence``. What has never drifted is predicted nearly as well as without
+    with ``outer_persistence``. Noise that is learned has memories of its own, apart from those of
+    the coefficients; where the prior is learned, every second member has a weak one instead, worth
+    a tenth of a row. What has never drifted is predicted nearly as well as without
     forgetting, and after a change the short memories take over within a few rows.
 
     Parameters
@@ -78,8 +82,15 @@ class Adaptive:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
-        runs = [Stabilized(discount).begin(posterior.single()) for discount in discounts]
         kind: type[AveragedPosterior] = getattr(posterior, "average", AveragedPosterior)
+        members = [posterior.single() for _ in discounts]
+        if isinstance(posterior.noise, LearnedNoise):
+            kind = AdaptivePosterior
+            members = [posterior.member(weak=i % 2 == 1) for i in range(len(discounts))]
+        runs = [
+            Stabilized(discount).begin(member)
+            for discount, member in zip(discounts, members, strict=True)
+        ]
         return kind.around(posterior, runs, tuple(self.persistence), self.outer_persistence)
 
 

@@ -19,6 +19,7 @@ from posterity.factor import Factor
 from posterity.generalized._classifier import Classifier
 from posterity.linear.base import LinearModel
 from posterity.posteriors import (
+    AdaptivePosterior,
     AveragedPosterior,
     EvidencePosterior,
     FadingPosterior,
@@ -97,6 +98,12 @@ def _averaged(new: AveragedPosterior, old: AveragedPosterior) -> None:
     new.standing.__dict__.update(copy.deepcopy(old.standing).__dict__)
 
 
+def _adaptive(new: AdaptivePosterior, old: AdaptivePosterior) -> None:
+    _averaged(new, old)
+    for mine, theirs in zip(new.noises, old.noises, strict=True):
+        mine.become(theirs)
+
+
 def _evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
     mine, theirs = new.known, old.known
     _fill(mine.data, theirs.data)
@@ -157,6 +164,7 @@ _WAYS: dict[type, Callable[[Any, Any], None]] = {
     FadingPosterior: _fading,
     WindowPosterior: _window,
     AveragedPosterior: _averaged,
+    AdaptivePosterior: _adaptive,
     GeneralizedAverage: _averaged,
     EvidencePosterior: _evidence,
     GeneralizedPosterior: _generalized,

@@ -28,6 +28,7 @@ from posterity.kernel._kernel import (
     predict_rows,
     remove_rows,
     slide,
+    track_noise,
 )
 from posterity.kernel._paths import RowPath, SitePath
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
@@ -77,6 +78,7 @@ __all__ = [
     "tell_groups",
     "total_density",
     "track",
+    "track_noise",
     "whiten_groups",
     "working_rows",
 ]

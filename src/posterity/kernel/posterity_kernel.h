@@ -17,6 +17,7 @@
 #define POSTERITY_KERNEL_H
 
 #include "posterity_average.h"
+#include "posterity_noise.h"
 #include "posterity_flight.h"
 #include "posterity_forgetting.h"
 #include "posterity_givens.h"

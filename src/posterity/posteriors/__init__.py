@@ -1,5 +1,6 @@
 """Floor 2: what a linear model knows, and how it learns and forgets."""
 
+from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.evidence import EvidencePosterior
@@ -9,6 +10,7 @@ from posterity.posteriors.generalized import GeneralizedPosterior
 from posterity.posteriors.window import WindowPosterior
 
 __all__ = [
+    "AdaptivePosterior",
     "AveragedPosterior",
     "ChangepointPosterior",
     "EvidencePosterior",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -80,6 +80,19 @@ class AveragedPosterior(LinearPosterior):
             standing,
         )
 
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        old = self.standing
+        standing = Standing(old.members.copy(), old.rates.copy(), old.log_evidence)
+        return replace(self, runs=tuple(run.copy() for run in self.runs), standing=standing)
+
+    def become(self, other: LinearPosterior) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        assert isinstance(other, AveragedPosterior)
+        for run, saved in zip(self.runs, other.runs, strict=True):
+            run.become(saved)
+        self.standing.__dict__.update(other.standing.__dict__)
+
     # ---- learning ------------------------------------------------------------------------------
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -90,14 +103,13 @@ class AveragedPosterior(LinearPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Mixture:
         """Learn row after row; returns the mixture predicted for each target before its row."""
-        before = [run.copy() for run in self.runs]
+        before = self.copy()
         told: list[Any] = [None] * len(self.runs)
         densities = np.empty((len(self.runs), len(X)))
         ranks = np.empty(densities.shape, dtype=np.uint8)
 
         def learn(i: int) -> None:
-            predicted = self.runs[i].predict_then_learn(X, y, weights, elapsed.copy())
-            told[i] = _simplest(cast(Distribution, predicted))
+            told[i] = _simplest(self._learn_member(i, X, y, weights, elapsed.copy()))
             for first in range(0, len(X), BLOCK_ROWS):
                 part = slice(first, first + BLOCK_ROWS)
                 some = _simplest(told[i][part])
@@ -108,14 +120,18 @@ class AveragedPosterior(LinearPosterior):
             # The shortest memories are the dearest, and come last in the grid: begin with them.
             take_turns(learn, range(len(self.runs) - 1, -1, -1))
         except BaseException:
-            for run, saved in zip(self.runs, before, strict=True):
-                run.become(saved)
+            self.become(before)
             raise
         if weights is not None:
             densities *= weights
         member_weights, log_density = self._average(densities, ranks, self.standing)
         self.standing.log_evidence += log_density
         return Mixture(told, member_weights)
+
+    def _learn_member(
+        self, i: int, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> Distribution:
+        return cast(Distribution, self.runs[i].predict_then_learn(X, y, weights, elapsed))
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: a row that has faded can't be taken out."""

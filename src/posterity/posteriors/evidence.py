@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy
 from posterity.factor import Factor
+from posterity.evidence.members import InUnits, Weak
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors._nodes import Nodes, one_after_another
@@ -133,6 +134,14 @@ class EvidencePosterior(LinearPosterior):
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
         return replace(self.copy(), strategy=self._single_node)
+
+    def member(self, *, weak: bool) -> LinearPosterior:
+        """One node that predicts in units of the noise; under a weak prior, or the one it learns.
+
+        Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for.
+        """
+        weak = weak and self.shapes is None and isinstance(self.strategy, Integrated)
+        return replace(self.copy(), strategy=InUnits(Weak() if weak else self._single_node))
 
     @property
     def _single_node(self) -> Strategy:

@@ -70,6 +70,13 @@ class LinearPosterior:
         """A copy to be one of many that are averaged."""
         return self.copy()
 
+    def member(self, *, weak: bool) -> LinearPosterior:
+        """A copy that predicts in units of the noise, which is learned beside it.
+
+        Where the prior is learned, ``weak`` asks for one that hardly knows anything instead.
+        """
+        return self._but(factor=self.factor.copy(), noise=self.noise.unit)
+
     def fixed(self) -> LinearPosterior:
         """The same under a prior that is not learned."""
         return self

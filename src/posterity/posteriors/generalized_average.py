@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from posterity.evidence import matched
 from posterity.factor.parallel import take_turns
 from posterity.likelihoods import Labels
 from posterity.posteriors.averaged import KNOWS, MOST_TELLING, VARIES, AveragedPosterior, Standing
-from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 
 Array = NDArray[np.float64]
@@ -32,19 +31,6 @@ class GeneralizedAverage(AveragedPosterior):
     def members(self) -> tuple[GeneralizedPosterior, ...]:
         """The posteriors that are averaged."""
         return cast(tuple[GeneralizedPosterior, ...], self.runs)
-
-    def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
-        old = self.standing
-        standing = Standing(old.members.copy(), old.rates.copy(), old.log_evidence)
-        return replace(self, runs=tuple(run.copy() for run in self.runs), standing=standing)
-
-    def become(self, other: LinearPosterior) -> None:
-        """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, GeneralizedAverage)
-        for run, saved in zip(self.runs, other.runs, strict=True):
-            run.become(saved)
-        self.standing.__dict__.update(other.standing.__dict__)
 
     def fit(
         self,

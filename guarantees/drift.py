@@ -1,0 +1,79 @@
+"""Streams whose world changes, under ``forgetting=Adaptive()``: each row predicted before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from check import Check
+
+from posterity import BayesianLinearRegression
+from posterity.forgetting import Adaptive
+
+Array = np.ndarray
+N = 1000
+# The first rows are not judged: they are about small samples, not about change.
+FIRST = 30
+
+
+def _jumps(rng: np.random.Generator) -> tuple[Array, Array]:
+    moved = 2.0 * rng.normal(size=(N, 3)) * (rng.random((N, 1)) < 0.01)
+    return np.cumsum(moved, axis=0), np.ones(N)
+
+
+def _walk(rng: np.random.Generator) -> tuple[Array, Array]:
+    return np.cumsum(0.06 * rng.normal(size=(N, 3)), axis=0), np.ones(N)
+
+
+def _recurring(rng: np.random.Generator) -> tuple[Array, Array]:
+    return np.where(np.arange(N)[:, None] // 150 % 2, -3.0, 3.0) * np.ones(3), np.ones(N)
+
+
+def _outliers(rng: np.random.Generator) -> tuple[Array, Array]:
+    return np.ones((N, 3)), np.where(rng.random(N) < 0.02, 20.0, 1.0)
+
+
+def _noise(rng: np.random.Generator) -> tuple[Array, Array]:
+    return np.ones((N, 3)), np.exp(np.cumsum(0.05 * rng.normal(size=N)))
+
+
+def _nothing(rng: np.random.Generator) -> tuple[Array, Array]:
+    return np.ones((N, 3)), np.ones(N)
+
+
+World = Callable[[np.random.Generator], tuple[Array, Array]]
+WORLDS: dict[str, World] = {
+    "jumps every 100 rows": _jumps,
+    "coefficients that wander": _walk,
+    "two worlds by turns": _recurring,
+    "2% outliers of 20 sds": _outliers,
+    "noise that wanders": _noise,
+    "nothing changes": _nothing,
+}
+
+
+def held(rng: np.random.Generator, *, world: World) -> tuple[int, int]:
+    """Rows whose target was in the interval predicted before it was learned."""
+    coefficients, sd = world(rng)
+    X = rng.normal(size=(N, 3))
+    y = np.sum(X * coefficients, axis=1) + sd * rng.normal(size=N)
+    told = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
+    probability = told.cdf(y)[FIRST:]  # quicker than the ends of intervals
+    return int(np.sum((probability > 0.025) & (probability < 0.975))), N - FIRST
+
+
+def checks() -> list[Check]:
+    """Six worlds of 1,000 rows."""
+    return [
+        Check(
+            "Streams under Adaptive, each row predicted before it is learned",
+            f"3 features, 1,000 rows, {name}",
+            0.95,
+            partial(held, world=world),
+            replicates=20,
+            lowest=0.94,
+            highest=0.97,
+        )
+        for name, world in WORLDS.items()
+    ]

@@ -1,0 +1,98 @@
+"""Strategies for one of many posteriors, which are weighed by how they predict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.evidence.choice import Choice, Strategy
+from posterity.evidence.columns import LARGEST, FeatureScales, pinning_precisions, prior_shapes
+from posterity.factor import Factor
+from posterity.noise import Noise
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Weak:
+    """No choice: the prior knows of each coefficient what a fraction of a row would tell.
+
+    w_j ~ N(m_j, sigma^2 / (rows s_j^2)), s_j^2 the mean square of feature j.
+
+    Parameters
+    ----------
+    rows
+        How many rows the prior is worth, above 0.
+
+    Examples
+    --------
+    >>> data = Factor(2)
+    >>> X, y = np.array([[0.0], [2.0]]), np.array([[0.1], [0.9]])
+    >>> data.append(X, y, intercept=True)
+    >>> from posterity.noise import LearnedNoise
+    >>> Weak(0.1).choose(data, LearnedNoise(), intercept=True, mean=np.zeros(1)).precisions.round(9)
+    array([[0.1]])
+    """
+
+    rows: float = 0.1
+
+    def choose(
+        self,
+        data: Factor,
+        noise: Noise,
+        *,
+        intercept: bool,
+        mean: Array,
+        shapes: Array | None = None,
+        scales: FeatureScales | None = None,
+    ) -> Choice:
+        """The first of the shapes, whatever the data say; parameters as in :class:`Strategy`."""
+        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
+        precisions = np.minimum(self.rows * shapes[:1], LARGEST)
+        if pinned.any():
+            precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+        return Choice(
+            precisions,
+            np.ones(1),
+            noise,
+            pinned,
+            0.0,
+            np.array([self.rows]),
+            np.zeros(1, dtype=np.intp),
+            found="given",
+        )
+
+
+@dataclass(frozen=True)
+class InUnits:
+    """What another strategy chooses, to predict in units of a noise that is learned elsewhere.
+
+    Examples
+    --------
+    >>> from posterity.noise import LearnedNoise
+    >>> data = Factor(2)
+    >>> data.append(np.array([[0.0], [2.0]]), np.array([[0.1], [0.9]]), intercept=True)
+    >>> strategy = InUnits(Weak())
+    >>> strategy.choose(data, LearnedNoise(), intercept=True, mean=np.zeros(1)).noise
+    UnitNoise(shape=0.0, rate=0.0)
+    """
+
+    strategy: Strategy
+
+    def choose(
+        self,
+        data: Factor,
+        noise: Noise,
+        *,
+        intercept: bool,
+        mean: Array,
+        shapes: Array | None = None,
+        scales: FeatureScales | None = None,
+    ) -> Choice:
+        """The other's choice, with the noise as a unit; parameters as in :class:`Strategy`."""
+        choice = self.strategy.choose(
+            data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
+        )
+        return replace(choice, noise=noise.unit)

@@ -1,0 +1,78 @@
+"""The noise of one member of an average, learned from how it predicted, at several memories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.kernel import track_noise
+from posterity.noise import LearnedNoise
+
+Array = NDArray[np.float64]
+
+# In rows. Only the first takes errors as large as they come: it finds a noise that has grown by
+# orders of magnitude in one row, and has forgotten an outlier after a few.
+MEMORIES = np.array([5.0, 10.0, 40.0, 160.0, 640.0, 2560.0])
+RATES = 1.0 - 1.0 / MEMORIES
+# Variances that a squared error counts for at most: five standard deviations.
+CAPS = np.array([1e150, 25.0, 25.0, 25.0, 25.0, 25.0])
+# Nothing is capped while coefficients are found, nor for so many rows after.
+GRACE = 5.0
+# Of how well each memory has predicted.
+PERSISTENCE = 0.99
+
+
+@dataclass
+class NoiseMemories:
+    """State: the noise as each memory has it, and how well each has predicted.
+
+    ``state`` (4, m) holds, for each of m memories, the faded sums of squared errors (each relative
+    to what its variance would be if the noise's were 1) and of their weights, a discounted sum of
+    log densities, and how much weight was ever seen.
+
+    Each memory tells an inverse-gamma distribution of the noise's variance; together they are a
+    mixture, for which the one stands whose logarithm has the same mean and variance, but no heavier
+    tails than the shortest memory's.
+    """
+
+    state: Array = field(default_factory=lambda: np.zeros((4, len(MEMORIES))))
+
+    def copy(self) -> NoiseMemories:
+        """The same, to go its own way."""
+        return NoiseMemories(self.state.copy())
+
+    def become(self, other: NoiseMemories) -> None:
+        """Take over what another one knows."""
+        self.state[...] = other.state
+
+    def follow(
+        self,
+        noise: LearnedNoise,
+        n_coefficients: int,
+        error: Array,
+        spread: Array,
+        weights: Array | None,
+    ) -> tuple[Array, Array]:
+        """Learn the errors (n,) of predictions of variance ``spread`` (n,) in units of the noise's.
+
+        Returns degrees of freedom and variance (n,) of the noise before each of them.
+        """
+        return track_noise(
+            self.state,
+            RATES,
+            CAPS,
+            GRACE + n_coefficients,
+            PERSISTENCE,
+            (2.0 * noise.shape, 2.0 * noise.rate),
+            error,
+            spread,
+            weights,
+        )
+
+    def now(self, noise: LearnedNoise) -> tuple[float, float]:
+        """Degrees of freedom and variance of the noise of the next row."""
+        nothing = np.zeros(1)
+        df, variance = self.copy().follow(noise, 0, nothing, np.ones(1), nothing)
+        return float(df[0]), float(variance[0])
