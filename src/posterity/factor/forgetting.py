@@ -118,9 +118,8 @@ def _learn(
 ) -> Before:
     _check_rows(rows)
     triangle = factor.triangle.copy()
-    told = learn(
-        triangle, factor.n_targets, rows.X, rows.Y, rows.weights, rows.intercept, *arguments
-    )
+    ones = factor.lacks_ones(rows.X, rows.intercept)
+    told = learn(triangle, factor.n_targets, rows.X, rows.Y, rows.weights, ones, *arguments)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
     factor.commit(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
     return Before(*told, counts[:-1])

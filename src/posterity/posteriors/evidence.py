@@ -357,7 +357,7 @@ class EvidencePosterior(LinearPosterior):
             stop = first + min(int(np.searchsorted(rows, left)) + 1, len(X) - first)
         if stream.choice.pinned.any():
             features, constants = self._waiting()
-            off = np.abs(X[first:stop, features] - constants)
+            off = np.abs(self._features(X[first:stop])[:, features] - constants)
             moves = (off > SAME * np.abs(constants)).any(axis=1)
             if moves.any():
                 # A feature that was constant begins to vary: what it means is asked right after.
@@ -391,7 +391,11 @@ class EvidencePosterior(LinearPosterior):
         known.clock[0] += _count(weights, len(X))
         known.fresh = None
         if known.scales is not None:
-            known.scales.learn(X, weights)
+            known.scales.learn(self._features(X), weights)
+
+    def _features(self, X: Array) -> Array:
+        """The features of rows, which may bring a first column, the 1 in their own units."""
+        return X if X.shape[1] == len(self.mean) else X[:, 1:] / X[:, :1]
 
 
 def _count(weights: Array | None, n: int) -> int:
