@@ -60,8 +60,8 @@ def with_spread(mean: LinearPosterior, forgetting: Any, shapes: Any) -> Heterosc
         intercept=True,
         shapes=shapes,
     )
-    inner.known.scales = ReachingScales.before_data(len(inner.mean))
-    spread: LinearPosterior = spread_beside(inner)
+    spread = spread_beside(inner)
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)
+    spread.inner.known.scales = ReachingScales.before_data(len(inner.mean))
     return HeteroscedasticPosterior.around(mean, spread)

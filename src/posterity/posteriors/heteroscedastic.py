@@ -25,24 +25,28 @@ SETTLED = 1e-3
 # A stream goes on with the log variance it has until this part more rows have come.
 PART = 16
 LONGEST_STRETCH = 64
-# Of what noise precisions may be, in logs and relative to that of the average row.
-FURTHEST = 20.0
+# Of what log precisions may be: so far below the average row's, and so many logs of the rows so far
+# above. A row that is too sure of itself stays in the noise's estimate, and must not outweigh it.
+FURTHEST, HIGHEST = 20.0, 0.5
 
 
 @dataclass
 class NoiseAccount:
     """State beside the two posteriors.
 
-    ``centre`` (m,) is the mean of the features over rows of total weight ``count``. ``rule`` is
-    what rows of a stream are weighed by: the spread as it was when the clock's second number was
-    set, and the centre at that time; ``clock`` counts rows. ``told`` sums the log densities.
+    ``centre`` (m,) is the mean of the features over the rows that the mean's factor holds, and
+    ``level`` that of the log precisions they were weighed with. ``rule`` is what rows of a stream
+    are weighed by: the spread as it was when the clock's second number was set, and the centre and
+    level at that time, ``at`` and ``at_level``; ``clock`` counts rows. ``told`` sums the log
+    densities.
     """
 
-    count: float
     centre: Array
     rule: LinearPosterior
     at: Array
     clock: NDArray[np.int64]
+    level: float = 0.0
+    at_level: float = 0.0
     told: float = 0.0
 
     def copy(self) -> NoiseAccount:
@@ -82,9 +86,8 @@ class HeteroscedasticPosterior(LinearPosterior):
     def around(cls, mean: LinearPosterior, spread: LinearPosterior) -> Self:
         """Take over what two posteriors believe that have seen nothing."""
         m = mean.n_coefficients - int(mean.intercept)
-        account = NoiseAccount(
-            0.0, np.zeros(m), spread.copy(), np.zeros(m), np.zeros(2, dtype=np.int64)
-        )
+        nothing, clock = np.zeros(m), np.zeros(2, dtype=np.int64)
+        account = NoiseAccount(nothing, spread.copy(), nothing, clock)
         return cls(
             mean.belief, mean.noise, mean.intercept, mean.prior, mean.factor, mean, spread, account
         )
@@ -149,7 +152,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         mine, its = trial.account, other.account
         mine.told += its.told
         mine.clock[0] += its.clock[0]
-        trial._move_centre(its.centre, its.count)
+        trial._move(its.centre, its.level, other.n_effective)
         trial._renew()
         self.become(trial)
 
@@ -232,7 +235,9 @@ class HeteroscedasticPosterior(LinearPosterior):
         mean, variance = told.loc[1:] - told.loc[0], np.square(told.scale)
         open_ = ~np.isfinite(variance[1:])
         added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
-        return np.clip(np.where(open_, 0.0, mean), -FURTHEST, FURTHEST), added
+        mean = np.where(open_, 0.0, mean) + account.at_level
+        highest = account.level + HIGHEST * math.log1p(account.clock[0])
+        return np.clip(mean, -FURTHEST, highest), added
 
     def _scaled(self, X: Array, log_precision: Array) -> Array:
         """The rows in units of their noise, the intercept's column in front."""
@@ -251,14 +256,18 @@ class HeteroscedasticPosterior(LinearPosterior):
         halves = np.full((len(X), 1), 0.5)
         spread = cast(Any, self.spread)
         spread.predict_then_learn(X, halves, counted, elapsed, offsets)
-        self._count(X, weights)
+        self._count(X, weights, log_precision)
+        if self.account.clock[0] >= self.account.clock[1]:
+            self._renew()
         return in_own_units(told, log_precision, variance)
 
     def _together(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: the mean's posterior and the spread's, each given the other."""
         before = self.copy()
-        self._move_to(X, weights)
         log_precision = before._relative(X)[0]
+        # Units are those of the rows that are there, or else of the average row.
+        first = self.n_effective == 0.0
+        anchor = np.average(X, axis=0, weights=weights) if first else before.account.centre
         for _ in range(MOST_ROUNDS):
             self._become_mean_and_spread(before)
             target = np.exp(0.5 * log_precision)[:, None] * y
@@ -272,11 +281,12 @@ class HeteroscedasticPosterior(LinearPosterior):
                 break
             offsets = LogPrecision().offsets(squares) - log_precision
             self._learn_spread(X, counted, elapsed, offsets)
-            self.account.rule, self.account.at = self.spread, self.account.centre
+            self.account.rule = self.spread
+            self.account.at, self.account.at_level = anchor, before.account.level
             moved, log_precision = log_precision, self._relative(X)[0]
             if np.abs(log_precision - moved).max() < SETTLED:
                 break
-        self._count_rows(X, weights)
+        self._count(X, weights, log_precision)
         self._renew()
         told = self.predictive(X)
         self.account.told += float(np.sum(told.logpdf(y[:, 0])))
@@ -300,30 +310,26 @@ class HeteroscedasticPosterior(LinearPosterior):
         left = np.clip(2.0 - np.square(told.scale) * precision, 1e-9, 1.0)
         return np.square(y - told.loc) * precision / left, left
 
-    def _count(self, X: Array, weights: Array | None) -> None:
-        self._move_to(X, weights)
-        self._count_rows(X, weights)
-        if self.account.clock[0] >= self.account.clock[1]:
-            self._renew()
-
-    def _count_rows(self, X: Array, weights: Array | None) -> None:
+    def _count(self, X: Array, weights: Array | None, log_precision: Array) -> None:
+        """Count rows that the mean has learned, weighed with these log precisions."""
         n = len(X) if weights is None else int(np.count_nonzero(weights))
+        if n:
+            count = float(n) if weights is None else float(np.sum(weights))
+            centre = np.average(X, axis=0, weights=weights)
+            self._move(centre, float(np.average(log_precision, weights=weights)), count)
         self.account.clock[0] += n
 
-    def _move_to(self, X: Array, weights: Array | None) -> None:
-        count = float(len(X)) if weights is None else float(np.sum(weights))
-        if count > 0.0:
-            self._move_centre(np.average(X, axis=0, weights=weights), count)
-
-    def _move_centre(self, centre: Array, count: float) -> None:
-        account = self.account
-        account.count += count
-        account.centre = account.centre + (centre - account.centre) * (count / account.count)
+    def _move(self, centre: Array, level: float, count: float) -> None:
+        """Let the means know of rows of this total weight, which the factor holds already."""
+        account, share = self.account, min(count / max(self.n_effective, 1e-300), 1.0)
+        account.centre = account.centre + (centre - account.centre) * share
+        account.level += (level - account.level) * share
 
     def _renew(self) -> None:
         """Weigh rows from now on by the log variance as it is known now."""
         account = self.account
         account.rule, account.at = self.spread.copy(), account.centre
+        account.at_level = account.level
         rows = int(account.clock[0])
         some = rows // PART
         if not self.mean.tells_evidence:
