@@ -19,7 +19,7 @@ from posterity.factor.bank import Bank
 from posterity.factor.grouped import GroupBank
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
-from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, name_of
+from posterity.files.registry import DERIVED, HOMES, LATER, POSTERIORS, class_of, name_of
 from posterity.files.types import check_type, hints_of
 
 AnyArray = NDArray[Any]
@@ -78,7 +78,7 @@ class Decoder:
         if name not in HOMES:
             raise ValueError(f"{name!r} is no class that a model file may hold")
         kind = class_of(name)
-        values = {key: self.value(node) for key, node in fields.items()}
+        values = LATER.get(name, {}) | {key: self.value(node) for key, node in fields.items()}
         made = _made(kind, values)
         checks.check(name, made)
         if name == "Spline" and "knots_" in values:

@@ -42,6 +42,7 @@ HOMES = {
     "Smoothing": "posterity.forgetting",
     "Stabilized": "posterity.forgetting",
     "Window": "posterity.forgetting",
+    "Bounded": "posterity.evidence",
     "Integrated": "posterity.evidence",
     "Maximized": "posterity.evidence",
     "Relevance": "posterity.evidence",
@@ -54,6 +55,7 @@ HOMES = {
     "CountsOrRates": "posterity.generalized.poisson",
     "Gaussian": "posterity.likelihoods",
     "LaplaceNoise": "posterity.likelihoods",
+    "LogPrecision": "posterity.likelihoods",
     "NegativeBinomial": "posterity.likelihoods",
     "Poisson": "posterity.likelihoods",
     "Quantile": "posterity.likelihoods",
@@ -65,6 +67,9 @@ HOMES = {
     "KeptRows": "posterity.posteriors.window",
     "AveragedPosterior": "posterity.posteriors",
     "AveragedStanding": "posterity.posteriors.averaged",
+    "HeteroscedasticPosterior": "posterity.posteriors",
+    "NoiseAccount": "posterity.posteriors.heteroscedastic",
+    "ReachingScales": "posterity.evidence.bounded",
     "ChangepointPosterior": "posterity.posteriors",
     "ChangepointLearned": "posterity.posteriors.changepoint",
     "Runs": "posterity.posteriors._runs",
@@ -111,6 +116,11 @@ CLASS_NAMES = {
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0},
+}
+
+# Parameters that came later, and what they are in files from before.
+LATER: dict[str, dict[str, object]] = {
+    "BayesianLinearRegression": {"noise": "constant"},
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.

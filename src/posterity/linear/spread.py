@@ -6,13 +6,12 @@ from typing import Any
 
 from posterity import evidence
 from posterity.evidence.bounded import ReachingScales
+from posterity.forgetting import Changepoint, Window
 from posterity.noise import KnownNoise
 from posterity.posteriors import (
-    ChangepointPosterior,
     EvidencePosterior,
     HeteroscedasticPosterior,
     LinearPosterior,
-    WindowPosterior,
 )
 from posterity.posteriors.heteroscedastic import spread_beside
 from posterity.priors import GaussianPrior
@@ -47,7 +46,7 @@ def with_spread(mean: LinearPosterior, forgetting: Any, shapes: Any) -> Heterosc
     What only fades, fades in both. Where forgetting is learned, or coefficients wander, it is the
     mean that changes, and the noise with it in size; how the noise depends on the features stays.
     """
-    if isinstance(mean, WindowPosterior | ChangepointPosterior):
+    if isinstance(forgetting, Window | Changepoint):
         raise ValueError(
             f"noise='linear' does not go with forgetting={type(forgetting).__name__}: use "
             "Stabilized, Exponential or Adaptive"

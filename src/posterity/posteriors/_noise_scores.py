@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, cast
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, ndtri, polygamma
 
 from posterity.distributions import Mixture, Normal, StudentT
 from posterity.noise import Predictive
+from posterity.posteriors._nodes import one_after_another
 
 Array = NDArray[np.float64]
 
@@ -60,6 +64,21 @@ def in_own_units(told: Predictive, log_precision: Array, variance: Array) -> Pre
         components = [_one_in_own_units(one, log_precision, variance) for one in told.components]
         return Mixture(components, told.weights)
     return _one_in_own_units(told, log_precision, variance)
+
+
+def in_sequence(parts: Sequence[Predictive]) -> Predictive:
+    """The rows of all parts, which are alike."""
+    if len(parts) == 1:
+        return parts[0]
+    mixtures = [part for part in parts if isinstance(part, Mixture)]
+    if not mixtures:
+        return one_after_another(cast(Sequence[Normal | StudentT], parts))
+    members = zip(*(part.components for part in mixtures), strict=True)
+    components = [one_after_another(cast(Any, some)) for some in members]
+    weights = [
+        np.broadcast_to(part.weights, (*part.shape, len(part.components))) for part in mixtures
+    ]
+    return Mixture(components, np.concatenate(weights))
 
 
 def _one_in_own_units(told: Normal | StudentT, log_precision: Array, variance: Array) -> Predictive:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import StudentT
 from posterity.likelihoods import LogPrecision
 from posterity.noise import Joint, Predictive
-from posterity.posteriors._nodes import one_after_another
-from posterity.posteriors._noise_scores import in_own_units, squared_scores
+from posterity.posteriors._noise_scores import in_own_units, in_sequence, squared_scores
+from posterity.posteriors._noise_units import parts_of, rescale, shift
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 
@@ -110,7 +110,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows together; a posterior that forgets learns them in order."""
-        if len(X) == 1 or not self.mean.tells_evidence:
+        if len(X) == 1 or not self.mean.learns_lean:
             self.predict_then_learn(X, y, weights, elapsed)
             return
         trial = self.copy()
@@ -130,7 +130,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             some = None if weights is None else weights[part]
             told.append(trial._learn(X[part], y[part], some, elapsed[part].copy()))
             first = part.stop
-        together = cast(Predictive, one_after_another(told))
+        together = in_sequence(told)
         densities = together.logpdf(y[:, 0])
         trial.account.told += float(np.sum(densities if weights is None else weights * densities))
         self.become(trial)
@@ -146,10 +146,11 @@ class HeteroscedasticPosterior(LinearPosterior):
     def merge(self, other: LinearPosterior) -> None:
         """Learn the rows of ``other`` as it weighed them; each prior counts once."""
         assert isinstance(other, HeteroscedasticPosterior)
-        trial = self.copy()
-        trial.mean.merge(other.mean)
-        trial.spread.merge(other.spread)
-        mine, its = trial.account, other.account
+        trial, theirs = self.copy(), other.copy()
+        theirs._change_units(trial._log_unit_of(theirs))
+        trial.mean.merge(theirs.mean)
+        trial.spread.merge(theirs.spread)
+        mine, its = trial.account, theirs.account
         mine.told += its.told
         mine.clock[0] += its.clock[0]
         trial._move(its.centre, its.level, other.n_effective)
@@ -185,7 +186,8 @@ class HeteroscedasticPosterior(LinearPosterior):
         """Mean of [intercept, coefficients] of the log variance of the noise."""
         slopes = -self.account.rule.coefficients()[1:]
         level = -math.log(self.mean.noise_precision)
-        return np.concatenate([[level - slopes @ self.account.at], slopes])
+        account = self.account
+        return np.concatenate([[level - account.at_level - slopes @ account.at], slopes])
 
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients], given the log variance's."""
@@ -256,7 +258,8 @@ class HeteroscedasticPosterior(LinearPosterior):
         halves = np.full((len(X), 1), 0.5)
         spread = cast(Any, self.spread)
         spread.predict_then_learn(X, halves, counted, elapsed, offsets)
-        self._count(X, weights, log_precision)
+        self._count(X, weights)
+        self._account_for(X, weights, log_precision)
         if self.account.clock[0] >= self.account.clock[1]:
             self._renew()
         return in_own_units(told, log_precision, variance)
@@ -266,8 +269,10 @@ class HeteroscedasticPosterior(LinearPosterior):
         before = self.copy()
         log_precision = before._relative(X)[0]
         # Units are those of the rows that are there, or else of the average row.
-        first = self.n_effective == 0.0
-        anchor = np.average(X, axis=0, weights=weights) if first else before.account.centre
+        new = self.n_effective == 0.0 and (weights is None or bool(weights.any()))
+        anchor = np.average(X, axis=0, weights=weights) if new else before.account.centre
+        self._count(X, weights)
+        said = 0.0
         for _ in range(MOST_ROUNDS):
             self._become_mean_and_spread(before)
             target = np.exp(0.5 * log_precision)[:, None] * y
@@ -280,27 +285,42 @@ class HeteroscedasticPosterior(LinearPosterior):
             if not counted.any():
                 break
             offsets = LogPrecision().offsets(squares) - log_precision
-            self._learn_spread(X, counted, elapsed, offsets)
+            said = self._learn_spread(X, counted, elapsed, offsets)
             self.account.rule = self.spread
             self.account.at, self.account.at_level = anchor, before.account.level
             moved, log_precision = log_precision, self._relative(X)[0]
             if np.abs(log_precision - moved).max() < SETTLED:
                 break
-        self._count(X, weights, log_precision)
+        self._account_for(X, weights, log_precision)
         self._renew()
-        told = self.predictive(X)
-        self.account.told += float(np.sum(told.logpdf(y[:, 0])))
+        # Of the targets given the log precisions, in their own units; and what those are open to.
+        self.account.told += self.mean.log_evidence - before.mean.log_evidence + said
+        self.account.told += 0.5 * float(
+            np.sum(log_precision if weights is None else weights * log_precision)
+        )
 
     def _become_mean_and_spread(self, other: HeteroscedasticPosterior) -> None:
         self.mean.become(other.mean)
         self.spread.become(other.spread)
 
-    def _learn_spread(
-        self, X: Array, weights: Array, elapsed: Array, offsets: Array
-    ) -> None:
+    def _learn_spread(self, X: Array, weights: Array, elapsed: Array, offsets: Array) -> float:
+        """Learn squared errors; returns the log of posterior over prior volume (Laplace).
+
+        It is the evidence of the squares less their log likelihood at the mode. The spread's
+        intercept is no parameter of its own, the mean's noise is: its volume is left out.
+        """
         spread = replace(cast(GeneralizedPosterior, self.spread), approximation="laplace")
-        learn = spread.fit if spread.n_observations == 0.0 else spread.append
-        learn(X, np.full((len(X), 1), 0.5), weights, elapsed.copy(), offsets)
+        first = spread.n_observations == 0.0
+        before = 0.0 if first else spread.log_evidence
+        halves = np.full((len(X), 1), 0.5)
+        learn = spread.fit if first else spread.append
+        learn(X, halves, weights, elapsed.copy(), offsets)
+        eta = spread.predict_mean(X) + offsets
+        likelihood = float(weights @ spread.likelihood.log_density(halves[:, 0], eta))
+        volume = 0.0
+        if first:
+            volume = 0.5 * math.log(float(weights @ np.exp(eta)) / (2.0 * math.pi))
+        return spread.log_evidence - before - likelihood + volume
 
     def _corrected(self, told: StudentT, y: Array) -> tuple[Array, Array]:
         """Squared errors of rows that were learned, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
@@ -310,20 +330,48 @@ class HeteroscedasticPosterior(LinearPosterior):
         left = np.clip(2.0 - np.square(told.scale) * precision, 1e-9, 1.0)
         return np.square(y - told.loc) * precision / left, left
 
-    def _count(self, X: Array, weights: Array | None, log_precision: Array) -> None:
-        """Count rows that the mean has learned, weighed with these log precisions."""
+    def _count(self, X: Array, weights: Array | None) -> None:
         n = len(X) if weights is None else int(np.count_nonzero(weights))
-        if n:
-            count = float(n) if weights is None else float(np.sum(weights))
+        self.account.clock[0] += n
+
+    def _account_for(self, X: Array, weights: Array | None, log_precision: Array) -> None:
+        """Let the means know of rows that were learned, weighed with these log precisions."""
+        count = float(len(X)) if weights is None else float(np.sum(weights))
+        if count > 0.0:
             centre = np.average(X, axis=0, weights=weights)
             self._move(centre, float(np.average(log_precision, weights=weights)), count)
-        self.account.clock[0] += n
 
     def _move(self, centre: Array, level: float, count: float) -> None:
         """Let the means know of rows of this total weight, which the factor holds already."""
         account, share = self.account, min(count / max(self.n_effective, 1e-300), 1.0)
         account.centre = account.centre + (centre - account.centre) * share
         account.level += (level - account.level) * share
+
+    def _log_unit_of(self, other: HeteroscedasticPosterior) -> float:
+        """Log of what one in ``other``'s units of precision is in these.
+
+        At its centre its rows have its level of log precision; here they have this one's, and what
+        the log precision rises by from centre to centre.
+        """
+        mine, its = self.account, other.account
+        if self.n_effective == 0.0 or other.n_effective == 0.0:
+            return 0.0
+        share = other.n_effective / (self.n_effective + other.n_effective)
+        slopes = (1.0 - share) * self.spread.coefficients() + share * other.spread.coefficients()
+        return float(mine.level - its.level + slopes[1:] @ (its.centre - mine.centre))
+
+    def _change_units(self, log_unit: float) -> None:
+        """Have the rows' precisions, and what is known of them, in units exp(-log_unit) as large.
+
+        Rows of the mean are scaled, their prior is not; squares of the spread are shifted in logs.
+        """
+        if log_unit == 0.0:
+            return
+        for posterior in parts_of(self.mean):
+            rescale(posterior.factor, posterior.prior, math.exp(log_unit))
+        for posterior in parts_of(cast(GeneralizedPosterior, self.spread).inner):
+            shift(posterior.factor, posterior.prior, log_unit)
+        self.account.level += log_unit
 
     def _renew(self) -> None:
         """Weigh rows from now on by the log variance as it is known now."""
@@ -332,7 +380,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         account.at_level = account.level
         rows = int(account.clock[0])
         some = rows // PART
-        if not self.mean.tells_evidence:
+        if not self.mean.learns_lean:  # what forgets
             some = min(some, LONGEST_STRETCH)
         account.clock[1] = rows + max(some, 1)
 
