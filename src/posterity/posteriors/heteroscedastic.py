@@ -228,6 +228,12 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     # ---- inner ---------------------------------------------------------------------------------
 
+    @property
+    def _held(self) -> float:
+        """Rows that the mean holds; of several memories the longest."""
+        mean = self.mean
+        return max(run.n_effective for run in getattr(mean, "runs", (mean,)))
+
     def _relative(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of the log precision at rows, relative to the average row's."""
         account = self.account
@@ -343,7 +349,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def _move(self, centre: Array, level: float, count: float) -> None:
         """Let the means know of rows of this total weight, which the factor holds already."""
-        account, share = self.account, min(count / max(self.n_effective, 1e-300), 1.0)
+        account, share = self.account, min(count / max(self._held, 1e-300), 1.0)
         account.centre = account.centre + (centre - account.centre) * share
         account.level += (level - account.level) * share
 
