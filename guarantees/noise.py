@@ -1,4 +1,4 @@
-"""Linear regression whose noise depends on the features: predictions where noise is low and high."""
+"""Linear regression whose noise depends on the features, where noise is low and high."""
 
 from __future__ import annotations
 

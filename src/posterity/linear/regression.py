@@ -78,7 +78,12 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
     posterior_ : MultivariateNormal or MultivariateT
         Joint posterior of [intercept, coefficients] (the intercept only if there is one).
     noise_precision_ : float
-        The known noise precision, or the posterior mean of the learned one.
+        The known noise precision, or the posterior mean of the learned one; none with
+        ``noise="linear"``.
+    noise_coef_ : (m,) array
+        With ``noise="linear"`` only: coefficients of the log of the noise's variance.
+    noise_intercept_ : float
+        With ``noise="linear"`` only: that log where all features are 0.
     prior_precision_ : float or array
         The prior precision in use; where it is learned, one for each feature.
     log_evidence_ : float
@@ -102,6 +107,12 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
     Every method that learns checks everything first: a call that raises leaves the model as it
     was. The algebra is in the documentation (architecture); the equations are Bishop (2006),
     3.49-3.59, and Gelman et al. (2013), section 14.2.
+
+    With ``noise="linear"``, log variance = noise_intercept + x . noise_coef (Harvey 1976). ``fit``
+    finds both in turns, squared errors corrected for leverage (Smyth and Verbyla 1999). Rows of a
+    stream weigh what was known of their noise when they came: rows and ``fit`` then agree to about
+    half a standard error, and rows can't be unlearned. A given ``prior_precision`` is relative to
+    the noise of the average row.
 
     Examples
     --------

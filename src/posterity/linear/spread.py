@@ -62,5 +62,5 @@ def with_spread(mean: LinearPosterior, forgetting: Any, shapes: Any) -> Heterosc
     spread = spread_beside(inner)
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)
-    spread.inner.known.scales = ReachingScales.before_data(len(inner.mean))
+    spread.inner.known.scales = ReachingScales.before_data(len(inner.mean))  # type: ignore[attr-defined]
     return HeteroscedasticPosterior.around(mean, spread)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, ndtri, polygamma
 
 from posterity.distributions import Mixture, Normal, StudentT
-from posterity.noise import Predictive
+from posterity.noise import Distribution, Predictive
 from posterity.posteriors._nodes import one_after_another
 
 Array = NDArray[np.float64]
@@ -20,7 +20,7 @@ LARGEST_SCORE = 5.0
 NEWTON_STEPS = 4
 
 
-def squared_scores(told: Predictive, y: Array) -> tuple[Array, Array]:
+def squared_scores(told: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Squares z^2 (n,) of the normal scores of ``y`` (n,), and where there are any (n,).
 
     z has the probability under the standard normal that y has under its prediction: where noise
@@ -61,7 +61,10 @@ def in_own_units(told: Predictive, log_precision: Array, variance: Array) -> Pre
     Normal(loc=[0.5], scale=[0.5])
     """
     if isinstance(told, Mixture):
-        components = [_one_in_own_units(one, log_precision, variance) for one in told.components]
+        components = [
+            _one_in_own_units(cast(Distribution, one), log_precision, variance)
+            for one in told.components
+        ]
         return Mixture(components, told.weights)
     return _one_in_own_units(told, log_precision, variance)
 
@@ -72,7 +75,7 @@ def in_sequence(parts: Sequence[Predictive]) -> Predictive:
         return parts[0]
     mixtures = [part for part in parts if isinstance(part, Mixture)]
     if not mixtures:
-        return one_after_another(cast(Sequence[Normal | StudentT], parts))
+        return one_after_another(cast(Sequence[Distribution], parts))
     members = zip(*(part.components for part in mixtures), strict=True)
     components = [one_after_another(cast(Any, some)) for some in members]
     weights = [
@@ -81,7 +84,7 @@ def in_sequence(parts: Sequence[Predictive]) -> Predictive:
     return Mixture(components, np.concatenate(weights))
 
 
-def _one_in_own_units(told: Normal | StudentT, log_precision: Array, variance: Array) -> Predictive:
+def _one_in_own_units(told: Distribution, log_precision: Array, variance: Array) -> Distribution:
     unit = np.exp(-0.5 * log_precision)
     loc, scale = told.loc * unit, told.scale * unit
     df = np.broadcast_to(getattr(told, "df", np.inf), loc.shape)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from posterity.factor import Factor
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
@@ -22,6 +20,7 @@ def rescale(factor: Factor, prior: Factor, weight: float) -> None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> prior, factor = Factor(1), Factor(1)
     >>> prior.append(np.ones((1, 1)), np.zeros((1, 1)))
     >>> factor.append(np.ones((3, 1)), np.zeros((3, 1)))
@@ -46,6 +45,7 @@ def shift(factor: Factor, prior: Factor, by: float) -> None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> factor = Factor(1)
     >>> factor.append(np.ones((2, 1)), np.zeros((2, 1)))
     >>> shift(factor, Factor(1), 3.0)

@@ -239,7 +239,8 @@ class HeteroscedasticPosterior(LinearPosterior):
         account = self.account
         if account.rule.n_observations == 0.0:
             return np.zeros(len(X)), np.zeros(len(X))
-        told = cast(Any, account.rule).linear_predictor(np.ascontiguousarray(np.vstack([account.at, X])))
+        rows = np.ascontiguousarray(np.vstack([account.at, X]))
+        told = cast(Any, account.rule).linear_predictor(rows)
         mean, variance = told.loc[1:] - told.loc[0], np.square(told.scale)
         open_ = ~np.isfinite(variance[1:])
         added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
@@ -394,4 +395,3 @@ class HeteroscedasticPosterior(LinearPosterior):
 def spread_beside(inner: LinearPosterior) -> GeneralizedPosterior:
     """A posterior of the log precision, before any data, around one of known noise."""
     return GeneralizedPosterior.around(inner, LogPrecision(), "moments")
-
