@@ -40,7 +40,7 @@ class ReachingScales(RunningScales):
     >>> scales = ReachingScales.before_data(1)
     >>> scales.learn(np.array([[0.0]] * 299 + [[1.0]]), None)
     >>> scales.read(intercept=True).squares.round(4)
-    array([0.0333])
+    array([0.0331])
     """
 
     low: Array

@@ -40,7 +40,8 @@ class LinearModel(BaseEstimator):
     prior_precision: ArrayLike | str | evidence.Strategy
     noise_precision: float | None
     noise_prior: tuple[float, float]
-    noise: Literal["constant", "linear"]
+    # Set by those that have the parameter.
+    noise: Literal["constant", "linear"] = "constant"
     fit_intercept: bool
     basis: Basis | None
     forgetting: Forgetting | None
