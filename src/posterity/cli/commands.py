@@ -89,7 +89,7 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
 @click.argument("file", type=click.Path(allow_dash=True))
-@options("target", "model", "levels", "prior_precision", "noise_precision", "forgetting")
+@options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
 @options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing", "dates")
 @options("categories", "period", "slices")
 @options("report", "no_intercept", "as_json", "quiet")

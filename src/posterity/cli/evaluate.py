@@ -43,6 +43,7 @@ class Settings:
     levels: tuple[float, ...]
     prior_precision: float | str
     noise_precision: float | None
+    noise: Literal["constant", "linear"]
     forgetting: str
     features: tuple[str, ...] | None
     drop: tuple[str, ...]
@@ -76,6 +77,7 @@ def _run(settings: Settings, path: str) -> None:
         parse_one(settings.model),
         prior_precision=settings.prior_precision,
         noise_precision=settings.noise_precision,
+        noise=settings.noise,
         fit_intercept=not settings.no_intercept,
         forgetting=parse(settings.forgetting),
     )

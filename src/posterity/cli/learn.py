@@ -33,6 +33,7 @@ def fit(
     model: str,
     prior_precision: float | str,
     noise_precision: float | None,
+    noise: str,
     forgetting: str,
     no_intercept: bool,
     missing: Any,
@@ -46,6 +47,7 @@ def fit(
         parse_one(model),
         prior_precision=prior_precision,
         noise_precision=noise_precision,
+        noise=noise,
         fit_intercept=not no_intercept,
         forgetting=parse(forgetting),
     )

@@ -144,7 +144,7 @@ def build(words: Words, **common: Any) -> Any:
     Raises
     ------
     ValueError
-        A noise precision, where the family has none.
+        A noise precision, or noise that depends on the features, where the family has none.
 
     Examples
     --------
@@ -159,6 +159,8 @@ def build(words: Words, **common: Any) -> Any:
     given = {**common, **number}
     if kind != LINEAR and given.pop("noise_precision", None) is not None:
         raise ValueError(f"a {words.family} model has no noise precision: leave it out")
+    if kind != LINEAR and given.pop("noise", "constant") != "constant":
+        raise ValueError(f"a {words.family} model has no noise that depends on x: leave it out")
     if words.prior:
         given["prior_precision"] = _checked_prior(words.prior)
     if words.forgetting:

@@ -48,6 +48,14 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         callback=group.noise_precision,
         help="1 / variance of the noise, when it is known.",
     ),
+    "noise": click.option(
+        "--noise",
+        default="constant",
+        show_default=True,
+        type=click.Choice(["constant", "linear"]),
+        help="Whether the noise is the same for all rows, or its log variance linear in the "
+        "features, as the prediction is.",
+    ),
     "forgetting": click.option(
         "--forgetting",
         default="none",

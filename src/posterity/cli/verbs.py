@@ -83,7 +83,8 @@ one_level = click.option(
 @file_argument
 @options("target")
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
-@options("model", "prior_precision", "noise_precision", "forgetting", "features", "drop", "weight")
+@options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
+@options("weight")
 @options("time", "batch_rows", "memory", "missing", "dates", "categories", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and write what was learned to a model file.

@@ -20,6 +20,7 @@ Examples
 array([1.])
 """
 
+from posterity.evidence.bounded import Bounded
 from posterity.evidence.choice import Choice, Strategy, matched
 from posterity.evidence.columns import FeatureScales, RunningScales
 from posterity.evidence.integration import Integrated
@@ -28,6 +29,7 @@ from posterity.evidence.relevance import Relevance
 from posterity.evidence.spectrum import Spectrum
 
 __all__ = [
+    "Bounded",
     "Choice",
     "FeatureScales",
     "Integrated",

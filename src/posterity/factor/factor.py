@@ -75,9 +75,9 @@ class Factor:
     Notes
     -----
     Methods that take rows take ``X`` (n, m) by rows, ``Y`` (n, k), ``weights`` (n,) or None, and
-    ``intercept``: whether a 1 comes before each x, so that p = m + 1. They raise
-    ``FloatingPointError``, and leave the factor as it was, when the rows are not finite or too
-    large to square.
+    ``intercept``: whether a 1 comes before each x, so that p = m + 1; rows of all p columns bring
+    what stands there, as rows in units of their own noise do. They raise ``FloatingPointError``,
+    and leave the factor as it was, when the rows are not finite or too large to square.
 
     Examples
     --------
@@ -174,13 +174,14 @@ class Factor:
         ``threads`` limits them (1: stay on one core); the default is described in
         :func:`posterity.factor.parallel.workers`.
         """
+        ones = self.lacks_ones(X, intercept)
         parts = partitions(len(X), X.shape[1] + 1, threads)
         triangles = [self.triangle.copy()]
         triangles += [kernel.empty_triangle(len(self.triangle)) for _ in parts[1:]]
 
         def learn(triangle: Array, part: slice) -> None:
             part_weights = None if weights is None else weights[part]
-            kernel.append_block(triangle, self.n_targets, X[part], Y[part], part_weights, intercept)
+            kernel.append_block(triangle, self.n_targets, X[part], Y[part], part_weights, ones)
 
         run_together(learn, triangles, parts)
         for other in triangles[1:]:
@@ -193,7 +194,8 @@ class Factor:
     ) -> Before:
         """Learn the rows one after another; returns what was predicted of each before it."""
         triangle = self.triangle.copy()
-        told = kernel.learn_rows(triangle, self.n_targets, X, Y, weights, intercept)
+        ones = self.lacks_ones(X, intercept)
+        told = kernel.learn_rows(triangle, self.n_targets, X, Y, weights, ones)
         if weights is None:
             counts = self.count + np.arange(len(X) + 1.0)
         else:
@@ -300,7 +302,8 @@ class Factor:
 
     def predict(self, X: Array, *, intercept: bool = False) -> tuple[Array, Array]:
         """Means (n, k) and leverages (n,), infinite where ``x`` has a direction never seen."""
-        return kernel.predict_rows(self.triangle, self.n_targets, X, intercept)
+        ones = self.lacks_ones(X, intercept)
+        return kernel.predict_rows(self.triangle, self.n_targets, X, ones)
 
     def log_determinant(self) -> float:
         """Log determinant of R'R over the determined directions."""
@@ -310,6 +313,10 @@ class Factor:
     def residual(self) -> Array:
         """(k, k) residual sums of squares and products S'S."""
         return self.residual_root.T @ self.residual_root
+
+    def lacks_ones(self, X: Array, intercept: bool) -> bool:
+        """Whether a 1 must be put before each row of ``X``: none has a column for it."""
+        return intercept and X.shape[1] < self.n_coefficients
 
     # ---- inner ---------------------------------------------------------------------------------
 

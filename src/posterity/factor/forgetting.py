@@ -119,9 +119,8 @@ def _learn(
 ) -> Before:
     _check_rows(rows)
     triangle = factor.triangle.copy()
-    told = learn(
-        triangle, factor.n_targets, rows.X, rows.Y, rows.weights, rows.intercept, *arguments
-    )
+    ones = factor.lacks_ones(rows.X, rows.intercept)
+    told = learn(triangle, factor.n_targets, rows.X, rows.Y, rows.weights, ones, *arguments)
     factor.refuse_vanished(triangle, rows.X, rows.Y)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
     factor.commit(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))

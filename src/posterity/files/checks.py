@@ -130,6 +130,18 @@ def _wrapped(known: Any) -> bool:
     return _posterior(known) and known.inner.n_coefficients == known.n_coefficients
 
 
+def _heteroscedastic(known: Any) -> bool:
+    account, m = known.account, known.n_coefficients - int(known.intercept)
+    return (
+        _posterior(known)
+        and known.mean.n_coefficients == known.n_coefficients
+        and known.mean.intercept == known.intercept
+        and known.spread.n_coefficients == account.rule.n_coefficients == m + 1
+        and account.centre.shape == account.at.shape == (m,)
+        and account.clock.shape == (2,)
+    )
+
+
 def _grouped(known: Any) -> bool:
     p, prior, belief = known.bank.n_coefficients, known.prior, known.belief
     return (
@@ -175,6 +187,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "EvidencePosterior": _evidence,
     "Nodes": _nodes,
     "GeneralizedPosterior": _wrapped,
+    "HeteroscedasticPosterior": _heteroscedastic,
     "GroupedPosterior": _grouped,
     "SharedPrior": _shared_prior,
     "KeyIndex": _key_index,

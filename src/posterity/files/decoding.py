@@ -20,7 +20,7 @@ from posterity.factor.bank import Bank
 from posterity.factor.grouped import GroupBank
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
-from posterity.files.registry import ADDED, DERIVED, HOMES, POSTERIORS, class_of, name_of
+from posterity.files.registry import DERIVED, HOMES, LATER, POSTERIORS, class_of, name_of
 from posterity.files.types import check_type, hints_of
 from posterity.kernel import leading_dimension
 
@@ -82,7 +82,7 @@ class Decoder:
         if name not in HOMES:
             raise ValueError(f"{name!r} is no class that a model file may hold")
         kind = class_of(name)
-        values = {key: self.value(node) for key, node in fields.items()}
+        values = LATER.get(name, {}) | {key: self.value(node) for key, node in fields.items()}
         made = _made(kind, values)
         checks.check(name, made)
         if name == "Spline" and "knots_" in values:
@@ -172,8 +172,7 @@ def _made(kind: type, values: dict[str, Any]) -> Any:
         expected = set(kind._fields)
     else:
         return _with_attributes(kind, values)
-    added = ADDED.get(name_of(kind) or "", frozenset())
-    if not (expected - added <= values.keys() <= expected):
+    if values.keys() != expected:
         odd = sorted(expected ^ values.keys())
         raise ValueError(f"{kind.__name__} has fields too few or too many: {odd}")
     for key, value in values.items():

@@ -42,6 +42,7 @@ HOMES = {
     "Smoothing": "posterity.forgetting",
     "Stabilized": "posterity.forgetting",
     "Window": "posterity.forgetting",
+    "Bounded": "posterity.evidence",
     "Integrated": "posterity.evidence",
     "Maximized": "posterity.evidence",
     "Relevance": "posterity.evidence",
@@ -57,6 +58,7 @@ HOMES = {
     "CountsOrRates": "posterity.generalized.poisson",
     "Gaussian": "posterity.likelihoods",
     "LaplaceNoise": "posterity.likelihoods",
+    "LogPrecision": "posterity.likelihoods",
     "NegativeBinomial": "posterity.likelihoods",
     "Poisson": "posterity.likelihoods",
     "Quantile": "posterity.likelihoods",
@@ -70,6 +72,9 @@ HOMES = {
     "AveragedStanding": "posterity.posteriors.averaged",
     "AdaptivePosterior": "posterity.posteriors",
     "NoiseMemories": "posterity.posteriors._noise_memories",
+    "HeteroscedasticPosterior": "posterity.posteriors",
+    "NoiseAccount": "posterity.posteriors.heteroscedastic",
+    "ReachingScales": "posterity.evidence.bounded",
     "ChangepointPosterior": "posterity.posteriors",
     "ChangepointLearned": "posterity.posteriors.changepoint",
     "Runs": "posterity.posteriors._runs",
@@ -118,9 +123,10 @@ CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
 }
 
-# Attributes that files of older versions do not have: they then have their defaults.
-ADDED: dict[str, frozenset[str]] = {
-    "EvidenceKnown": frozenset({"turn", "shared"}),
+# Parameters and attributes that came later, and what they are in files from before.
+LATER: dict[str, dict[str, object]] = {
+    "EvidenceKnown": {"turn": None, "shared": None},
+    "BayesianLinearRegression": {"noise": "constant"},
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.

@@ -15,6 +15,7 @@ from posterity.likelihoods.counting import Counts
 from posterity.likelihoods.counts import NegativeBinomial, Poisson
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Likelihood, Sites
+from posterity.likelihoods.log_precision import LogPrecision
 from posterity.likelihoods.noises import Gaussian, LaplaceNoise, Quantile, StudentT
 from posterity.likelihoods.sites import laplace_sites, moment_sites
 
@@ -25,6 +26,7 @@ __all__ = [
     "Labels",
     "LaplaceNoise",
     "Likelihood",
+    "LogPrecision",
     "NegativeBinomial",
     "Poisson",
     "Quantile",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,8 @@ class LinearModel(BaseEstimator):
     prior_precision: ArrayLike | str | evidence.Strategy
     noise_precision: float | None
     noise_prior: tuple[float, float]
+    # Set by those that have the parameter.
+    noise: Literal["constant", "linear"] = "constant"
     fit_intercept: bool
     basis: Basis | None
     forgetting: Forgetting | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,10 @@ from posterity.linear.inputs import (
     read_rows,
     read_times,
 )
+from posterity.linear.spread import noise_depends, with_spread
 from posterity.noise import Predictive
 from posterity.transaction import all_or_nothing
+from posterity.posteriors import HeteroscedasticPosterior
 
 Array = NDArray[np.float64]
 
@@ -54,6 +56,10 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
     noise_prior : (float, float), default (0.0, 0.0)
         Shape and rate of the Gamma prior of a learned noise precision. (0, 0) is the scale-free
         p(sigma^2) = 1 / sigma^2.
+    noise : "constant" or "linear", default "constant"
+        "linear": the log of the noise's variance is linear in the features, too (in the functions
+        of them, with a ``basis``), and learned beside the coefficients, with a prior of its own
+        that is learned. Noise that does not depend on the features is then found to be constant.
     fit_intercept : bool, default True
         Whether to learn an intercept; its prior is flat.
     basis : transformer from posterity.basis, or any stateless one, optional
@@ -73,7 +79,12 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
     posterior_ : MultivariateNormal or MultivariateT
         Joint posterior of [intercept, coefficients] (the intercept only if there is one).
     noise_precision_ : float
-        The known noise precision, or the posterior mean of the learned one.
+        The known noise precision, or the posterior mean of the learned one; none with
+        ``noise="linear"``.
+    noise_coef_ : (m,) array
+        With ``noise="linear"`` only: coefficients of the log of the noise's variance.
+    noise_intercept_ : float
+        With ``noise="linear"`` only: that log where all features are 0.
     prior_precision_ : float or array
         The prior precision in use; where it is learned, one for each feature.
     log_evidence_ : float
@@ -98,6 +109,12 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
     was. The algebra is in the documentation (architecture); the equations are Bishop (2006),
     3.49-3.59, and Gelman et al. (2013), section 14.2.
 
+    With ``noise="linear"``, log variance = noise_intercept + x . noise_coef (Harvey 1976). ``fit``
+    finds both in turns, squared errors corrected for leverage (Smyth and Verbyla 1999). Rows of a
+    stream weigh what was known of their noise when they came: rows and ``fit`` then agree to about
+    half a standard error, and rows can't be unlearned. A given ``prior_precision`` is relative to
+    the noise of the average row.
+
     Examples
     --------
     >>> import numpy as np
@@ -120,6 +137,7 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
         prior_precision: ArrayLike | str | Strategy = "auto",
         noise_precision: float | None = None,
         noise_prior: tuple[float, float] = (0.0, 0.0),
+        noise: Literal["constant", "linear"] = "constant",
         fit_intercept: bool = True,
         basis: Basis | None = None,
         forgetting: Forgetting | None = None,
@@ -128,9 +146,20 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
         self.prior_precision = prior_precision
         self.noise_precision = noise_precision
         self.noise_prior = noise_prior
+        self.noise = noise
         self.fit_intercept = fit_intercept
         self.basis = basis
         self.forgetting = forgetting
+
+    @property
+    def noise_coef_(self) -> Array:
+        """(m,) posterior mean of the coefficients of the log of the noise's variance."""
+        return self._noise_coefficients("noise_coef_")[1:]
+
+    @property
+    def noise_intercept_(self) -> float:
+        """Log of the noise's variance where all features are 0."""
+        return float(self._noise_coefficients("noise_intercept_")[0])
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -427,3 +456,18 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
         """
         draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
         return draws[:, self._offset :]
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        depends = noise_depends(self)
+        super()._start()
+        if depends:
+            shapes = None if self.basis is None else functions.shapes(self.basis_)
+            self._knowledge = with_spread(self._known, self.forgetting, shapes)
+
+    def _noise_coefficients(self, name: str) -> Array:
+        known = self._known
+        if not isinstance(known, HeteroscedasticPosterior):
+            raise AttributeError(f"{name} is reported only with noise='linear'")
+        return known.noise_coefficients()

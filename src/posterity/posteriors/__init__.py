@@ -7,6 +7,7 @@ from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
+from posterity.posteriors.heteroscedastic import HeteroscedasticPosterior
 from posterity.posteriors.window import WindowPosterior
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "EvidencePosterior",
     "FadingPosterior",
     "GeneralizedPosterior",
+    "HeteroscedasticPosterior",
     "LinearPosterior",
     "WindowPosterior",
 ]

@@ -195,7 +195,7 @@ class EvidencePosterior(LinearPosterior):
         rows = int(known.clock[0]) + n_more
         last, due = turns_around(rows, self.n_coefficients, forgets=False)
         still = self._waiting() if known.clock[0] or not self.intercept else None
-        first = last_turn(X, weights, known.clock, last, still)
+        first = last_turn(self._features(X), weights, known.clock, last, still)
         data, turn = known.data.copy(), known.turn
         for part in (slice(0, first), slice(first, len(X))):
             some = None if weights is None else weights[part]
@@ -282,15 +282,17 @@ class EvidencePosterior(LinearPosterior):
         if not nodes.choice.pinned.any():
             return None
         known = self.known
-        return added_variance(
+        added = added_variance(
             nodes,
             known.data.factor,
             known.scales,
             self._waiting(),
-            X,
+            self._features(X),
             mean=self.mean,
             intercept=self.intercept,
         )
+        in_own_units = added is not None and X.shape[1] > len(self.mean)
+        return added * np.square(X[:, 0]) if in_own_units else added
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
@@ -387,7 +389,7 @@ class EvidencePosterior(LinearPosterior):
         stop = first + rows_until(len(X) - first, rest, left)
         if stream.choice.pinned.any():
             features, constants = self._waiting()
-            moves = moved(X[first:stop, features], constants).any(axis=1)
+            moves = moved(self._features(X[first:stop])[:, features], constants).any(axis=1)
             if weights is not None:
                 moves &= weights[first:stop] > 0.0
             if moves.any():
@@ -406,10 +408,14 @@ class EvidencePosterior(LinearPosterior):
             known.data.absorb(X, y, weights, elapsed)
         known.fresh = None
         if known.scales is not None:
-            known.scales.learn(X, weights)
+            known.scales.learn(self._features(X), weights)
         known.clock[0] += _count(weights, len(X))
         if known.clock[0] >= known.clock[1]:
             self._turned()
+
+    def _features(self, X: Array) -> Array:
+        """The features of rows, which may bring a first column, the 1 in their own units."""
+        return X if X.shape[1] == len(self.mean) else X[:, 1:] / X[:, :1]
 
 
 def _count(weights: Array | None, n: int) -> int:

@@ -1,0 +1,67 @@
+"""The likelihood of the log precision of noise, of which one squared residual tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from posterity.distributions import Normal
+from posterity.likelihoods.likelihood import Kernel, named_row
+
+Array = NDArray[np.float64]
+
+LARGEST_LOG = 700.0
+
+
+@dataclass(frozen=True)
+class LogPrecision:
+    """A squared residual r^2 of noise Normal(0, exp(-eta)), as half a count.
+
+    Its log density is eta / 2 - exp(eta) r^2 / 2: but for a constant that of half a Poisson count
+    with the exposure r^2 / 2. So every target is 1/2, and r^2 comes as the offset of eta,
+    log(r^2 / 2), which :meth:`offsets` makes. (The Gamma likelihood of a variance model: Smyth
+    1989, "Generalized linear models with varying dispersion".)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> likelihood = LogPrecision()
+    >>> offset = likelihood.offsets(np.array([4.0]))
+    >>> gradient, curvature = likelihood.derivatives(0.5, np.log([0.25]) + offset)
+    >>> gradient.round(9), curvature.round(9)
+    (array([0.]), array([0.5]))
+    """
+
+    is_noise: ClassVar[bool] = False
+
+    # Squares below this, of residuals in units of their noise, tell no more than it.
+    least_square: ClassVar[float] = 1e-6
+
+    @property
+    def _kernel(self) -> Kernel:
+        return Kernel(3)  # the Poisson's
+
+    def offsets(self, squares: Array) -> Array:
+        """log(r^2 / 2) of squared residuals (n,)."""
+        return np.log(0.5 * np.maximum(squares, self.least_square))
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """y eta - exp(eta) - log y!, of y = 1/2; eta includes the offset."""
+        return y * eta - np.exp(np.minimum(eta, LARGEST_LOG)) - gammaln(np.asarray(y) + 1.0)
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """y - exp(eta) and exp(eta)."""
+        rate = np.exp(np.minimum(eta, LARGEST_LOG))
+        return y - rate, rate
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are 1/2."""
+        named_row(y, np.asarray(y) == 0.5, "the square goes into the offset; the target is 1/2")
+
+    def predictive(self, mean: Array, variance: Array) -> Normal:
+        """The log precision itself."""
+        return Normal(mean, np.sqrt(variance))

@@ -1,0 +1,66 @@
+"""Noise that depends on the features: what ``noise="linear"`` puts around the mean's posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from posterity import evidence
+from posterity.evidence.bounded import ReachingScales
+from posterity.forgetting import Changepoint, Window
+from posterity.noise import KnownNoise
+from posterity.posteriors import (
+    EvidencePosterior,
+    HeteroscedasticPosterior,
+    LinearPosterior,
+)
+from posterity.posteriors.heteroscedastic import spread_beside
+from posterity.priors import GaussianPrior
+
+NOISES = ("constant", "linear")
+
+
+def noise_depends(model: Any) -> bool:
+    """Whether the model's noise depends on the features; ``ValueError`` for an unknown ``noise``.
+
+    Examples
+    --------
+    >>> from posterity import BayesianLinearRegression
+    >>> noise_depends(BayesianLinearRegression(noise="linear"))
+    True
+    """
+    if not isinstance(model.noise, str) or model.noise not in NOISES:
+        raise ValueError(f"noise is {model.noise!r}: it must be 'constant' or 'linear'")
+    if model.noise == "constant":
+        return False
+    if model.noise_precision is not None:
+        raise ValueError(
+            f"noise_precision is {model.noise_precision}, and noise is 'linear': noise that "
+            "depends on the features is learned; leave noise_precision out"
+        )
+    return True
+
+
+def with_spread(mean: LinearPosterior, forgetting: Any, shapes: Any) -> HeteroscedasticPosterior:
+    """A posterior of mean and log variance, around that of the mean, which has seen nothing.
+
+    What only fades, fades in both. Where forgetting is learned, or coefficients wander, it is the
+    mean that changes, and the noise with it in size; how the noise depends on the features stays.
+    """
+    if isinstance(forgetting, Window | Changepoint):
+        raise ValueError(
+            f"noise='linear' does not go with forgetting={type(forgetting).__name__}: use "
+            "Stabilized, Exponential or Adaptive"
+        )
+    inner = EvidencePosterior.learned(
+        evidence.Bounded(),
+        GaussianPrior(0.0, 0.0),
+        KnownNoise(1.0),
+        mean.n_coefficients - int(mean.intercept),
+        intercept=True,
+        shapes=shapes,
+    )
+    spread = spread_beside(inner)
+    if getattr(forgetting, "only_discounts", False):
+        spread = forgetting.begin(spread)
+    spread.inner.known.scales = ReachingScales.before_data(len(inner.mean))  # type: ignore[attr-defined]
+    return HeteroscedasticPosterior.around(mean, spread)

@@ -1,0 +1,115 @@
+"""What one error tells of its noise, and predictions whose noise is not known exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, ndtri, polygamma
+
+from posterity.distributions import Mixture, Normal, StudentT
+from posterity.noise import Distribution, Predictive
+from posterity.posteriors._nodes import one_after_another
+
+Array = NDArray[np.float64]
+
+# Standard deviations: an error further out counts as one that is so far out.
+LARGEST_SCORE = 5.0
+NEWTON_STEPS = 4
+
+
+def squared_scores(told: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Squares z^2 (n,) of the normal scores of ``y`` (n,), and where there are any (n,).
+
+    z has the probability under the standard normal that y has under its prediction: where noise
+    is as it was predicted, z^2 is chi squared with one degree of freedom exactly, however little
+    was known of mean and scale.
+
+    Examples
+    --------
+    >>> squared_scores(Normal([0.0], [2.0]), np.array([3.0]))
+    (array([2.25]), array([ True]))
+    """
+    known = ~told.is_flat() & (told.std() > 0.0)
+    tail = np.minimum(told.cdf(y), told.sf(y))
+    with np.errstate(divide="ignore"):
+        z = np.minimum(np.abs(ndtri(tail)), LARGEST_SCORE)
+    return np.where(known, z * z, 1.0), known
+
+
+def in_own_units(told: Predictive, log_precision: Array, variance: Array) -> Predictive:
+    """Predictions of targets from predictions of sqrt(precision) times the target.
+
+    Parameters
+    ----------
+    told
+        Predictions of the scaled targets, one a row.
+    log_precision, variance
+        (n,) the log precision they were scaled by, and the variance it is known with.
+
+    Notes
+    -----
+    The log of the noise variance of a Student-t of df degrees of freedom has the variance
+    trigamma(df / 2); the uncertain log precision adds its own, and the Student-t that is returned
+    has the sum of both, and the same mean of the log.
+
+    Examples
+    --------
+    >>> in_own_units(Normal([1.0], [1.0]), np.log([4.0]), np.zeros(1))
+    Normal(loc=[0.5], scale=[0.5])
+    """
+    if isinstance(told, Mixture):
+        components = [
+            _one_in_own_units(cast(Distribution, one), log_precision, variance)
+            for one in told.components
+        ]
+        return Mixture(components, told.weights)
+    return _one_in_own_units(told, log_precision, variance)
+
+
+def in_sequence(parts: Sequence[Predictive]) -> Predictive:
+    """The rows of all parts, which are alike."""
+    if len(parts) == 1:
+        return parts[0]
+    mixtures = [part for part in parts if isinstance(part, Mixture)]
+    if not mixtures:
+        return one_after_another(cast(Sequence[Distribution], parts))
+    members = zip(*(part.components for part in mixtures), strict=True)
+    components = [one_after_another(cast(Any, some)) for some in members]
+    weights = [
+        np.broadcast_to(part.weights, (*part.shape, len(part.components))) for part in mixtures
+    ]
+    return Mixture(components, np.concatenate(weights))
+
+
+def _one_in_own_units(told: Distribution, log_precision: Array, variance: Array) -> Distribution:
+    unit = np.exp(-0.5 * log_precision)
+    loc, scale = told.loc * unit, told.scale * unit
+    df = np.broadcast_to(getattr(told, "df", np.inf), loc.shape)
+    if not (variance > 0.0).any():
+        return Normal(loc, scale) if isinstance(told, Normal) else StudentT(df, loc, scale)
+    widened = _wider(df, variance)
+    return StudentT(widened, loc, scale * np.exp(0.5 * (_log_bias(df) - _log_bias(widened))))
+
+
+def _wider(df: Array, variance: Array) -> Array:
+    """Degrees of freedom with trigamma(half of them) larger by ``variance``."""
+    half = 0.5 * np.asarray(df, dtype=np.float64)
+    free = (half > 0.0) & (variance > 0.0)
+    settled = np.isinf(half)
+    goal = np.where(settled, 0.0, polygamma(1, np.where(free & ~settled, half, 1.0))) + variance
+    goal = np.where(free, goal, 1.0)
+    # trigamma(x) is between 1 / x + 1 / 2 x^2 and 1 / x + 1 / x^2; Newton for its reciprocal.
+    x = (1.0 + np.sqrt(1.0 + 2.0 * goal)) / (2.0 * goal)
+    for _ in range(NEWTON_STEPS):
+        value = polygamma(1, x)
+        x = np.maximum(x + value * (1.0 - value / goal) / polygamma(2, x), 1e-8)
+    return np.where(free, np.minimum(2.0 * x, df), df)
+
+
+def _log_bias(df: Array) -> Array:
+    """Mean of the log of a variance of which the scaled inverse chi squared scale is 1."""
+    half = np.where((df > 0.0) & np.isfinite(df), 0.5 * df, 1.0)
+    return np.where((df > 0.0) & np.isfinite(df), np.log(half) - digamma(half), 0.0)

@@ -1,0 +1,60 @@
+"""Rows of a factor in other units of their noise, beside a prior that stays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from posterity.factor import Factor
+from posterity.posteriors.evidence import EvidencePosterior
+from posterity.posteriors.gaussian import LinearPosterior
+
+
+def parts_of(posterior: LinearPosterior) -> Sequence[LinearPosterior]:
+    """What holds the rows: the data, where the prior is learned."""
+    return [posterior.known.data if isinstance(posterior, EvidencePosterior) else posterior]
+
+
+def rescale(factor: Factor, prior: Factor, weight: float) -> None:
+    """Multiply what rows know, in place, but neither their count nor what the prior knows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> prior, factor = Factor(1), Factor(1)
+    >>> prior.append(np.ones((1, 1)), np.zeros((1, 1)))
+    >>> factor.append(np.ones((3, 1)), np.zeros((3, 1)))
+    >>> rescale(factor, prior, 4.0)
+    >>> float(factor.root[0, 0] ** 2), factor.count
+    (9.0, 3.0)
+    """
+    count, seen = factor.count, factor.seen
+    scaled = factor.copy()
+    scaled.scale(weight)
+    kept = prior.copy()
+    kept.scale(abs(1.0 - weight))
+    if kept.rank and weight > 1.0:
+        scaled.take_out(kept)
+    elif kept.rank:
+        scaled.merge(kept)
+    factor.commit(scaled.triangle, count, seen)
+
+
+def shift(factor: Factor, prior: Factor, by: float) -> None:
+    """Add ``by`` to all targets, in place; the first column is the intercept's, of flat prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> factor = Factor(1)
+    >>> factor.append(np.ones((2, 1)), np.zeros((2, 1)))
+    >>> shift(factor, Factor(1), 3.0)
+    >>> factor.coefficients()
+    array([[3.]])
+    """
+    triangle = factor.triangle.copy()
+    p = factor.n_coefficients
+    triangle[:p, p] += by * (triangle[:p, 0] - prior.triangle[:p, 0])
+    if not math.isfinite(by):
+        raise FloatingPointError("the units of noise differ by too much")
+    factor.commit(triangle, factor.count, factor.seen)

@@ -1,0 +1,397 @@
+"""A linear model whose noise depends on x: one posterior for the mean, one for the log variance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NoReturn, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions import StudentT
+from posterity.likelihoods import LogPrecision
+from posterity.noise import Joint, Predictive
+from posterity.posteriors._noise_scores import in_own_units, in_sequence, squared_scores
+from posterity.posteriors._noise_units import parts_of, rescale, shift
+from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.generalized import GeneralizedPosterior
+
+Array = NDArray[np.float64]
+
+# Mean and noise of rows that come together, each given the other: rounds, and what is settled.
+MOST_ROUNDS = 30
+SETTLED = 1e-3
+# A stream goes on with the log variance it has until this part more rows have come.
+PART = 16
+LONGEST_STRETCH = 64
+# Of what log precisions may be: so far below the average row's, and so many logs of the rows so far
+# above. A row that is too sure of itself stays in the noise's estimate, and must not outweigh it.
+FURTHEST, HIGHEST = 20.0, 0.5
+
+
+@dataclass
+class NoiseAccount:
+    """State beside the two posteriors.
+
+    ``centre`` (m,) is the mean of the features over the rows that the mean's factor holds, and
+    ``level`` that of the log precisions they were weighed with. ``rule`` is what rows of a stream
+    are weighed by: the spread as it was when the clock's second number was set, and the centre and
+    level at that time, ``at`` and ``at_level``; ``clock`` counts rows. ``told`` sums the log
+    densities.
+    """
+
+    centre: Array
+    rule: LinearPosterior
+    at: Array
+    clock: NDArray[np.int64]
+    level: float = 0.0
+    at_level: float = 0.0
+    told: float = 0.0
+
+    def copy(self) -> NoiseAccount:
+        """The same, to go its own way."""
+        return replace(self, centre=self.centre.copy(), clock=self.clock.copy())
+
+    def become(self, other: NoiseAccount) -> None:
+        """Take over all of another one."""
+        self.__dict__.update(other.copy().__dict__)
+
+
+@dataclass(frozen=True)
+class HeteroscedasticPosterior(LinearPosterior):
+    """Posterior where the log of the noise variance is linear in the features, as the mean is.
+
+    ``y = x.w + e``, ``e ~ Normal(0, sigma^2 exp(-(x - c).g))``, c the mean of the features.
+    ``mean`` is any posterior with a learned noise (that of sigma). It learns rows in units of their
+    own noise: [1, x] and y times exp((x - c).g / 2). ``spread`` is a posterior of g under
+    :class:`posterity.likelihoods.LogPrecision`, which learns the squares of the normal scores of
+    errors, each in units of sigma. Its prior is learned, so that noise that does not depend on x is
+    found to be constant; at g = 0 this is the ordinary model.
+
+    Rows of a stream are predicted with the g of the rows before them; what is open of g makes
+    their Student-t predictions wider (:func:`in_own_units`). Rows that come together are weighed
+    by a g that they were asked for too: the mean and the log variance are fitted in turns, with
+    errors corrected for leverage (Smyth and Verbyla 1999: restricted maximum likelihood).
+    """
+
+    mean: LinearPosterior
+    spread: LinearPosterior
+    account: NoiseAccount = field(repr=False)
+
+    learns_lean: ClassVar[bool] = False
+    predicts_lean: ClassVar[bool] = False
+
+    @classmethod
+    def around(cls, mean: LinearPosterior, spread: LinearPosterior) -> Self:
+        """Take over what two posteriors believe that have seen nothing."""
+        m = mean.n_coefficients - int(mean.intercept)
+        nothing, clock = np.zeros(m), np.zeros(2, dtype=np.int64)
+        account = NoiseAccount(nothing, spread.copy(), nothing, clock)
+        return cls(
+            mean.belief, mean.noise, mean.intercept, mean.prior, mean.factor, mean, spread, account
+        )
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        mean = self.mean.copy()
+        return self._but(
+            factor=mean.factor, mean=mean, spread=self.spread.copy(), account=self.account.copy()
+        )
+
+    def become(self, other: LinearPosterior) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        assert isinstance(other, HeteroscedasticPosterior)
+        self.mean.become(other.mean)
+        self.spread.become(other.spread)
+        self.account.become(other.account)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows together; a posterior that forgets learns them in order."""
+        if len(X) == 1 or not self.mean.learns_lean:
+            self.predict_then_learn(X, y, weights, elapsed)
+            return
+        trial = self.copy()
+        trial._together(X, y, weights, elapsed)
+        self.become(trial)
+
+    def predict_then_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> Predictive:
+        """Learn row after row; returns the distribution of each target before its row."""
+        trial = self.copy()
+        told: list[Any] = []
+        first = 0
+        while first < len(X) or not told:
+            left = int(trial.account.clock[1] - trial.account.clock[0])
+            part = slice(first, first + max(left, 1))
+            some = None if weights is None else weights[part]
+            told.append(trial._learn(X[part], y[part], some, elapsed[part].copy()))
+            first = part.stop
+        together = in_sequence(told)
+        densities = together.logpdf(y[:, 0])
+        trial.account.told += float(np.sum(densities if weights is None else weights * densities))
+        self.become(trial)
+        return together
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Refuse: what a row weighed depended on what was known when it came."""
+        raise ValueError(
+            "can't unlearn rows with noise='linear': what a row weighed depended on what was known "
+            "of its noise when it came; fit the remaining rows again"
+        )
+
+    def merge(self, other: LinearPosterior) -> None:
+        """Learn the rows of ``other`` as it weighed them; each prior counts once."""
+        assert isinstance(other, HeteroscedasticPosterior)
+        trial, theirs = self.copy(), other.copy()
+        theirs._change_units(trial._log_unit_of(theirs))
+        trial.mean.merge(theirs.mean)
+        trial.spread.merge(theirs.spread)
+        mine, its = trial.account, theirs.account
+        mine.told += its.told
+        mine.clock[0] += its.clock[0]
+        trial._move(its.centre, its.level, other.n_effective)
+        trial._renew()
+        self.become(trial)
+
+    def same_prior(self, other: LinearPosterior) -> bool:
+        """Whether both started from the same belief, so that they can be merged."""
+        return (
+            isinstance(other, HeteroscedasticPosterior)
+            and self.mean.same_prior(other.mean)
+            and self.spread.same_prior(other.spread)
+        )
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def predictive(self, X: Array) -> Predictive:
+        """Distribution of new observations at the rows of ``X``."""
+        log_precision, variance = self._relative(X)
+        return in_own_units(
+            self.mean.predictive(self._scaled(X, log_precision)), log_precision, variance
+        )
+
+    def predict_mean(self, X: Array) -> Array:
+        """Mean of new observations at the rows of ``X``."""
+        return self.mean.predict_mean(X)
+
+    def coefficients(self) -> Array:
+        """Mean of [intercept, coefficients]."""
+        return self.mean.coefficients()
+
+    def noise_coefficients(self) -> Array:
+        """Mean of [intercept, coefficients] of the log variance of the noise."""
+        slopes = -self.account.rule.coefficients()[1:]
+        level = -math.log(self.mean.noise_precision)
+        account = self.account
+        return np.concatenate([[level - account.at_level - slopes @ account.at], slopes])
+
+    def joint(self, names: tuple[str, ...]) -> Joint:
+        """Joint distribution of [intercept, coefficients], given the log variance's."""
+        return self.mean.joint(names)
+
+    @property
+    def prior_precision(self) -> ArrayLike:
+        """Prior precision of the coefficients."""
+        return self.mean.prior_precision
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.mean.n_observations
+
+    @property
+    def n_effective(self) -> float:
+        """What is left of them after forgetting."""
+        return self.mean.n_effective
+
+    @property
+    def tells_evidence(self) -> bool:
+        """Whether what is known tells the evidence of all rows: only their densities do."""
+        return False
+
+    @property
+    def noise_precision(self) -> NoReturn:
+        """There is not one for all rows."""
+        raise AttributeError(
+            "with noise='linear' each row has a noise precision of its own: noise_intercept_ and "
+            "noise_coef_ make the log of its variance, predict_distribution(X).std() its spread"
+        )
+
+    @property
+    def log_evidence(self) -> float:
+        """Sum of the log predictive densities of the rows as they came."""
+        return self.account.told
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    @property
+    def _held(self) -> float:
+        """Rows that the mean holds; of several memories the longest."""
+        mean = self.mean
+        return max(run.n_effective for run in getattr(mean, "runs", (mean,)))
+
+    def _relative(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance (n,) of the log precision at rows, relative to the average row's."""
+        account = self.account
+        if account.rule.n_observations == 0.0:
+            return np.zeros(len(X)), np.zeros(len(X))
+        rows = np.ascontiguousarray(np.vstack([account.at, X]))
+        told = cast(Any, account.rule).linear_predictor(rows)
+        mean, variance = told.loc[1:] - told.loc[0], np.square(told.scale)
+        open_ = ~np.isfinite(variance[1:])
+        added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
+        mean = np.where(open_, 0.0, mean) + account.at_level
+        highest = account.level + HIGHEST * math.log1p(account.clock[0])
+        return np.clip(mean, -FURTHEST, highest), added
+
+    def _scaled(self, X: Array, log_precision: Array) -> Array:
+        """The rows in units of their noise, the intercept's column in front."""
+        unit = np.exp(0.5 * log_precision)[:, None]
+        return np.hstack([unit, unit * X]) if self.intercept else unit * X
+
+    def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Predictive:
+        """Learn a stretch of rows, whose log precisions are those of the rule."""
+        log_precision, variance = self._relative(X)
+        target = np.exp(0.5 * log_precision)[:, None] * y
+        rows = self._scaled(X, log_precision)
+        told = self.mean.predict_then_learn(rows, target, weights, elapsed.copy())
+        squares, known = squared_scores(told, target[:, 0])
+        counted = known.astype(np.float64) if weights is None else known * weights
+        offsets = LogPrecision().offsets(squares) - log_precision
+        halves = np.full((len(X), 1), 0.5)
+        spread = cast(Any, self.spread)
+        spread.predict_then_learn(X, halves, counted, elapsed, offsets)
+        self._count(X, weights)
+        self._account_for(X, weights, log_precision)
+        if self.account.clock[0] >= self.account.clock[1]:
+            self._renew()
+        return in_own_units(told, log_precision, variance)
+
+    def _together(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows at once: the mean's posterior and the spread's, each given the other."""
+        before = self.copy()
+        log_precision = before._relative(X)[0]
+        # Units are those of the rows that are there, or else of the average row.
+        new = self.n_effective == 0.0 and (weights is None or bool(weights.any()))
+        anchor = np.average(X, axis=0, weights=weights) if new else before.account.centre
+        self._count(X, weights)
+        said = 0.0
+        for _ in range(MOST_ROUNDS):
+            self._become_mean_and_spread(before)
+            target = np.exp(0.5 * log_precision)[:, None] * y
+            rows = self._scaled(X, log_precision)
+            self.mean.append(rows, target, weights, elapsed.copy())
+            told = cast(StudentT, self.mean.predictive(rows))
+            squares, counted = self._corrected(told, target[:, 0])
+            if weights is not None:
+                counted = counted * weights
+            if not counted.any():
+                break
+            offsets = LogPrecision().offsets(squares) - log_precision
+            said = self._learn_spread(X, counted, elapsed, offsets)
+            self.account.rule = self.spread
+            self.account.at, self.account.at_level = anchor, before.account.level
+            moved, log_precision = log_precision, self._relative(X)[0]
+            if np.abs(log_precision - moved).max() < SETTLED:
+                break
+        self._account_for(X, weights, log_precision)
+        self._renew()
+        # Of the targets given the log precisions, in their own units; and what those are open to.
+        self.account.told += self.mean.log_evidence - before.mean.log_evidence + said
+        self.account.told += 0.5 * float(
+            np.sum(log_precision if weights is None else weights * log_precision)
+        )
+
+    def _become_mean_and_spread(self, other: HeteroscedasticPosterior) -> None:
+        self.mean.become(other.mean)
+        self.spread.become(other.spread)
+
+    def _learn_spread(self, X: Array, weights: Array, elapsed: Array, offsets: Array) -> float:
+        """Learn squared errors; returns the log of posterior over prior volume (Laplace).
+
+        It is the evidence of the squares less their log likelihood at the mode. The spread's
+        intercept is no parameter of its own, the mean's noise is: its volume is left out.
+        """
+        spread = replace(cast(GeneralizedPosterior, self.spread), approximation="laplace")
+        first = spread.n_observations == 0.0
+        before = 0.0 if first else spread.log_evidence
+        halves = np.full((len(X), 1), 0.5)
+        learn = spread.fit if first else spread.append
+        learn(X, halves, weights, elapsed.copy(), offsets)
+        eta = spread.predict_mean(X) + offsets
+        likelihood = float(weights @ spread.likelihood.log_density(halves[:, 0], eta))
+        volume = 0.0
+        if first:
+            volume = 0.5 * math.log(float(weights @ np.exp(eta)) / (2.0 * math.pi))
+        return spread.log_evidence - before - likelihood + volume
+
+    def _corrected(self, told: StudentT, y: Array) -> tuple[Array, Array]:
+        """Squared errors of rows that were learned, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
+        precision = self.mean.noise_precision
+        if not np.isfinite(precision) or told.is_flat().any():
+            return np.ones(len(y)), np.zeros(len(y))
+        left = np.clip(2.0 - np.square(told.scale) * precision, 1e-9, 1.0)
+        return np.square(y - told.loc) * precision / left, left
+
+    def _count(self, X: Array, weights: Array | None) -> None:
+        n = len(X) if weights is None else int(np.count_nonzero(weights))
+        self.account.clock[0] += n
+
+    def _account_for(self, X: Array, weights: Array | None, log_precision: Array) -> None:
+        """Let the means know of rows that were learned, weighed with these log precisions."""
+        count = float(len(X)) if weights is None else float(np.sum(weights))
+        if count > 0.0:
+            centre = np.average(X, axis=0, weights=weights)
+            self._move(centre, float(np.average(log_precision, weights=weights)), count)
+
+    def _move(self, centre: Array, level: float, count: float) -> None:
+        """Let the means know of rows of this total weight, which the factor holds already."""
+        account, share = self.account, min(count / max(self._held, 1e-300), 1.0)
+        account.centre = account.centre + (centre - account.centre) * share
+        account.level += (level - account.level) * share
+
+    def _log_unit_of(self, other: HeteroscedasticPosterior) -> float:
+        """Log of what one in ``other``'s units of precision is in these.
+
+        At its centre its rows have its level of log precision; here they have this one's, and what
+        the log precision rises by from centre to centre.
+        """
+        mine, its = self.account, other.account
+        if self.n_effective == 0.0 or other.n_effective == 0.0:
+            return 0.0
+        share = other.n_effective / (self.n_effective + other.n_effective)
+        slopes = (1.0 - share) * self.spread.coefficients() + share * other.spread.coefficients()
+        return float(mine.level - its.level + slopes[1:] @ (its.centre - mine.centre))
+
+    def _change_units(self, log_unit: float) -> None:
+        """Have the rows' precisions, and what is known of them, in units exp(-log_unit) as large.
+
+        Rows of the mean are scaled, their prior is not; squares of the spread are shifted in logs.
+        """
+        if log_unit == 0.0:
+            return
+        for posterior in parts_of(self.mean):
+            rescale(posterior.factor, posterior.prior, math.exp(log_unit))
+        for posterior in parts_of(cast(GeneralizedPosterior, self.spread).inner):
+            shift(posterior.factor, posterior.prior, log_unit)
+        self.account.level += log_unit
+
+    def _renew(self) -> None:
+        """Weigh rows from now on by the log variance as it is known now."""
+        account = self.account
+        account.rule, account.at = self.spread.copy(), account.centre
+        account.at_level = account.level
+        rows = int(account.clock[0])
+        some = rows // PART
+        if not self.mean.learns_lean:  # what forgets
+            some = min(some, LONGEST_STRETCH)
+        account.clock[1] = rows + max(some, 1)
+
+
+def spread_beside(inner: LinearPosterior) -> GeneralizedPosterior:
+    """A posterior of the log precision, before any data, around one of known noise."""
+    return GeneralizedPosterior.around(inner, LogPrecision(), "moments")
