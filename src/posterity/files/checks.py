@@ -9,6 +9,7 @@ import numpy as np
 
 from posterity.factor import Factor
 from posterity.kernel import leading_dimension
+from posterity.posteriors._dispersion import N_POINTS
 
 # Triangles in one bank: far more than any use, and no way to ask for all of the memory.
 MOST_RUNS = 1_000_000
@@ -116,6 +117,17 @@ def _wrapped(known: Any) -> bool:
     return _posterior(known) and known.inner.n_coefficients == known.n_coefficients
 
 
+def _dispersed(known: Any) -> bool:
+    spread = known.spread
+    return (
+        known.counts.n_coefficients == known.n_coefficients
+        and spread.log_likelihood.shape == (N_POINTS,)
+        and bool(np.isfinite(spread.log_likelihood).all())
+        and 0.0 < spread.value < np.inf
+        and 0.0 <= spread.rows < np.inf
+    )
+
+
 def _grouped(known: Any) -> bool:
     p, prior, belief = known.bank.n_coefficients, known.prior, known.belief
     return (
@@ -159,6 +171,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "EvidencePosterior": _evidence,
     "Nodes": _nodes,
     "GeneralizedPosterior": _wrapped,
+    "DispersedPosterior": _dispersed,
     "GroupedPosterior": _grouped,
     "SharedPrior": _shared_prior,
     "KeyIndex": _key_index,
