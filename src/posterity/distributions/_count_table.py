@@ -61,7 +61,12 @@ def _calculus(n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         ]
     )
     barycentric = (-1.0) ** np.arange(n) * np.sqrt((1.0 - nodes**2) * weights)
-    return nodes, barycentric, (whole @ series).T, (slopes @ series).T
+    return (
+        np.asarray(nodes),
+        np.asarray(barycentric, dtype=np.float64),
+        np.asarray((whole @ series).T),
+        np.asarray((slopes @ series).T),
+    )
 
 
 PLACES, BARYCENTRIC, INTEGRALS, DERIVATIVES = _calculus(48)
@@ -147,7 +152,7 @@ class Table:
 
     def crps(self, y: FloatArray) -> FloatArray:
         """Sum over all counts of (cdf - [count >= y])^2; ``y`` (n,) whole, not negative."""
-        few = np.square(self.below - (COUNTS >= y[:, None])).sum(axis=1)
+        few = np.square(self.below - (y[:, None] <= COUNTS)).sum(axis=1)
         few = np.where(self.few, few, 0.0)
         # Beyond the first counts none is likely, but those up to y count.
         beyond = np.maximum(y - FEW, 0.0)

@@ -14,8 +14,8 @@ from posterity.distributions.normal import Normal
 from posterity.distributions.row_distribution import RowDistribution
 
 LARGEST_RATE = 1e15
-# Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far beyond
-# any that were ever seen, and says nothing.
+# Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
+# beyond any that were ever seen, and says nothing.
 WIDEST = 10.0
 
 

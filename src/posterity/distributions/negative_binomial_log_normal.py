@@ -45,12 +45,12 @@ class NegativeBinomialLogNormal(LogNormalCounts):
 
     __slots__ = ()
 
-    def __init__(
-        self, log_mean: ArrayLike, log_variance: ArrayLike, dispersion: ArrayLike
-    ) -> None:
+    def __init__(self, log_mean: ArrayLike, log_variance: ArrayLike, dispersion: ArrayLike) -> None:
         self._set(log_mean, log_variance, dispersion)
         if not (np.isfinite(self.dispersion) & (self.dispersion >= 0.0)).all():
-            raise ValueError("a dispersion is negative or not finite: it must be a number from 0 up")
+            raise ValueError(
+                "a dispersion is negative or not finite: it must be a number from 0 up"
+            )
 
     def __repr__(self) -> str:
         return (

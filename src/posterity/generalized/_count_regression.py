@@ -29,7 +29,7 @@ def check_counts_or_rates(y: Array) -> None:
 
 
 class CountRegression(RegressorMixin, GeneralizedModel):
-    """A count of the rate ``exposure * exp(intercept + x . coef)``; subclasses say how it varies."""
+    """A count of the rate ``exposure * exp(intercept + x . coef)``."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -178,9 +178,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         eta = known.predict_mean(self._columns(X))
         return np.exp(np.minimum(eta if offsets is None else eta + offsets, 700.0))
 
-    def predict_distribution(
-        self, X: Any, *, exposure: ArrayLike | None = None
-    ) -> LogNormalCounts:
+    def predict_distribution(self, X: Any, *, exposure: ArrayLike | None = None) -> LogNormalCounts:
         """Distribution of new counts, integrated over the posterior: one a row of ``X``.
 
         Examples

@@ -94,7 +94,7 @@ class DispersedPosterior(LinearPosterior):
         """Learn rows together, what was known before being their prior."""
         self._learn("append", X, y, weights, elapsed, offsets)
 
-    def predict_then_learn(
+    def predict_then_learn(  # type: ignore[override]
         self,
         X: Array,
         y: Array,
@@ -103,7 +103,8 @@ class DispersedPosterior(LinearPosterior):
         offsets: Array | None = None,
     ) -> NegativeBinomialLogNormal:
         """Learn row after row; returns the distribution of each count before its row."""
-        trial, told, first = self.copy(), [], 0
+        trial, first = self.copy(), 0
+        told: list[Any] = []
         while first < len(X) or not told:
             part = slice(first, first + trial._stretch(weights, first, len(X)))
             some = None if weights is None else weights[part]
