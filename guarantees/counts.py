@@ -72,7 +72,7 @@ def checks() -> list[Check]:
                         setting,
                         0.95,
                         partial(coefficients, **common),
-                        replicates=400 if few else 100,
+                        replicates=(400 if few else 100) // (1 if way == "fit" else 2),
                         lowest=0.93,
                         highest=0.99,
                     )
@@ -84,7 +84,7 @@ def checks() -> list[Check]:
                             setting,
                             0.95,
                             partial(predictions, **common),
-                            replicates=200 if few else 60,
+                            replicates=(200 if few else 60) // (1 if way == "fit" else 2),
                             lowest=0.94,
                             highest=0.985,
                         )
