@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from posterity.files import load, save
     from posterity.generalized import (
         BayesianLogisticRegression,
+        BayesianNegativeBinomialRegression,
         BayesianPoissonRegression,
         BayesianQuantileRegression,
         RobustBayesianRegression,
@@ -33,6 +34,7 @@ __all__ = [
     "Averaged",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
+    "BayesianNegativeBinomialRegression",
     "BayesianPoissonRegression",
     "BayesianQuantileRegression",
     "GroupedRegression",
@@ -47,6 +49,7 @@ _HOMES = {
     "Averaged": "posterity.averaging",
     "BayesianLinearRegression": "posterity.linear",
     "BayesianLogisticRegression": "posterity.generalized",
+    "BayesianNegativeBinomialRegression": "posterity.generalized",
     "BayesianPoissonRegression": "posterity.generalized",
     "BayesianQuantileRegression": "posterity.generalized",
     "GroupedRegression": "posterity.grouped",

@@ -83,6 +83,12 @@ def test_what_labels_do_not_have(table: Path, option: tuple[str, object]) -> Non
     ("words", "target", "model"),
     [
         ("poisson", "visits", posterity.BayesianPoissonRegression()),
+        ("negative-binomial", "visits", posterity.BayesianNegativeBinomialRegression()),
+        (
+            "negative-binomial:0.5",
+            "visits",
+            posterity.BayesianNegativeBinomialRegression(dispersion=0.5),
+        ),
         ("robust:3", "paid", posterity.RobustBayesianRegression(df=3.0)),
     ],
 )

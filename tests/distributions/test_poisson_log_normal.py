@@ -9,7 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from posterity.distributions import Categorical, PoissonLogNormal
+from posterity.distributions import Categorical, NegativeBinomialLogNormal, PoissonLogNormal
+
+ROWS = [
+    (-2.0, 0.3, 0.0),
+    (2.0, 1e-6, 0.0),
+    (4.2, 0.0, 0.0),
+    (5.0, 0.01, 0.0),
+    (7.0, 0.001, 0.0),
+    (7.0, 0.05, 0.001),
+    (5.0, 0.01, 0.1),
+    (5.0, 0.2, 0.5),
+    (1.0, 0.5, 2.0),
+    (3.0, 0.0, 10.0),
+    (4.5, 0.001, 2.0),
+]
 
 
 @pytest.mark.parametrize("y", [0, 1, 7, 500])
@@ -54,6 +68,76 @@ def test_quantiles_are_least_counts() -> None:
         assert ((told.cdf(count - 1.0) < q) | (count == 0.0)).all()
 
 
+@pytest.mark.parametrize(("m", "v", "dispersion"), ROWS)
+def test_scores_and_quantiles_are_sums_over_all_counts(
+    m: float, v: float, dispersion: float
+) -> None:
+    """Which are slow and obvious: the distribution function, count by count."""
+    last = int(np.exp(m + 7.0 * np.sqrt(v)) * (1.0 + 25.0 * max(dispersion, 0.1))) + 100
+    one = NegativeBinomialLogNormal(m, v, dispersion)
+    reached = one.cdf(np.arange(last))
+    assert reached[-1] > 1.0 - 1e-9
+    y = np.array([0.0, 1.0, 5.0, 63.0, 64.0, 65.0, 200.0, 1000.0])
+    y = y[y < last]
+    expected = [np.sum(np.square(reached - (np.arange(last) >= count))) for count in y]
+    assert np.allclose(one.crps(y), expected, rtol=5e-6)
+    levels = np.array([1e-6, 0.01, 0.025, 0.3, 0.5, 0.9, 0.975, 0.999])
+    assert np.array_equal(one.ppf(levels), np.searchsorted(reached, levels))
+
+
+def test_crps_of_what_is_no_count() -> None:
+    """The integral of (cdf(t) - [t >= y])^2 dt, whatever y is."""
+    told = PoissonLogNormal(np.full(4, 1.0), 0.2)
+    reached = told[:1].cdf(np.arange(200))
+    steps = np.arange(-20.0, 200.0, 0.01) + 0.005
+    cdf = np.where(steps < 0.0, 0.0, reached[np.maximum(steps, 0.0).astype(int)])
+    y = np.array([2.3, -1.7, 0.5, 70.25])
+    expected = [0.01 * np.sum(np.square(cdf - (steps >= at))) for at in y]
+    assert np.allclose(told.crps(y), expected, atol=0.006)
+
+
+@given(
+    st.floats(-3.0, 12.0),
+    st.floats(0.0, 2.0),
+    st.sampled_from([0.0, 1e-4, 0.1, 1.0, 10.0]),
+    st.floats(0.001, 0.999),
+)
+def test_a_quantile_is_the_least_count(m: float, v: float, dispersion: float, q: float) -> None:
+    told = NegativeBinomialLogNormal(m, v, dispersion)
+    count = told.ppf(q)
+    assert told.cdf(count) >= q
+    assert told.cdf(count - 1.0) < q or count == 0.0
+
+
+@pytest.mark.parametrize("dispersion", [1e-4, 0.1, 0.5, 10.0])
+def test_negative_binomial_masses(dispersion: float) -> None:
+    rate, counts = 5.0, np.arange(80)
+    r = 1.0 / dispersion
+    told = NegativeBinomialLogNormal(np.log(rate), 0.0, dispersion)
+    scipys = stats.nbinom(r, r / (r + rate))
+    assert np.allclose(told.logpmf(counts), scipys.logpmf(counts), rtol=1e-7, atol=1e-7)
+    assert np.allclose(told.cdf(counts), scipys.cdf(counts), rtol=1e-8)
+    assert told.var() == pytest.approx(rate + dispersion * rate**2)
+    eta = np.linspace(-6.0, 9.0, 40_001)  # and averaged over uncertain rates
+    weights = stats.norm(1.0, 0.8).pdf(eta) * (eta[1] - eta[0])
+    rates = np.exp(eta)[:, None]
+    expected = weights @ stats.nbinom(r, r / (r + rates)).pmf(counts)
+    assert np.allclose(NegativeBinomialLogNormal(1.0, 0.64, dispersion).pmf(counts), expected)
+
+
+def test_negative_binomial_draws_and_rows() -> None:
+    told = NegativeBinomialLogNormal([1.0, 4.0], [0.2, 0.1], [0.5, 2.0])
+    drawn = told.rvs((200_000, 2), random_state=0)
+    assert np.allclose(drawn.mean(axis=0), told.mean(), rtol=0.02)
+    assert np.allclose(drawn.var(axis=0), told.var(), rtol=0.08)
+    assert told[1:].mean() == told.mean()[1]
+    assert told[1:].dispersion.tolist() == [2.0]
+    plain = NegativeBinomialLogNormal(1.0, 0.2, 0.0)
+    assert plain.logpmf(3.0) == PoissonLogNormal(1.0, 0.2).logpmf(3.0)
+    with pytest.raises(ValueError, match="a dispersion is negative or not finite"):
+        NegativeBinomialLogNormal(0.0, 1.0, -1.0)
+
+
 def test_crps_against_draws_and_draws_themselves() -> None:
     told = PoissonLogNormal([1.0, 4.0, 12.0], [0.2, 1.0, 0.5])
     y = np.array([5.0, 30.0, 1e5])
@@ -88,6 +172,6 @@ def test_labels() -> None:
 
 
 def test_mean_is_infinite_where_nothing_is_known_yet() -> None:
-    told = PoissonLogNormal([1.0, 1.0], [39.0, 41.0])
+    told = PoissonLogNormal([1.0, 1.0], [9.0, 11.0])
     assert np.isfinite(told.mean()).tolist() == [True, False]
     assert np.isinf(told.std()[1])

@@ -12,6 +12,7 @@ from posterity import (
     Averaged,
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
     RobustBayesianRegression,
@@ -105,6 +106,13 @@ def _cases() -> Iterator[Case]:
             f"logistic {way}", lambda w=way: BayesianLogisticRegression(forgetting=w), LABELS
         )
         yield Case(f"poisson {way}", lambda w=way: BayesianPoissonRegression(forgetting=w), COUNTS)
+        yield Case(
+            f"negative binomial {way}",
+            lambda w=way: BayesianNegativeBinomialRegression(forgetting=w),
+            COUNTS,
+        )
+    known = {"dispersion": 0.5}
+    yield Case("dispersion", lambda: BayesianNegativeBinomialRegression(**known), COUNTS)
     yield Case("softmax", BayesianLogisticRegression, THREE)
     yield Case("robust", RobustBayesianRegression, Y)
     yield Case("robust window", lambda: RobustBayesianRegression(forgetting=Window(size=50)), Y)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
 from sklearn.utils.estimator_checks import check_estimator
@@ -20,10 +24,12 @@ HOURS = RNG.uniform(0.5, 4.0, 300)
 Y = RNG.poisson(HOURS * np.exp(0.7 + X @ [0.3, -0.2, 0.5]))
 
 
+@pytest.mark.filterwarnings("ignore:the counts vary")  # they do, for what is left out
 def test_scikit_learn_accepts_it() -> None:
     check_estimator(BayesianPoissonRegression(), on_skip=None)
 
 
+@pytest.mark.filterwarnings("ignore:the counts vary")  # they do, for what is left out
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_mode_is_that_of_scikit_learn(alpha: float, fit_intercept: bool) -> None:
@@ -109,6 +115,7 @@ def test_one_pass_in_pieces_and_by_rows() -> None:
     assert off.max() < 1.0
 
 
+@pytest.mark.filterwarnings("ignore:the counts vary")  # they do, for what is left out
 def test_forgetting_and_merging() -> None:
     model = BayesianPoissonRegression(prior_precision=1.0, forgetting=Stabilized(discount=0.95))
     model.predict_then_learn(np.zeros((200, 1)), np.repeat([2, 20], 100))
@@ -128,6 +135,59 @@ def test_progressive_validation() -> None:
     result = progressive_validation(BayesianPoissonRegression(), X, counts)
     assert result.n_rows == 300
     assert 0.9 < result.coverage[0.95] <= 1.0
+    # The first rows, of whose rates nothing is known, have no score, and no part in the others'.
+    assert 0.5 * result.mae < result.crps < result.mae
+    assert result.mae < 2.0 * np.mean(np.sqrt(counts))
+
+
+def overdispersed(n: int, dispersion: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    rate = np.exp(1.5 + X @ [0.3, -0.2])
+    if dispersion > 0.0:
+        rate = rate * rng.gamma(1.0 / dispersion, dispersion, size=n)
+    return X, rng.poisson(rate)
+
+
+@pytest.mark.parametrize("prior_precision", [0.0, 1.0, "auto"])
+@pytest.mark.parametrize("dispersion", [0.0, 0.5])
+def test_dispersion_is_pearson_s_on_every_path(prior_precision: object, dispersion: float) -> None:
+    X, y = overdispersed(2000, dispersion)
+    fitted = sm.GLM(y, sm.add_constant(X), family=sm.families.Poisson()).fit()
+    expected = fitted.pearson_chi2 / fitted.df_resid
+    model = BayesianPoissonRegression(prior_precision=prior_precision)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if dispersion == 0.0 else "ignore")
+        batch = clone(model).fit(X, y)
+        halves = clone(model).fit(X[:1000], y[:1000]).merge(clone(model).fit(X[1000:], y[1000:]))
+    assert batch.dispersion_ == pytest.approx(expected, rel=1e-3)
+    assert halves.dispersion_ == pytest.approx(expected, rel=0.02)
+    rows, stream = clone(model), clone(model)
+    for x, count in zip(X, y, strict=True):
+        rows.learn_one(x, count)
+    stream.predict_then_learn(X, y)
+    assert rows.dispersion_ == pytest.approx(stream.dispersion_, rel=1e-3)
+    assert stream.dispersion_ == pytest.approx(expected, rel=0.1)
+    assert np.isnan(clone(model).partial_fit(X[:1], y[:1]).dispersion_)
+
+
+def test_fit_warns_of_counts_that_vary_more() -> None:
+    X, y = overdispersed(400, 0.5)
+    said = "the counts vary 3.* times more than Poisson's .* BayesianNegativeBinomialRegression"
+    with pytest.warns(UserWarning, match=said):
+        BayesianPoissonRegression().fit(X, y)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([-3.0, 0.0, 3.0]), st.sampled_from([30, 300]))
+@settings(max_examples=30)
+def test_fit_does_not_warn_of_poisson_counts(seed: int, level: float, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = rng.poisson(np.exp(level + X @ [0.3, -0.2]))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="the counts vary")
+        warnings.filterwarnings("ignore", message="the mode was not reached")
+        BayesianPoissonRegression().fit(X, y)
 
 
 def test_counts_of_any_size() -> None:
@@ -146,6 +206,7 @@ def test_counts_of_any_size() -> None:
     assert np.isfinite(far.predict(1e6 * x)).all()
 
 
+@pytest.mark.filterwarnings("ignore:the counts vary")  # they do, for what is left out
 def test_frames_and_names() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = BayesianPoissonRegression().fit(frame, Y)

@@ -15,7 +15,7 @@ from posterity.adapters._extras import needed
 from posterity.adapters._onnx_graph import Graph, matched, predictor
 from posterity.adapters._onnx_probability import expected_labels
 from posterity.distributions import Normal, StudentT
-from posterity.distributions.poisson_log_normal import WIDEST
+from posterity.distributions.log_normal_counts import WIDEST
 from posterity.generalized import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from posterity.calibration.scores import Units
-from posterity.distributions import PoissonLogNormal
+from posterity.distributions import LogNormalCounts
 
 Array = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class ConformalPrediction:
         shape = self.model.shape
         below, above = self._scores(level)
         low, high = (np.broadcast_to(units.targets(ends), shape or (1,)) for ends in (below, above))
-        if isinstance(self.model, PoissonLogNormal):
+        if isinstance(self.model, LogNormalCounts):
             low = np.maximum(low, 0.0)  # counts
         strange = ~np.broadcast_to(units.usable(), low.shape)
         if strange.any():

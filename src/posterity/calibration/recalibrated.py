@@ -12,7 +12,7 @@ from posterity.averaging.members import final_of
 from posterity.calibration.probability_map import ProbabilityMap
 from posterity.calibration.recalibrated_distribution import WIDTHS, RecalibratedDistribution
 from posterity.calibration.wrapper import OnlineWrapper
-from posterity.distributions import PoissonLogNormal
+from posterity.distributions import LogNormalCounts
 
 Array = NDArray[np.float64]
 
@@ -133,7 +133,7 @@ def _open(told: Any) -> NDArray[np.bool_]:
 
 
 def _check_continuous(told: Any) -> None:
-    if isinstance(told, PoissonLogNormal) or not hasattr(told, "ppf"):
+    if isinstance(told, LogNormalCounts) or not hasattr(told, "ppf"):
         raise TypeError(
             f"Recalibrated needs continuous predictions, not {type(told).__name__}: wrap counts "
             "in Conformal instead"

@@ -15,6 +15,7 @@ FAMILIES = {
     "robust": ("RobustBayesianRegression", "df"),
     "quantile": ("BayesianQuantileRegression", "quantile"),
     "poisson": ("BayesianPoissonRegression", ""),
+    "negative-binomial": ("BayesianNegativeBinomialRegression", "dispersion"),
     "logistic": ("BayesianLogisticRegression", ""),
 }
 PRIORS: dict[str, float | str] = {"auto": "auto", "ard": "ard", "flat": 0.0}

@@ -7,19 +7,23 @@ Making one only stores arrays; every formula runs over all rows at once.
 from __future__ import annotations
 
 from posterity.distributions.categorical import Categorical
+from posterity.distributions.log_normal_counts import LogNormalCounts
 from posterity.distributions.mixture import Mixture
 from posterity.distributions.multivariate import MultivariateNormal, MultivariateT
 from posterity.distributions.multivariate_mixture import MultivariateMixture
+from posterity.distributions.negative_binomial_log_normal import NegativeBinomialLogNormal
 from posterity.distributions.normal import Normal
 from posterity.distributions.poisson_log_normal import PoissonLogNormal
 from posterity.distributions.student_t import StudentT
 
 __all__ = [
     "Categorical",
+    "LogNormalCounts",
     "Mixture",
     "MultivariateMixture",
     "MultivariateNormal",
     "MultivariateT",
+    "NegativeBinomialLogNormal",
     "Normal",
     "PoissonLogNormal",
     "StudentT",

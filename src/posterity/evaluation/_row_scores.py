@@ -54,11 +54,16 @@ def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> Row
 
 
 def _asked(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
-    """What the distribution itself says; where its mean is infinite, its median predicts."""
+    """What the distribution itself says; where its mean is infinite, its median predicts.
+
+    Such a prediction is no proper one, whatever its interval: it has no width, and is left out.
+    """
     centre = distribution.mean()
-    if not np.isfinite(centre).all():
-        centre = np.where(np.isfinite(centre), centre, distribution.ppf(0.5))
     limits = [distribution.interval(level) for level in levels]
+    proper = np.isfinite(centre)
+    if not proper.all():
+        centre = np.where(proper, centre, distribution.ppf(0.5))
+        limits = [(low, np.where(proper, high, np.inf)) for low, high in limits]
     told = hasattr(distribution, "cdf") and not hasattr(distribution, "logpmf")
     return RowScores(
         y - centre,

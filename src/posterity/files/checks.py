@@ -9,6 +9,7 @@ import numpy as np
 
 from posterity.factor import Factor
 from posterity.kernel import leading_dimension
+from posterity.posteriors._dispersion import N_POINTS
 from posterity.posteriors._noise_memories import MEMORIES
 
 # Triangles in one bank: far more than any use, and no way to ask for all of the memory.
@@ -142,6 +143,17 @@ def _heteroscedastic(known: Any) -> bool:
     )
 
 
+def _dispersed(known: Any) -> bool:
+    spread = known.spread
+    return (
+        known.counts.n_coefficients == known.n_coefficients
+        and spread.log_likelihood.shape == (N_POINTS,)
+        and bool(np.isfinite(spread.log_likelihood).all())
+        and 0.0 < spread.value < np.inf
+        and 0.0 <= spread.rows < np.inf
+    )
+
+
 def _grouped(known: Any) -> bool:
     p, prior, belief = known.bank.n_coefficients, known.prior, known.belief
     return (
@@ -188,6 +200,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "Nodes": _nodes,
     "GeneralizedPosterior": _wrapped,
     "HeteroscedasticPosterior": _heteroscedastic,
+    "DispersedPosterior": _dispersed,
     "GroupedPosterior": _grouped,
     "SharedPrior": _shared_prior,
     "KeyIndex": _key_index,

@@ -19,6 +19,7 @@ HOMES = {
     # estimators
     "BayesianLinearRegression": "posterity.linear",
     "BayesianLogisticRegression": "posterity.generalized.logistic",
+    "BayesianNegativeBinomialRegression": "posterity.generalized.negative_binomial",
     "BayesianPoissonRegression": "posterity.generalized.poisson",
     "BayesianQuantileRegression": "posterity.generalized.quantile",
     "RobustBayesianRegression": "posterity.generalized.robust",
@@ -56,6 +57,7 @@ HOMES = {
     # likelihoods
     "Bernoulli": "posterity.likelihoods",
     "CountsOrRates": "posterity.generalized.poisson",
+    "DispersedCounts": "posterity.generalized.negative_binomial",
     "Gaussian": "posterity.likelihoods",
     "LaplaceNoise": "posterity.likelihoods",
     "LogPrecision": "posterity.likelihoods",
@@ -87,6 +89,8 @@ HOMES = {
     "RunningScales": "posterity.evidence",
     "GeneralizedPosterior": "posterity.posteriors",
     "GeneralizedAverage": "posterity.posteriors.generalized_average",
+    "DispersedPosterior": "posterity.posteriors.dispersed",
+    "Dispersion": "posterity.posteriors._dispersion",
     "Account": "posterity.posteriors.generalized",
     "SoftmaxPosterior": "posterity.posteriors.softmax",
     "ContrastPrior": "posterity.posteriors._softmax_prior",

@@ -1,12 +1,14 @@
 """Floor 3: linear models of what has no Gaussian noise."""
 
 from posterity.generalized.logistic import BayesianLogisticRegression
+from posterity.generalized.negative_binomial import BayesianNegativeBinomialRegression
 from posterity.generalized.poisson import BayesianPoissonRegression
 from posterity.generalized.quantile import BayesianQuantileRegression
 from posterity.generalized.robust import RobustBayesianRegression
 
 __all__ = [
     "BayesianLogisticRegression",
+    "BayesianNegativeBinomialRegression",
     "BayesianPoissonRegression",
     "BayesianQuantileRegression",
     "RobustBayesianRegression",

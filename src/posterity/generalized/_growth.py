@@ -27,6 +27,7 @@ from posterity.posteriors import (
     LinearPosterior,
     WindowPosterior,
 )
+from posterity.posteriors.dispersed import DispersedPosterior
 from posterity.posteriors.generalized_average import GeneralizedAverage
 from posterity.posteriors.softmax import SoftmaxPosterior
 
@@ -123,6 +124,11 @@ def _generalized(new: GeneralizedPosterior, old: GeneralizedPosterior) -> None:
     new.account.become(replace(old.account))
 
 
+def _dispersed(new: DispersedPosterior, old: DispersedPosterior) -> None:
+    _fill(new.counts, old.counts)
+    new.spread.become(old.spread.copy())
+
+
 def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
     theirs: Any = old.contrasts
     mine: Any = type(theirs)(old.n_classes, len(new.prior.center))
@@ -168,5 +174,6 @@ _WAYS: dict[type, Callable[[Any, Any], None]] = {
     GeneralizedAverage: _averaged,
     EvidencePosterior: _evidence,
     GeneralizedPosterior: _generalized,
+    DispersedPosterior: _dispersed,
     SoftmaxPosterior: _softmax,
 }

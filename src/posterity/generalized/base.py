@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -204,9 +203,9 @@ def learn(
     approximation: Approximation,
 ) -> Any:
     """Have a posterior learn rows; under "auto" the first rows of ``fit`` at their mode."""
-    if approximation == "auto" and way == "fit" and isinstance(known, GeneralizedPosterior):
-        # What is learned is kept in memory that both share.
-        known = known if known.forgets else replace(known, approximation="laplace")
+    at_the_mode = getattr(known, "at_the_mode", None)
+    if approximation == "auto" and way == "fit" and at_the_mode is not None:
+        known = at_the_mode()
     return getattr(known, way)(*rows, offsets)
 
 

@@ -11,7 +11,6 @@ array([0.1927])
 """
 
 from posterity.likelihoods.classes import Bernoulli
-from posterity.likelihoods.counting import Counts
 from posterity.likelihoods.counts import NegativeBinomial, Poisson
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Likelihood, Sites
@@ -21,7 +20,6 @@ from posterity.likelihoods.sites import laplace_sites, moment_sites
 
 __all__ = [
     "Bernoulli",
-    "Counts",
     "Gaussian",
     "Labels",
     "LaplaceNoise",

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, expit, gammaln
+from scipy.special import expit, gammaln
 
-from posterity.distributions import PoissonLogNormal
-from posterity.likelihoods.counting import CountFamily, Counts
+from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.likelihoods.likelihood import Kernel, named_row
 
 Array = NDArray[np.float64]
@@ -26,13 +25,6 @@ def _count(y: Array) -> NDArray[np.bool_]:
 def _rate(eta: Array) -> Array:
     with np.errstate(under="ignore"):
         return np.exp(np.minimum(eta, LARGEST_LOG))
-
-
-def _poisson_draw(rng: np.random.Generator, rate: Array) -> Array:
-    # Beyond this NumPy can't draw, and the normal limit is exact to nine digits.
-    large = rate > 1e18
-    counts = rng.poisson(np.where(large, 1.0, rate)).astype(np.float64)
-    return np.where(large, np.round(rate + np.sqrt(rate) * rng.normal(size=rate.shape)), counts)
 
 
 @dataclass(frozen=True)
@@ -127,21 +119,9 @@ class NegativeBinomial:
         """Raise ``ValueError`` unless all are whole numbers from 0 up."""
         named_row(y, _count(y), "a count must be a whole number, 0 or more")
 
-    def predictive(self, mean: Array, variance: Array) -> Counts:
+    def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
         """Counts whose log rate is uncertain."""
-        dispersion, r = self.dispersion, 1.0 / self.dispersion
-
-        def logpmf(y: Array, rate: Array) -> Array:
-            return _negative_binomial_logpmf(y, np.log(np.maximum(rate, 1e-300)), dispersion)
-
-        def cdf(y: Array, rate: Array) -> Array:
-            return betainc(r, y + 1.0, 1.0 / (1.0 + dispersion * rate))
-
-        def draw(rng: np.random.Generator, rate: Array) -> Array:
-            return _poisson_draw(rng, rate * rng.gamma(r, dispersion, size=rate.shape))
-
-        family = CountFamily(logpmf, cdf, draw, dispersion)
-        return Counts(family, np.asarray(mean, float), np.asarray(variance, float))
+        return NegativeBinomialLogNormal(mean, variance, self.dispersion)
 
 
 def _negative_binomial_logpmf(y: Array, eta: Array, dispersion: float) -> Array:

@@ -18,6 +18,7 @@ from posterity.likelihoods import Likelihood
 from posterity.likelihoods.likelihood import is_noise, kernel_of, vague_variance
 from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fitted_together
+from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_rows import Learned, SiteRows, believed, learn_rows
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
@@ -110,6 +111,10 @@ class GeneralizedPosterior(LinearPosterior):
         assert isinstance(other, GeneralizedPosterior)
         self.inner.become(other.inner)
         self.account.become(other.account)
+
+    def at_the_mode(self) -> Self:
+        """The same, to find the mode of rows that come together; in memory that both share."""
+        return self if self.forgets else replace(self, approximation="laplace")
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the site rows."""
@@ -262,6 +267,11 @@ class GeneralizedPosterior(LinearPosterior):
         """Distribution of new targets at the rows of ``X``."""
         mean, variance = believed(self.inner, X)
         return self.predicted(mean if offsets is None else mean + offsets, variance)
+
+    @property
+    def pearson(self) -> tuple[float, float]:
+        """Residuals of the site rows: of Poisson counts Pearson's; see ``pearson_dispersion``."""
+        return pearson_dispersion(self._of_rows, self.n_effective)
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""

@@ -97,6 +97,11 @@ class GeneralizedAverage(AveragedPosterior):
         return Normal(*matched(np.array([one.loc for one in told]), scales, self.weights))
 
     @property
+    def pearson(self) -> tuple[float, float]:
+        """Of the member that predicts best."""
+        return self.members[int(np.argmax(self.weights))].pearson
+
+    @property
     def weights(self) -> Array:
         """Weights (k,) of the members for the next row."""
         count = len(self.runs)

@@ -1,0 +1,208 @@
+"""Sums over a count whose log rate is normal: eta ~ Normal(m, v), y | eta ~ a count of rate e^eta.
+
+Counts vary by rate + a rate^2, of dispersion a: negative binomial, and Poisson where a = 0. All
+integrals are over analytic functions with one bump, for which the trapezoidal rule is exact to
+rounding once the nodes sit where the bump is (Trefethen and Weideman 2014, "The exponentially
+convergent trapezoidal rule").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, gammaincc, gammaln, ndtr
+
+FloatArray = NDArray[np.float64]
+
+# Nodes u, where eta = mode + scale sinh(u): dense at the mode, reaching far into slow tails.
+NODES = np.linspace(-4.6, 4.6, 121)
+SINH, LOG_COSH = np.sinh(NODES), np.log(np.cosh(NODES))
+STEP = NODES[1] - NODES[0]
+UNIFORM = np.linspace(-8.5, 8.5, 43)
+UNIFORM_WEIGHTS = np.exp(-0.5 * UNIFORM * UNIFORM)
+UNIFORM_WEIGHTS /= UNIFORM_WEIGHTS.sum()
+BLOCK_ROWS = 256
+FARTHEST = 300.0
+
+
+def log_mass(
+    y: FloatArray, mean: FloatArray, variance: FloatArray, dispersion: FloatArray
+) -> FloatArray:
+    """Log probability (n,) of the counts ``y`` (n,), whole numbers >= 0.
+
+    Examples
+    --------
+    >>> zero = np.zeros(1)
+    >>> np.exp(log_mass(zero, zero, zero, zero)).round(4)
+    array([0.3679])
+    """
+    return _by_blocks(_log_mass, y, mean, variance, dispersion)
+
+
+def distribution_function(
+    y: FloatArray, mean: FloatArray, variance: FloatArray, dispersion: FloatArray
+) -> FloatArray:
+    """P(count <= y), (n,); ``y`` (n,) whole numbers >= 0.
+
+    Examples
+    --------
+    >>> zero = np.zeros(1)
+    >>> distribution_function(zero, zero, zero, zero).round(4)
+    array([0.3679])
+    """
+    return _by_blocks(_distribution_function, y, mean, variance, dispersion)
+
+
+def information(y: FloatArray, dispersion: FloatArray) -> FloatArray:
+    """What a count tells of its log rate: 1 / (1 / y + dispersion)."""
+    return y / (1.0 + dispersion * y)
+
+
+def log_peak(y: FloatArray, dispersion: FloatArray) -> FloatArray:
+    """Log probability of ``y`` where its rate is ``y``: Loader (2000), a saddle point; 0 at 0.
+
+    With r = 1 / dispersion: log(r / (2 pi y (y + r))) / 2 + d(y + r) - d(r) - d(y), where d(n) is
+    what Stirling's formula of log n! lacks.
+    """
+    some = np.maximum(y, 1e-300)
+    beyond = some / (1.0 + dispersion * some)
+    value = -0.5 * np.log(2.0 * math.pi * beyond * np.square(1.0 + dispersion * some))
+    value -= _stirling_lacks(some)
+    r = 1.0 / np.maximum(dispersion, 1e-300)
+    value += np.where(dispersion > 0.0, _stirling_lacks(some + r) - _stirling_lacks(r), 0.0)
+    return np.where(y > 0.0, value, 0.0)
+
+
+def _stirling_lacks(n: FloatArray) -> FloatArray:
+    square = 1.0 / np.square(np.maximum(n, 10.0))
+    series = (1.0 - square * (1.0 / 30.0 - square * (1.0 / 105.0 - square / 140.0))) / (12.0 * n)
+    small = n < 10.0
+    if not small.any():
+        return series
+    few = np.where(small, n, 1.0)
+    exact = gammaln(few + 1.0) - 0.5 * np.log(2.0 * math.pi * few) - few * np.log(few) + few
+    return np.where(small, exact, series)
+
+
+def relative(y: FloatArray, off: FloatArray, dispersion: FloatArray) -> FloatArray:
+    """y off - (y + r) log(1 + q (e^off - 1)), q = y / (y + r): 0 at its top, where off = 0.
+
+    The log of the density of y at the log rate log(y) + off, against that at log(y); for a
+    Poisson y (off - e^off + 1).
+    """
+    grown = np.expm1(np.minimum(off, FARTHEST))
+    return y * (off - grown * _log1p_over(dispersion * information(y, dispersion) * grown))
+
+
+def _log1p_over(x: FloatArray) -> FloatArray:
+    """log(1 + x) / x."""
+    small = np.abs(x) < 1e-5
+    divisor = np.where(small, 1.0, x)
+    series = 1.0 - x * (0.5 - x / 3.0)
+    if small.all():
+        return series
+    return np.where(small, series, np.log1p(np.maximum(x, -1.0)) / divisor)
+
+
+def _by_blocks(formula: Callable[..., FloatArray], *operands: FloatArray) -> FloatArray:
+    result = np.empty(operands[0].shape)
+    for start in range(0, len(result), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        with np.errstate(all="ignore"):
+            result[rows] = formula(*(operand[rows] for operand in operands))
+    return result
+
+
+def _log_mass(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+    # v = 0 is the limit of small variances, to rounding.
+    v = np.maximum(v, 1e-14 / (1.0 + information(y, a)))
+    mode = _mode(y, m, v, a)
+    log_y = np.log(np.where(y > 0.0, y, 1.0))
+    share = _share(mode, a)
+    scale = 1.0 / np.sqrt(share * (1.0 + a * y) / (1.0 + a * np.exp(mode)) + 1.0 / v)
+    eta = mode[:, None] + scale[:, None] * SINH
+    exponent = -0.5 * np.square(eta - m[:, None]) / v[:, None] + LOG_COSH
+    exponent += _log_density(y[:, None], eta, eta - log_y[:, None], a[:, None])
+    highest = exponent.max(axis=1)
+    total = np.exp(exponent - highest[:, None]).sum(axis=1) * STEP
+    whole = highest + np.log(total * scale) - 0.5 * np.log(2.0 * math.pi * v)
+    return whole + log_peak(y, a)
+
+
+def _share(eta: FloatArray, a: FloatArray) -> FloatArray:
+    """e^eta / (1 + a e^eta), however large eta is."""
+    return 1.0 / (np.exp(-np.maximum(eta, -700.0)) + a)
+
+
+def _log_density(y: FloatArray, eta: FloatArray, off: FloatArray, a: FloatArray) -> FloatArray:
+    """Log density of y at eta, but for :func:`log_peak`."""
+    if (y > 0.0).all():
+        return relative(y, off, a)
+    rate = np.exp(np.minimum(eta, FARTHEST))
+    return np.where(y > 0.0, relative(y, off, a), -rate * _log1p_over(a * rate))
+
+
+def _mode(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+    """Where (y - e^eta) / (1 + a e^eta) = (eta - m) / v: Newton's method inside a bracket."""
+    own = np.log(np.maximum(y, 1e-3))
+    # The left side lies between -1/a (or less) and y: the root is between m and its own log rate.
+    low, high = np.minimum(m, own), np.maximum(m, own)
+    low = np.where(y == 0.0, m - v * np.minimum(_share(m, a), 1e300), low)
+    told = information(np.maximum(y, 0.5), a)
+    eta = np.clip((m + v * told * own) / (1.0 + v * told), low, high)
+    for _ in range(60):
+        rate = np.exp(np.minimum(eta, FARTHEST))
+        spread = 1.0 + a * rate
+        slope = (y - rate) / spread - (eta - m) / v
+        low, high = np.where(slope > 0.0, eta, low), np.where(slope > 0.0, high, eta)
+        step = slope / (rate * (1.0 + a * y) / np.square(spread) + 1.0 / v)
+        there = eta + step
+        inside = (there >= low) & (there <= high)
+        there = np.where(inside, there, 0.5 * (low + high))
+        moved = np.abs(there - eta).max(initial=0.0)
+        eta = there
+        if moved < 1e-6:  # nodes near the mode are enough
+            break
+    return eta
+
+
+def _distribution_function(
+    y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray
+) -> FloatArray:
+    """The probability of at most y is that of a larger random rate u: a step, smoothed twice.
+
+    P(count <= y | eta) = P(eta < u), where u is log(y + 1) + off, and ``off`` has the log density
+    :func:`relative` of y + 1. Averaged over eta where that is narrower, else over u.
+    """
+    told = information(y + 1.0, a)
+    by_rate = v * told <= 1.0
+    result = np.empty(y.shape)
+    if by_rate.any():
+        some = by_rate
+        eta = m[some, None] + np.sqrt(v[some])[:, None] * UNIFORM
+        rate = np.exp(np.minimum(eta, 700.0))
+        result[some] = _below(y[some, None], rate, a[some, None]) @ UNIFORM_WEIGHTS
+    if not by_rate.all():
+        other = ~by_rate
+        shape, mean, deviation = y[other, None] + 1.0, m[other, None], np.sqrt(v[other, None])
+        off = SINH / np.sqrt(told[other, None])
+        weights = np.exp(relative(shape, off, a[other, None]) + LOG_COSH)
+        steps = ndtr((np.log(shape) + off - mean) / deviation)
+        result[other] = (weights * steps).sum(axis=1) / weights.sum(axis=1)
+    return np.minimum(result, 1.0)
+
+
+def _below(y: FloatArray, rate: FloatArray, a: FloatArray) -> FloatArray:
+    """P(count <= y) at known rates."""
+    # So little dispersion changes no digit of a probability.
+    poisson = np.broadcast_to(a * (1.0 + rate) < 1e-12, rate.shape)
+    if poisson.all():
+        return gammaincc(y + 1.0, rate)
+    told = betainc(1.0 / np.maximum(a, 1e-300), y + 1.0, 1.0 / (1.0 + a * rate))
+    return np.where(poisson, gammaincc(y + 1.0, rate), told) if poisson.any() else told
+
+
+__all__ = ["distribution_function", "information", "log_mass", "log_peak", "relative"]

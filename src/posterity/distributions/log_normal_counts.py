@@ -1,0 +1,142 @@
+"""Counts whose log rate is not quite known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.distributions import _count_integrals as integrals
+from posterity.distributions import _count_table as table
+from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions.normal import Normal
+from posterity.distributions.row_distribution import RowDistribution
+
+LARGEST_RATE = 1e15
+# Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
+# beyond any that were ever seen, and says nothing.
+WIDEST = 10.0
+
+
+class LogNormalCounts(RowDistribution):
+    """Counts whose log rates are normal, one a row; what Poisson and negative binomial share.
+
+    Their variance given the rate is ``rate + dispersion * rate^2``.
+    """
+
+    __slots__ = ("dispersion", "log_mean", "log_variance")
+
+    log_mean: FloatArray
+    log_variance: FloatArray
+    dispersion: FloatArray
+
+    def _set(self, *operands: ArrayLike) -> None:
+        self.log_mean, self.log_variance, self.dispersion = np.broadcast_arrays(
+            *(as_floats(operand) for operand in operands)
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the rows."""
+        return self.log_mean.shape
+
+    def pmf(self, y: ArrayLike) -> FloatArray:
+        """Probability of the count y, broadcast against the rows."""
+        return self.pdf(y)
+
+    def logpmf(self, y: ArrayLike) -> FloatArray:
+        """Log probability of the count y, broadcast against the rows."""
+        return self.logpdf(y)
+
+    def rate(self) -> Normal:
+        """Distribution of the log rate, without the counts' own spread."""
+        return Normal(self.log_mean, np.sqrt(self.log_variance))
+
+    # ---- what families say of themselves ----
+
+    def _flat(self) -> Any:
+        return np.isinf(self.log_variance).astype(np.float64)
+
+    def _mean(self) -> FloatArray:
+        half = np.where(self.log_variance <= WIDEST, 0.5 * self.log_variance, np.inf)
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_mean + half)
+
+    def _median(self) -> FloatArray:
+        return self._ppf(as_floats(0.5))
+
+    def _var(self) -> FloatArray:
+        mean = self._mean()
+        with np.errstate(over="ignore", invalid="ignore"):
+            between = np.expm1(self.log_variance)
+            excess = between + self.dispersion * (1.0 + between)
+            return mean + np.where(excess == 0.0, 0.0, np.square(mean) * excess)
+
+    def _logpdf(self, y: FloatArray) -> FloatArray:
+        shape, (target, *rows) = self._with(y)
+        flat = np.isinf(rows[1])
+        count = (target >= 0.0) & (target == np.floor(target)) & np.isfinite(target)
+        asked = count & ~flat
+        result = np.where(flat, 0.0, -np.inf)
+        result[asked] = integrals.log_mass(target[asked], *(row[asked] for row in rows))
+        result[np.isnan(target)] = np.nan
+        return result.reshape(shape)[()]
+
+    def _cdf(self, y: FloatArray) -> FloatArray:
+        shape, (target, *rows) = self._with(y)
+        flat = np.isinf(rows[1])
+        result = np.where(flat, 0.5, np.where(target < 0.0, 0.0, 1.0))
+        asked = ~flat & (target >= 0.0) & np.isfinite(target)
+        result[asked] = integrals.distribution_function(
+            np.floor(target[asked]), *(row[asked] for row in rows)
+        )
+        result[np.isnan(target)] = np.nan
+        return result.reshape(shape)[()]
+
+    def _sf(self, y: FloatArray) -> FloatArray:
+        return 1.0 - self._cdf(y)
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        shape, (level, *rows) = self._with(q)
+        flat = np.isinf(rows[1])
+        result = np.where(level < 0.5, -np.inf, np.where(level > 0.5, np.inf, np.exp(rows[0])))
+        asked = ~flat & (level > 0.0) & (level < 1.0)
+        result[asked] = table.quantile(level[asked], table.Rows(*(row[asked] for row in rows)))
+        result[~flat & (level == 0.0)] = 0.0
+        result[~((level >= 0.0) & (level <= 1.0))] = np.nan
+        return result.reshape(shape)[()]
+
+    def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self._ppf(0.5 - 0.5 * levels), self._ppf(0.5 + 0.5 * levels)
+
+    def _crps(self, y: FloatArray) -> FloatArray:
+        shape, (target, *rows) = self._with(y)
+        result = np.full(target.shape, np.inf)
+        asked = np.isfinite(target) & (rows[1] <= WIDEST)
+        some = table.Rows(*(row[asked] for row in rows))
+        counts = np.maximum(target[asked], 0.0)
+        below = np.floor(counts)
+        scores = table.crps(below, some)
+        if not np.array_equal(below, counts):  # the score is linear between counts
+            scores += (counts - below) * (table.crps(below + 1.0, some) - scores)
+        result[asked] = scores + np.maximum(-target[asked], 0.0)
+        return result.reshape(shape)[()]
+
+    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        log_rate = self.log_mean + np.sqrt(self.log_variance) * rng.standard_normal(size)
+        with np.errstate(over="ignore"):
+            rate = np.exp(log_rate)
+        if self.dispersion.any():
+            shape = 1.0 / np.maximum(self.dispersion, 1e-300)
+            some = rng.gamma(np.broadcast_to(np.minimum(shape, 1e300), size))
+            rate = np.where(self.dispersion > 0.0, rate * (some / shape), rate)
+        # Beyond this the count differs from its rate by less than its last digit.
+        return np.where(
+            rate > LARGEST_RATE, rate, rng.poisson(np.minimum(rate, LARGEST_RATE))
+        ).astype(np.float64)
+
+    def _with(self, values: FloatArray) -> tuple[tuple[int, ...], list[FloatArray]]:
+        """``values`` against the rows, all flat: their shape, and the operands (k,)."""
+        together = np.broadcast_arrays(values, self.log_mean, self.log_variance, self.dispersion)
+        return together[0].shape, [operand.reshape(-1) for operand in together]

@@ -1,0 +1,167 @@
+"""What is known of the dispersion of counts, beside their rates.
+
+The log likelihood of log dispersion is analytic, so that its values at a few Chebyshev points say
+it everywhere, to rounding, however many rows there were: sums over rows, which need not be kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from posterity.likelihoods import NegativeBinomial
+from posterity.likelihoods.modes import modes
+
+Array = NDArray[np.float64]
+
+LEAST, MOST = math.log(1e-5), math.log(100.0)
+N_POINTS = 48
+POINTS = np.polynomial.chebyshev.chebpts1(N_POINTS)
+DISPERSIONS = np.exp(LEAST + 0.5 * (MOST - LEAST) * (1.0 + POINTS))
+TO_SERIES = np.linalg.inv(np.polynomial.chebyshev.chebvander(POINTS, N_POINTS - 1))
+BLOCK_ROWS = 512
+GRID = 200
+LOWEST = 25.0  # nats below the top: no more is looked at
+ZOOMS = 12
+MOST_STEPS, SETTLED = 60, 1e-3
+# Stretches of rows between which the dispersion in force stays: an eighth of those before.
+STRETCH = 8
+
+
+@dataclass
+class Dispersion:
+    """Log likelihoods at DISPERSIONS, the dispersion in force, rows learned and when it is due.
+
+    ``paid`` is what the log evidence of the counts, at the dispersion in force, lacks.
+    """
+
+    log_likelihood: Array = field(default_factory=lambda: np.zeros(N_POINTS))
+    value: float = math.nan
+    rows: float = 0.0
+    due: float = 0.0
+    paid: float = 0.0
+
+    def copy(self) -> Dispersion:
+        """The same, to go its own way."""
+        return Dispersion(self.log_likelihood.copy(), self.value, self.rows, self.due, self.paid)
+
+    def become(self, other: Dispersion) -> None:
+        """Take over all of another one."""
+        self.__dict__.update(other.__dict__)
+
+    def settle(self) -> None:
+        """Put the posterior mean into force."""
+        self.value = mean_and_evidence(self.log_likelihood)[0]
+        self.due = self.rows + max(1.0, self.rows // STRETCH)
+
+    def learn(
+        self, y: Array, weights: Array | None, mean: Array, variance: Array, *, after: bool
+    ) -> None:
+        """Learn from counts whose log rates are Normal(mean, variance): before, or after them."""
+        counts = np.ones(len(y)) if weights is None else weights
+        some = counts > 0.0
+        y, mean, variance, counts = y[some], mean[some], variance[some], counts[some]
+        terms = _after if after else _before
+        for first in range(0, len(y), BLOCK_ROWS):
+            part = slice(first, first + BLOCK_ROWS)
+            with np.errstate(all="ignore"):
+                told = terms(y[part], mean[part], variance[part], self.value)
+            self.log_likelihood += counts[part] @ told
+        self.rows += float(len(y))
+
+
+def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
+    """Mean of the dispersion, and log of the integral of the likelihood over its prior.
+
+    The prior is exponential in the square root of the dispersion, with mean 1: it falls from
+    Poisson on as the distance from it grows (Simpson et al. 2017, "Penalising model component
+    complexity").
+
+    Examples
+    --------
+    >>> mean, log_evidence = mean_and_evidence(np.zeros(N_POINTS))
+    >>> round(mean, 2), round(log_evidence, 2)
+    (1.99, -0.0)
+    """
+    series = TO_SERIES @ log_likelihood
+    low, high = LEAST, MOST
+    for _ in range(ZOOMS):
+        logs = np.linspace(low, high, GRID)
+        told = np.polynomial.chebyshev.chebval(2.0 * (logs - LEAST) / (MOST - LEAST) - 1.0, series)
+        roots = np.exp(0.5 * logs)
+        told = told + np.log(0.5 * roots) - roots
+        places = np.flatnonzero(told > told.max() - LOWEST)
+        if len(places) > GRID // 3:
+            break
+        low, high = logs[max(places[0] - 1, 0)], logs[min(places[-1] + 1, GRID - 1)]
+    share = np.exp(told - told.max())
+    share[[0, -1]] *= 0.5
+    total = float(share.sum())
+    evidence = float(told.max()) + math.log(total * (logs[1] - logs[0]))
+    return float(share @ np.square(roots)) / total, evidence
+
+
+def at(log_likelihood: Array, dispersion: float) -> float:
+    """The log likelihood at a dispersion."""
+    place = 2.0 * (math.log(dispersion) - LEAST) / (MOST - LEAST) - 1.0
+    return float(np.polynomial.chebyshev.chebval(place, TO_SERIES @ log_likelihood))
+
+
+def _densities(y: Array, eta: Array) -> Array:
+    """Log probabilities of counts (n,) at log rates (n, 1 or N_POINTS)."""
+    a = DISPERSIONS
+    # log of the product of 1 + a j over all j < y, once for each count that there is
+    kinds, which = np.unique(y, return_inverse=True)
+    kinds = kinds[:, None]
+    rising = gammaln(kinds + 1.0 / a) - gammaln(1.0 / a) + kinds * np.log(a) - gammaln(kinds + 1.0)
+    log_grown = np.log(1.0 + a * _rate(eta))
+    return rising[which] + y[:, None] * (eta - log_grown) - log_grown / a
+
+
+def _derivatives(y: Array, rate: Array) -> tuple[Array, Array]:
+    """Their slopes in eta, and curvatures with the sign turned."""
+    grown = 1.0 + DISPERSIONS * rate
+    slope = (y[:, None] - rate) / grown
+    return slope, rate * (1.0 + DISPERSIONS * y[:, None]) / np.square(grown)
+
+
+def _rate(eta: Array) -> Array:
+    return np.exp(np.minimum(eta, 300.0))
+
+
+def _before(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
+    """Log predictive probabilities (n, N_POINTS) by Laplace's method.
+
+    The modes of eta are found from the one under the dispersion in force, by Newton's method.
+    """
+    v = np.maximum(variance, 1e-12)
+    eta = modes(NegativeBinomial(dispersion), y, mean, v, np.ones(len(y)))[:, None]
+    mean, v = mean[:, None], v[:, None]
+    for _ in range(MOST_STEPS):
+        slope, curvature = _derivatives(y, _rate(eta))
+        step = (slope * v - (eta - mean)) / (1.0 + v * curvature)
+        eta = eta + np.clip(step, -1.0, 1.0)
+        if np.abs(step).max(initial=0.0) < SETTLED:
+            break
+    curvature = _derivatives(y, _rate(eta))[1]
+    value = _densities(y, eta) - 0.5 * np.square(eta - mean) / v
+    return value - 0.5 * np.log1p(v * curvature)
+
+
+def _after(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
+    """The same of counts that are learned: at the mode of the coefficients.
+
+    What the coefficients leave open is log |H| / 2 of their precision H: with a variance v of eta
+    under the dispersion in force and h its curvature there, the derivative of the log determinant
+    is that of the sum of log(1 + v (h' - h)).
+    """
+    rate = _rate(mean)
+    curvature = _derivatives(y, rate[:, None])[1]
+    here = rate * (1.0 + dispersion * y) / np.square(1.0 + dispersion * rate)
+    v = np.where(np.isfinite(variance), variance, 0.0)
+    more = v[:, None] * (curvature - here[:, None])
+    return _densities(y, mean[:, None]) - 0.5 * np.log1p(np.maximum(more, -0.999))

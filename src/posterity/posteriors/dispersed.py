@@ -1,0 +1,255 @@
+"""A posterior of counts whose dispersion is learned beside their rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions import NegativeBinomialLogNormal, Normal
+from posterity.kernel import RowPath
+from posterity.noise import Joint
+from posterity.posteriors._dispersion import Dispersion, at, mean_and_evidence
+from posterity.posteriors._site_fit import MANY_ROWS, SHARE
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+MOST_ROUNDS = 20
+AGREED = 1e-4
+
+
+@dataclass(frozen=True)
+class DispersedPosterior(LinearPosterior):
+    """Posterior of coefficients and of the dispersion, as if these were independent.
+
+    Of negative binomial counts they are, asymptotically: their information is diagonal. ``counts``
+    learns the coefficients under the dispersion that is in force, whose own posterior is kept in
+    ``spread``: rows that come together are learned until both agree; of rows that come one after
+    another those of a stretch have the dispersion that all before it tell, which keeps every
+    prediction honest. Each row counts with its predictive probability under every dispersion.
+    """
+
+    counts: Any
+    spread: Dispersion
+
+    @classmethod
+    def around(cls, counts: Any) -> Self:
+        """Take over what a posterior that has seen nothing believes."""
+        spread = Dispersion()
+        spread.settle()
+        belief = (counts.belief, counts.noise, counts.intercept, counts.prior, counts.factor)
+        return cls(*belief, counts, spread)
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        counts = self.counts.copy()
+        return self._but(factor=counts.factor, counts=counts, spread=self.spread.copy())
+
+    def become(self, other: LinearPosterior) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        assert isinstance(other, DispersedPosterior)
+        self.counts.become(other.counts)
+        self.spread.become(other.spread)
+
+    def at_the_mode(self) -> Self:
+        """The same, to find the mode of rows that come together."""
+        find = getattr(self.counts, "at_the_mode", None)
+        return self if find is None else replace(self, counts=find())
+
+    @property
+    def dispersion(self) -> float:
+        """The dispersion in force."""
+        return self.spread.value
+
+    @property
+    def now(self) -> Any:
+        """The posterior of the coefficients under it; in memory that both share."""
+        return _under(self.counts, self.dispersion)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> None:
+        """Learn the first rows together; a posterior that forgets learns them in order."""
+        self._learn("fit", X, y, weights, elapsed, offsets)
+
+    def append(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> None:
+        """Learn rows together, what was known before being their prior."""
+        self._learn("append", X, y, weights, elapsed, offsets)
+
+    def predict_then_learn(  # type: ignore[override]
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> NegativeBinomialLogNormal:
+        """Learn row after row; returns the distribution of each count before its row."""
+        trial, first = self.copy(), 0
+        told: list[Any] = []
+        while first < len(X) or not told:
+            part = slice(first, first + trial._stretch(weights, first, len(X)))
+            some = None if weights is None else weights[part]
+            off = None if offsets is None else offsets[part]
+            one = trial.now.predict_then_learn(X[part], y[part], some, elapsed[part].copy(), off)
+            told.append(one)
+            trial.spread.learn(y[part, 0], some, one.log_mean, one.log_variance, after=False)
+            if trial.spread.rows >= trial.spread.due:
+                trial.spread.settle()
+            first = part.stop
+        self.become(trial)
+        return NegativeBinomialLogNormal(
+            *(
+                np.concatenate([getattr(one, name) for one in told])
+                for name in ("log_mean", "log_variance", "dispersion")
+            )
+        )
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Refuse: what a row said depended on what was known when it came."""
+        self.counts.remove(X, y, weights)
+
+    def merge(self, other: LinearPosterior) -> None:
+        """Learn what ``other`` learned; dispersions from both."""
+        assert isinstance(other, DispersedPosterior)
+        mine, its = self.spread.copy(), other.spread
+        mine.log_likelihood += its.log_likelihood
+        mine.rows += its.rows
+        mine.paid += its.paid
+        mine.settle()
+        self.counts.merge(other.counts)
+        self.spread.become(mine)
+
+    def same_prior(self, other: LinearPosterior) -> bool:
+        """Whether both started from the same belief and learn in the same way."""
+        return isinstance(other, DispersedPosterior) and self.counts.same_prior(other.counts)
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    learns_lean = False
+    predicts_lean = False
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """A path that only reads."""
+        return self.counts.row_path(names)
+
+    def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
+        """Distribution of the log rate at the rows of ``X``."""
+        return self.counts.linear_predictor(X, offsets)
+
+    def predictive(self, X: Array, offsets: Array | None = None) -> Any:
+        """Distribution of new counts at the rows of ``X``."""
+        return self.now.predictive(X, offsets)
+
+    def coefficients(self) -> Array:
+        """Mean of [intercept, coefficients]."""
+        return self.counts.coefficients()
+
+    def joint(self, names: tuple[str, ...]) -> Joint:
+        """Joint distribution of [intercept, coefficients]."""
+        return self.counts.joint(names)
+
+    @property
+    def prior_precision(self) -> ArrayLike:
+        """Prior precision of the coefficients."""
+        return self.counts.prior_precision
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.counts.n_observations
+
+    @property
+    def n_effective(self) -> float:
+        """What is left of them after forgetting."""
+        return self.counts.n_effective
+
+    @property
+    def tells_evidence(self) -> bool:
+        """Whether what is known tells the evidence of all rows."""
+        return self.counts.tells_evidence
+
+    @property
+    def log_evidence(self) -> float:
+        """Log p(y), the dispersion of rows that came together integrated over."""
+        return self.counts.log_evidence + self.spread.paid
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _learn(self, way: str, *rows: Any) -> None:
+        if getattr(self.counts, "forgets", True) or len(rows[0]) == 1:
+            self.predict_then_learn(*rows)
+            return
+        start = self
+        if len(rows[0]) >= MANY_ROWS:
+            # Some of the rows, each for several, find the dispersion nearly, at little cost.
+            start = self._together(way, _every(SHARE, rows), self.dispersion)
+        self.become(self._together(way, rows, start.dispersion))
+
+    def _together(self, way: str, rows: tuple[Any, ...], value: float) -> Self:
+        """A copy that has learned rows together, coefficients and dispersion in turns."""
+        X, y, weights, elapsed, offsets = rows
+        before = mean_and_evidence(self.spread.log_likelihood)[1]
+        for _ in range(MOST_ROUNDS):
+            trial = self.copy()
+            trial.spread.value = value
+            getattr(trial.now, way)(X, y, weights, elapsed.copy(), offsets)
+            eta = trial.counts.linear_predictor(X, offsets)
+            variance = np.square(eta.scale)
+            trial.spread.learn(y[:, 0], weights, eta.loc, variance, after=True)
+            last = value
+            trial.spread.settle()
+            value = trial.spread.value
+            if abs(value - last) <= AGREED * last:
+                break
+        learned, spread = self.spread.log_likelihood, trial.spread
+        told = spread.log_likelihood
+        spread.paid += mean_and_evidence(told)[1] - before - (at(told, last) - at(learned, last))
+        return trial
+
+    def _stretch(self, weights: Array | None, first: int, n: int) -> int:
+        """Rows to go, zero weights included, until the dispersion is asked anew."""
+        left = max(int(self.spread.due - self.spread.rows), 1)
+        if weights is None:
+            return left
+        counted = np.cumsum(weights[first:] > 0.0)
+        return min(int(np.searchsorted(counted, left)) + 1, n - first) if n > first else 1
+
+
+def _under(counts: Any, dispersion: float) -> Any:
+    """The same posterior under this dispersion; members of an average, too."""
+    runs = getattr(counts, "runs", None)
+    if runs is not None:
+        return replace(counts, runs=tuple(_under(run, dispersion) for run in runs))
+    return replace(counts, likelihood=replace(counts.likelihood, dispersion=dispersion))
+
+
+def _every(share: int, rows: tuple[Any, ...]) -> tuple[Any, ...]:
+    X, y, weights, elapsed, offsets = rows
+    weights = np.ones(len(X)) if weights is None else weights
+    part = slice(None, None, share)
+    return (
+        np.ascontiguousarray(X[part]),
+        y[part].copy(),
+        share * weights[part],
+        elapsed[part].copy(),
+        None if offsets is None else offsets[part].copy(),
+    )
