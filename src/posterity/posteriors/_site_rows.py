@@ -158,6 +158,7 @@ def _learn_with_evidence(
     """In stretches between which the prior is chosen anew; one node learns, the data go along."""
     learned = []
     first = 0
+    posterior.one_node()
     while first < len(rows):
         stream = posterior._stream()
         stop = posterior._stretch(stream, rows.X, rows.weights, first)

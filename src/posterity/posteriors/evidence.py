@@ -157,9 +157,11 @@ class EvidencePosterior(LinearPosterior):
         if not self.learns_lean:
             return False
         stream = self.known.stream
-        if (stream is None or not stream.alone) and self.known.left <= 0:
+        if stream is None:  # no stream yet: single rows are predicted as many are
+            return self.nodes.alone
+        if not stream.alone and self.known.left <= 0:
             stream = self._stream()
-        return stream is not None and stream.alone
+        return stream.alone
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of a single node, which the data's factor goes along with.
@@ -170,12 +172,21 @@ class EvidencePosterior(LinearPosterior):
         known = self.known
         if not self.learns_lean:
             return known.data.row_path(names)
+        path = self.one_node().row_path(names)
+        self.accompany(path, names)
+        return path
+
+    def one_node(self) -> LinearPosterior:
+        """The single node that the stream has from now on."""
+        known = self.known
         if known.stream is None or not known.stream.alone:
             self._go_on_with(self._chosen(single=True))
         assert known.stream is not None
-        path = known.stream.posteriors[0].row_path(names)
-        self.accompany(path, names)
-        return path
+        return known.stream.posteriors[0]
+
+    def central(self) -> LinearPosterior:
+        """The one posterior that stands for all nodes of what is known now."""
+        return self._chosen(single=True).posteriors[0]
 
     def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
@@ -305,10 +316,12 @@ class EvidencePosterior(LinearPosterior):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _chosen(self, *, single: bool = False) -> Nodes:
-        """Nodes by the evidence of the data, or one only."""
+    def _chosen(self, *, single: bool = False, stream: bool = False) -> Nodes:
+        """Nodes by the evidence of the data, one only, or as a stream's predictions need them."""
         data, scales = self.known.data, self.known.scales
         strategy = self._single_node if single else self.strategy
+        if stream and isinstance(strategy, Integrated):
+            strategy = strategy.in_stream
         choice = strategy.choose(
             data.factor,
             self.noise,
@@ -333,7 +346,7 @@ class EvidencePosterior(LinearPosterior):
         known = self.known
         if known.stream is None or known.left <= 0:
             alone = known.stream is not None and known.stream.alone
-            self._go_on_with(self._chosen(single=alone))
+            self._go_on_with(self._chosen(single=alone, stream=True))
         assert known.stream is not None
         return known.stream
 

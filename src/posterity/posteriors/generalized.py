@@ -89,7 +89,6 @@ class GeneralizedPosterior(LinearPosterior):
             raise ValueError(
                 f"approximation is {approximation!r}: it must be 'laplace' or 'moments'"
             )
-        inner = inner.single()
         return cls(
             inner.belief,
             inner.noise,
