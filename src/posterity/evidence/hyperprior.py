@@ -11,17 +11,17 @@ from scipy.special import log_expit
 Array = NDArray[np.float64]
 
 # With g = signal variance / noise variance, g / c ~ Lomax(1/10): density (1 + g / c)^-1.1 up to a
-# constant, the hyper-g prior of Liang et al. (2008). Above the corner c it is nearly flat in log g and
-# proper, as few rows need, whose evidence is flat there (every g explains n <= p rows equally well):
-# heavier than the half-Cauchy, so that strong signals are shrunk less. Below, it is flat in g itself:
-# what is that weak may well be there, and is not said to be nothing because the rows do not show it.
-# (Flat in log g below, too, most of the posterior is a spike at no signal, and 95% intervals of
-# coefficients of one to two standard errors hold as few as 67% of them.)
+# constant, the hyper-g prior of Liang et al. (2008). Above the corner c it is nearly flat in log g,
+# and proper, as few rows need, whose evidence is flat there (every g explains n <= p rows equally
+# well): heavier than the half-Cauchy, so that strong signals are shrunk less. Below, it is flat in
+# g itself: what is weak is not said to be nothing because few rows can't show it. (Flat in log g
+# there, too, it makes a spike at no signal of the posterior, and of coefficients of one and a half
+# standard errors 95% intervals hold 67%.)
 #
-# The corner is where a direction is weak: a signal of 2% of the noise in each, and never more in
-# all than the noise. A larger one is safer for coefficients in the middle (of 50 rows), a smaller
-# one for predictions of five rows; 1/100 to 1/20 were tried, with exponents 1/2 to 1 below and 1/20
-# to 1/2 above.
+# The corner is where directions are weak: a signal of 2% of the noise in each, and never more in
+# all than the noise. A larger one is safer for coefficients (of 50 rows), a smaller one for
+# predictions of five rows; 1/100 to 1 were tried, with exponents 1/10 to 1 below the corner and
+# 1/20 to 1/2 above.
 EXPONENT = 0.1
 WEAK = 0.02
 # Signals beyond e^40 of the noise, or below e^-40, are the same in double precision.

@@ -1,7 +1,7 @@
 """Rows that come together: their mode, or sites that agree, and the prior that they choose.
 
-Where the prior is learned, the sites are found under the node in the middle of the prior precision's
-posterior, and are then the data of all nodes.
+Where the prior is learned, the sites are found under the node in the middle of the posterior of its
+precision, and are then the data of all nodes.
 """
 
 from __future__ import annotations
