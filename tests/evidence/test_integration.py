@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import integrate, stats
 
 from posterity.evidence import Choice, FeatureScales, Integrated, Maximized, Spectrum, matched
 from posterity.factor import Factor
@@ -15,12 +15,15 @@ from posterity.posteriors import LinearPosterior
 from posterity.priors import GaussianPrior
 
 
-def hyperprior(log_ratio: float) -> float:
-    """Beta(1/10, 1/10) for the share 1 / (1 + ratio), cut off at e^-40 and e^40 of even shares."""
-    cut = special.expit(-40.0)
-    inside = 1.0 - 2.0 * stats.beta.cdf(cut, 0.1, 0.1)
-    weight = 0.1 * (special.log_expit(log_ratio) + special.log_expit(-log_ratio))
-    return float(np.exp(weight - special.betaln(0.1, 0.1)) / inside)
+def hyperprior(log_ratio: float, n_directions: int) -> float:
+    """Lomax(1/10) for 1 / ratio, scaled by 2% a direction, cut off at e^-40 and e^40; its density.
+
+    In the log of the ratio, relative to the one that makes signal and noise equally large.
+    """
+    believed = stats.lomax(0.1, scale=min(0.02 * n_directions, 1.0))
+    inside = believed.cdf(np.exp(40.0)) - believed.cdf(np.exp(-40.0))
+    signal = np.exp(-log_ratio)
+    return float(believed.pdf(signal) * signal / inside)
 
 
 @pytest.mark.parametrize("noise", [LearnedNoise(), LearnedNoise(1.0, 2.0), KnownNoise(1.5)])
@@ -29,11 +32,12 @@ def test_it_is_what_quadrature_finds(n: int, m: int, noise: Noise, make_rows, ma
     data = make_factor(*make_rows(n, m), intercept=True)
     squares = np.square(data.root[1:, 1:]).sum(axis=0) / n
     spectrum = Spectrum.of(data, intercept=True, mean=np.zeros(m), shape=squares)
+    n_directions = int(np.count_nonzero(spectrum.squares))
     centre = spectrum.log_evidence(m, noise)[0]
 
     def density(log_ratio: float) -> float:
         value = spectrum.log_evidence(spectrum.signal * np.exp(log_ratio), noise)[0]
-        return hyperprior(log_ratio) * float(np.exp(value - centre))
+        return hyperprior(log_ratio, n_directions) * float(np.exp(value - centre))
 
     pieces = [
         integrate.quad(density, low, low + 4.0, epsabs=0.0, epsrel=1e-11)[0]
@@ -83,34 +87,61 @@ def test_few_nodes_are_as_good_as_many(
 def test_one_node_is_enough_when_nodes_agree(make_rows, make_factor) -> None:
     kwargs = {"noise": LearnedNoise(), "intercept": True, "mean": np.zeros(3)}
     few = Integrated().choose(make_factor(*make_rows(5, 3), intercept=True), **kwargs)
-    many = Integrated().choose(make_factor(*make_rows(500, 3), intercept=True), **kwargs)
+    many = Integrated().choose(make_factor(*make_rows(5000, 3), intercept=True), **kwargs)
     assert len(few.weights) == 5
     assert few.disagreement > 0.01
     assert len(many.weights) == 1
     assert many.disagreement < 0.01
 
 
-def test_the_disagreement_is_the_variance_of_the_fitted_mean(make_rows, make_factor) -> None:
-    X, y = make_rows(9, 3)
+def test_weak_effects_keep_their_nodes_in_any_number_of_rows(make_factor) -> None:
+    """Beside the noise the nodes agree, as a stream's predictions need them to; not here."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    y = X @ np.full(3, 1.0 / np.sqrt(20_000)) + rng.normal(size=20_000)
+    data = make_factor(X, y, intercept=True)
+    for strategy, n_nodes in ((Integrated(), 5), (Integrated().in_stream, 1)):
+        choice = strategy.choose(data, LearnedNoise(), intercept=True, mean=np.zeros(3))
+        assert len(choice.weights) == n_nodes
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0])
+def test_the_disagreement_is_that_of_the_worst_combination(
+    signal: float, make_rows, make_factor
+) -> None:
+    """Largest eigenvalue of the means' covariance over nodes, relative to the posterior's."""
+    X, y = make_rows(9, 3, signal=signal)
     data, noise = make_factor(X, y, intercept=True), KnownNoise(1.0)
     choice = Integrated(40, 0.0).choose(data, noise, intercept=True, mean=np.zeros(3))
-    fitted = []
-    for precision in choice.precisions:
-        belief = GaussianPrior(0.0, precision)
-        factor = belief.factor(3, intercept=True)
+    stream = Integrated(40, 0.0).in_stream.choose(data, noise, intercept=True, mean=np.zeros(3))
+    means, fitted, within = [], [], np.zeros((3, 3))
+    for precision, weight in zip(choice.precisions, choice.weights, strict=True):
+        factor = GaussianPrior(0.0, precision).factor(3, intercept=True)
         factor.merge(data)
+        means.append(factor.coefficients()[1:, 0])
         fitted.append(factor.predict(X, intercept=True)[0][:, 0])
-    centre = choice.weights @ np.array(fitted)
-    variance = choice.weights @ np.square(np.array(fitted) - centre)
-    assert choice.disagreement == pytest.approx(variance.mean(), rel=1e-3)
+        within += weight * np.linalg.inv(factor.root.T @ factor.root)[1:, 1:]
+    off = np.array(means) - choice.weights @ np.array(means)
+    between = (choice.weights * off.T) @ off
+    worst = np.linalg.eigvals(np.linalg.solve(within, between)).real
+    assert worst.max() <= choice.disagreement * 1.001
+    assert choice.disagreement == pytest.approx(worst.sum(), rel=1e-3)
+    variance = choice.weights @ np.square(np.array(fitted) - choice.weights @ np.array(fitted))
+    assert stream.disagreement == pytest.approx(variance.mean(), rel=1e-3)
 
 
 def test_nothing_known_is_the_hyperprior() -> None:
     choice = Integrated().choose(Factor(4), LearnedNoise(), intercept=True, mean=np.zeros(3))
     assert choice.log_evidence == pytest.approx(0.0, abs=1e-12)
     assert choice.pinned.all()
-    assert choice.ratios @ choice.weights > 1.0
-    assert np.exp(np.log(choice.ratios) @ choice.weights) == pytest.approx(1.0)
+
+    def mean(of: Callable[[float], float]) -> float:
+        return integrate.quad(lambda u: of(u) * hyperprior(u, 1), -40.0, 40.0, limit=500)[0]
+
+    # Nodes are exact for the share that is left to the prior, against the middle of the ratios.
+    middle = np.exp(mean(lambda u: u))
+    expected = mean(lambda u: middle / (middle + np.exp(u)))
+    assert choice.weights @ (middle / (middle + choice.ratios)) == pytest.approx(expected, rel=1e-3)
 
 
 def test_shapes_are_integrated_together(make_rows, make_factor) -> None:

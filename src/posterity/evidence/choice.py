@@ -38,8 +38,9 @@ class Choice:
     shapes
         (K,) which of the shapes on offer each node uses; 0 where there was one only.
     disagreement
-        Mean over the rows of the variance of the predicted mean over what was integrated out,
-        relative to the noise variance: by how much a single precision would be too sure.
+        Variance of the coefficients' mean over what was integrated out, relative to their posterior
+        variance, of the combination for which it is largest: by how much a single precision would
+        be too sure. In a stream, of the fitted values' mean, relative to the noise variance.
     slope
         Largest derivative of the log evidence at what was chosen, in the log of the precisions; 0
         where it was integrated.

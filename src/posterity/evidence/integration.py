@@ -7,6 +7,7 @@ intractable is a sum over a one-dimensional grid, O(p) a point.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +27,9 @@ Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-12  # weights, against the largest
 NOTHING = 1e-3  # what the data know of a direction
 
+# How much is lost by a single node: of the integrals for each shape, and the shapes' probabilities.
+Measure = Callable[["list[_Integral]", Array], float]
+
 
 @dataclass(frozen=True)
 class Integrated:
@@ -33,22 +37,32 @@ class Integrated:
 
     The coefficients have the prior w_j ~ N(m_j, sigma^2 / (ratio s_j^2)), s_j^2 the mean square of
     feature j (about its mean, if there is an intercept), so that neither the units of the features
-    nor that of the target matter. The posterior of the ratio, under a proper and nearly flat
-    hyperprior on its logarithm, is compressed to a few nodes by Gaussian quadrature.
+    nor that of the target matter. The posterior of the ratio, under a proper hyperprior (hyper-g:
+    flat in the signal's variance where that is weak, nearly flat in its logarithm above), is
+    compressed to a few nodes by Gaussian quadrature.
 
     Parameters
     ----------
     most_nodes
         Largest number of nodes, at least 1.
     tolerance
-        Below this disagreement (variance of the predicted mean over the posterior of the ratio,
-        relative to the noise variance, averaged over the rows) one node is enough.
+        Below this disagreement one node is enough: the variance of a combination of coefficients'
+        mean over the posterior of the ratio, relative to its posterior variance, of the combination
+        for which it is largest. In a stream, where observations are predicted and no coefficients
+        read, it is the fitted values' mean, relative to the noise variance.
 
     Notes
     -----
     Maximising instead is too sure of itself on few rows: with five rows and one feature, 95%
     intervals of :class:`Maximized` cover about 84%, of BayesianRidge about 78%, of the nodes here
-    about 95.7%, and they are narrower than under a flat prior.
+    about 95.3%, and they are narrower than under a flat prior. And it is too sure of weak effects,
+    however many the rows: of single coefficients that were drawn with an sd of one standard error,
+    95% intervals of :class:`Maximized` hold 41%, those of the nodes 96%.
+
+    References
+    ----------
+    Liang, Paulo, Molina, Clyde and Berger (2008), "Mixtures of g priors for Bayesian variable
+    selection", Journal of the American Statistical Association 103.
 
     Examples
     --------
@@ -92,7 +106,7 @@ class Integrated:
             _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
             for shape in shapes
         ]
-        chosen = _joined(parts, data.count, self.most_nodes, self.tolerance)
+        chosen = _joined(parts, self._disagreement, self.most_nodes, self.tolerance)
         precisions = np.minimum(chosen.ratios[:, None] * shapes[chosen.which], LARGEST)
         if pinned.any():
             precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
@@ -108,6 +122,23 @@ class Integrated:
             n_parameters=chosen.n_parameters,
             found="integrated",
         )
+
+    @property
+    def in_stream(self) -> Integrated:
+        """The same for a stream: nodes as its predictions of observations need them."""
+        return _OfObservations(self.most_nodes, self.tolerance)
+
+    @staticmethod
+    def _disagreement(parts: list[_Integral], probabilities: Array) -> float:
+        return _of_coefficients(parts, probabilities)
+
+
+class _OfObservations(Integrated):
+    """Never kept, but made from the other when a stream's nodes are due."""
+
+    @staticmethod
+    def _disagreement(parts: list[_Integral], probabilities: Array) -> float:
+        return _of_observations(parts, probabilities)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +190,12 @@ class _Integral:
         """(r,) posterior mean of the share that the data determine."""
         return self.weights @ self.known
 
+    @cached_property
+    def spread(self) -> Array:
+        """(r,) posterior variance of the fitted values along each direction, over the ratio."""
+        moved = np.maximum(self.weights @ np.square(self.known - self.average), 0.0)
+        return np.asarray(moved * np.square(self.spectrum.projections))
+
     def nodes(self, most: int) -> tuple[Array, Array]:
         """Ratios and weights (k,) by Gaussian quadrature, k <= ``most``.
 
@@ -183,10 +220,10 @@ class _Integral:
         return float(np.exp(np.log(squares).sum() / len(squares)))
 
 
-def _joined(parts: list[_Integral], count: float, most: int, tolerance: float) -> _Joined:
+def _joined(parts: list[_Integral], measure: Measure, most: int, tolerance: float) -> _Joined:
     """Nodes for all shapes together, at most ``most`` where their number allows."""
     if len(parts) == 1:
-        disagreement = _disagreement(parts, np.ones(1), count)
+        disagreement = measure(parts, np.ones(1))
         ratios, weights = parts[0].nodes(1 if disagreement < tolerance else most)
         which = np.zeros(len(weights), dtype=np.intp)
         gamma = float(parts[0].average.sum())
@@ -196,7 +233,7 @@ def _joined(parts: list[_Integral], count: float, most: int, tolerance: float) -
     infinite = ~np.isfinite(evidences)
     probabilities = infinite * 1.0 if infinite.any() else np.exp(evidences - evidences.max())
     probabilities /= probabilities.sum()
-    disagreement = _disagreement(parts, probabilities, count)
+    disagreement = measure(parts, probabilities)
     gamma = float(sum(w * p.average.sum() for w, p in zip(probabilities, parts, strict=True)))
     if disagreement < tolerance:
         most = 1
@@ -216,28 +253,67 @@ def _joined(parts: list[_Integral], count: float, most: int, tolerance: float) -
     )
 
 
-def _disagreement(parts: list[_Integral], probabilities: Array, count: float) -> float:
-    """Variance of the fitted values over shapes and ratios, a row, relative to the noise's.
+def _of_coefficients(parts: list[_Integral], probabilities: Array) -> float:
+    """Variance of the mean over shapes and ratios, relative to the posterior variance.
 
-    Fitted values are U (1 - f) q in the coordinates of the factor's rows, whatever the shape.
+    Of the linear combination of coefficients for which it is largest. Along singular direction i
+    the mean moves by sd_i = sd(1 - f_i) |q_i| / d_i and the posterior sd is s_i = sigma sqrt(E(1 -
+    f_i)) / d_i, so that a combination a moves by at most sum |a_i| sd_i, which is no more than
+    sqrt(sum sd_i^2 / s_i^2) times its own sd, and as much for some (Cauchy and Schwarz). What
+    shapes add is measured in the coordinates of the factor's rows.
     """
-    variance, noise_variance, fits = 0.0, 0.0, []
-    for probability, part in zip(probabilities, parts, strict=True):
-        average = part.average
-        spread = np.maximum(part.weights @ np.square(part.known - average), 0.0)
-        energy = np.square(part.spectrum.projections)
-        variance += probability * float(spread @ energy)
-        noise_variance += probability * part.noise_variance
-        if len(parts) > 1:
-            fits.append(part.spectrum.rotation @ (average * part.spectrum.projections))
-    if fits:
-        centre = probabilities @ np.array(fits)
-        variance += float(probabilities @ np.square(np.array(fits) - centre).sum(axis=1))
-    if np.isnan(noise_variance):  # not known yet: every prediction is flat
+    noise_variance = _noise_variance(parts, probabilities)
+    if np.isnan(noise_variance):  # not known yet
         return np.inf
-    if variance == 0.0:
+    moved = 0.0
+    for probability, part in zip(probabilities, parts, strict=True):
+        moved += probability * _over(part.spread, part.average)
+    if len(parts) > 1:
+        size = sum(
+            probability * (np.square(part.spectrum.rotation) @ part.average)
+            for probability, part in zip(probabilities, parts, strict=True)
+        )
+        moved += _over(_between(parts, probabilities), np.asarray(size))
+    return _over(np.array([moved]), np.array([noise_variance]))
+
+
+def _of_observations(parts: list[_Integral], probabilities: Array) -> float:
+    """Variance of the fitted values over shapes and ratios, a row, relative to the noise's."""
+    noise_variance = _noise_variance(parts, probabilities)
+    if np.isnan(noise_variance):  # every prediction is flat
+        return np.inf
+    moved = sum(
+        probability * float(part.spread.sum())
+        for probability, part in zip(probabilities, parts, strict=True)
+    )
+    if len(parts) > 1:
+        moved += float(_between(parts, probabilities).sum())
+    count = parts[0].spectrum.count
+    return _over(np.array([moved]), np.array([count * noise_variance]))
+
+
+def _noise_variance(parts: list[_Integral], probabilities: Array) -> float:
+    """Averaged; NaN before there is one."""
+    return float(sum(p * part.noise_variance for p, part in zip(probabilities, parts, strict=True)))
+
+
+def _between(parts: list[_Integral], probabilities: Array) -> Array:
+    """Variance of the fitted values over shapes, in the coordinates of the factor's rows.
+
+    Fitted values are U (1 - f) q there, whatever the shape.
+    """
+    fits = np.array(
+        [part.spectrum.rotation @ (part.average * part.spectrum.projections) for part in parts]
+    )
+    return np.asarray(probabilities @ np.square(fits - probabilities @ fits))
+
+
+def _over(moved: Array, size: Array) -> float:
+    """Sum of the quotients, nothing over nothing being nothing."""
+    if not moved.any():
         return 0.0
-    return variance / (count * noise_variance) if noise_variance > 0.0 else np.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(moved > 0.0, moved / size, 0.0).sum())
 
 
 def _finite(values: Array, spectrum: Spectrum, shares: Array) -> Array:

@@ -1,4 +1,8 @@
-"""Rows that come together: their mode, or sites that agree, and the prior that they choose."""
+"""Rows that come together: their mode, or sites that agree, and the prior that they choose.
+
+Where the prior is learned, the sites are found under the node in the middle of the posterior of its
+precision, and are then the data of all nodes.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +59,9 @@ def _in_turns(
         if not isinstance(trial, EvidencePosterior):
             break
         start = fitted.coefficients
-        again, last = _prior_of(trial, before), chosen
-        chosen = again
-        if _agree(again, last, trial.nodes.posteriors[0].factor):
+        central, last = trial.central(), chosen
+        chosen = _prior_of(central, before)
+        if _agree(chosen, last, central.factor):
             break
     return trial, fitted, chosen
 
@@ -78,14 +82,14 @@ def _fitted(
 def _prior(inner: LinearPosterior) -> Factor:
     """What is known before the batch, as a factor."""
     if isinstance(inner, EvidencePosterior):
-        return inner.nodes.posteriors[0].factor
+        return inner.central().factor
     return inner.factor
 
 
-def _prior_of(chosen: EvidencePosterior, before: LinearPosterior) -> Factor:
+def _prior_of(chosen: LinearPosterior, before: LinearPosterior) -> Factor:
     """The factor before the batch, under the prior that was chosen with it."""
     assert isinstance(before, EvidencePosterior)
-    factor = chosen.nodes.posteriors[0].prior.copy()
+    factor = chosen.prior.copy()
     factor.merge(before.known.data.factor)
     return factor
 

@@ -94,6 +94,8 @@ class EvidencePosterior(LinearPosterior):
     mean: Array
     shapes: Array | None
     known: Known = field(repr=False)
+    # Whether the stream has one node, whatever is read: sites are found under one prior.
+    alone: bool = False
 
     @classmethod
     def learned(
@@ -130,6 +132,10 @@ class EvidencePosterior(LinearPosterior):
         data = change(self.known.data)
         known = Known(data, scales=RunningScales.before_data(len(self.mean)))
         return replace(self, factor=data.factor, known=known)
+
+    def for_sites(self) -> LinearPosterior:
+        """The same with a stream of one node, under which sites are found; all nodes are read."""
+        return replace(self, alone=True)
 
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
@@ -174,6 +180,10 @@ class EvidencePosterior(LinearPosterior):
         if self.learns_lean:
             path.go_together(None, known.clock, self._waiting)
         return path
+
+    def central(self) -> LinearPosterior:
+        """The one posterior that stands for all nodes of what is known now."""
+        return self._chosen(single=True).posteriors[0]
 
     def shared_factor(self) -> Factor:
         """The factor of the stream's only node, for a path that goes on to learn in it."""
@@ -336,10 +346,16 @@ class EvidencePosterior(LinearPosterior):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _chosen(self, turn: Factor | None = None) -> Nodes:
-        """Nodes by the evidence of all data, or as they were at a turn."""
+    def _chosen(
+        self, turn: Factor | None = None, *, stream: bool = False, single: bool = False
+    ) -> Nodes:
+        """Nodes by the evidence of all data, or as they were at a turn of the stream."""
         data, scales = self.known.data, self.known.scales
-        choice = self.strategy.choose(
+        single = single or (stream and self.alone)
+        strategy = self._single_node if single else self.strategy
+        if stream and isinstance(strategy, Integrated):
+            strategy = strategy.in_stream
+        choice = strategy.choose(
             data.factor if turn is None else turn,
             self.noise,
             intercept=self.intercept,
@@ -353,7 +369,7 @@ class EvidencePosterior(LinearPosterior):
         """The nodes of the stream, as old as the schedule has them."""
         known = self.known
         if known.stream is None:
-            known.follow(self._chosen(known.turn))
+            known.follow(self._chosen(known.turn, stream=True))
         elif self.learns_lean and not self._in_step(known.stream):
             known.follow(Nodes.of(known.stream.choice, self.mean, known.data))
         assert known.stream is not None

@@ -66,6 +66,10 @@ class LinearPosterior:
         """What ``change`` makes of it, as a strategy that forgets does before anything is seen."""
         return change(self)
 
+    def for_sites(self) -> LinearPosterior:
+        """The same, to learn rows whose sites are found one after another."""
+        return self
+
     def single(self) -> LinearPosterior:
         """A copy to be one of many that are averaged."""
         return self.copy()

@@ -90,7 +90,7 @@ class GeneralizedPosterior(LinearPosterior):
             raise ValueError(
                 f"approximation is {approximation!r}: it must be 'laplace' or 'moments'"
             )
-        inner = inner.single()
+        inner = inner.for_sites()
         return cls(
             inner.belief,
             inner.noise,
