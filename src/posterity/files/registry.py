@@ -89,6 +89,8 @@ HOMES = {
     "NoiseFading": "posterity.generalized._noise_tally",
     "StudentTNoise": "posterity.generalized._student_t_noise",
     "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
+    "DoubleExponentialNoise": "posterity.generalized._laplace_noise",
+    "NoiseSpread": "posterity.generalized._working_noise",
     "ModelStanding": "posterity.averaging.standing",
     "GroupedPosterior": "posterity.posteriors.grouped",
     "GroupBelief": "posterity.posteriors.grouped",
@@ -106,6 +108,7 @@ CLASS_NAMES = {
     "ChangepointLearned": "Learned",
     "EvidenceKnown": "Known",
     "ReweightedKept": "Kept",
+    "NoiseSpread": "Spread",
 }
 
 # Attributes that are made anew when they are needed, and what they are until then.

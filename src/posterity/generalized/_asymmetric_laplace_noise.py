@@ -17,7 +17,7 @@ from scipy.special import log_ndtr, ndtri
 
 from posterity.factor import Factor
 from posterity.generalized._interior_point import check_loss, least_check_loss
-from posterity.generalized._working_noise import Mode, Rows, Start
+from posterity.generalized._working_noise import Mode, Rows, Spread, Start
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 
 Array = NDArray[np.float64]
@@ -104,6 +104,12 @@ class AsymmetricLaplaceNoise:
         weight = self._curvature(rows, (rows.y - fit) / scale)
         target = fit + rows.at(_offset(rows, prior, weight, w))
         return Mode(scale, fit, weight, target, scale * rows.freed)
+
+    def spread_at(
+        self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
+    ) -> Spread | None:
+        """Nothing: the scale of a working likelihood is not believed in."""
+        return None
 
     def _curvature(self, rows: Rows, e: Array) -> Array:
         """Each row's share in the curvature of the expected loss, e in units of the scale.

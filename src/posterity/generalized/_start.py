@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.generalized._working_noise import Mode, Rows, Start, WorkingNoise
+from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.priors import GaussianPrior
@@ -48,6 +48,7 @@ class Found:
     rows: Rows
     mode: Mode | None
     log_evidence: float
+    spread: Spread | None = None
 
 
 def most_probable(
@@ -85,7 +86,10 @@ def most_probable(
             chosen = np.asarray(inner.nodes.choice.precisions[0])
             precision = chosen if precision is None else _between(precision, chosen, lean)
             prior = _prior(inner, precision)
-    return Found(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
+    spread = noise.spread_at(rows, prior, known_scale, mode)
+    if spread is None:
+        return Found(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
+    return Found(inner, rows, mode, spread.log_evidence, spread)
 
 
 def _learned(

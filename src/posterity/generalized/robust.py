@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.basis import Basis
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
-from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
+from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._reweighted_regression import ReweightedRegression
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
@@ -137,7 +137,7 @@ class RobustBayesianRegression(ReweightedRegression):
 
     def _working_noise(self) -> WorkingNoise:
         if self.likelihood == "laplace":
-            return AsymmetricLaplaceNoise(0.5)
+            return DoubleExponentialNoise()
         if self.likelihood != "student_t":
             raise ValueError(
                 f"likelihood is {self.likelihood!r}: it must be 'student_t' or 'laplace'"
