@@ -19,7 +19,7 @@ from scipy.special import betaln
 
 from posterity.factor import Factor
 from posterity.generalized._interior_point import least_check_loss
-from posterity.generalized._matching import ROUGH, Fit, Matcher, Matching, Sites
+from posterity.generalized._matching import MOST_ROUNDS, ROUGH, Fit, Matcher, Matching, Sites
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start
 
 Array = NDArray[np.float64]
@@ -31,6 +31,8 @@ START_ROWS = 2_000
 # there once in 10^9 rows. The logarithm of its size is anything within such a range.
 GROSS, LOG_RANGE = 300.0, 100.0
 MOST_LOOKS = 4
+# Where the prior is learned it moves on after so many.
+FEW_ROUNDS = 5
 
 
 class MatchedNoise:
@@ -53,11 +55,13 @@ class MatchedNoise:
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
         """Means and scale of the posterior that matches the rows' moments."""
         if isinstance(last, Mode):
-            honest = last.weight > 0.0
+            honest, rounds = last.weight > 0.0, FEW_ROUNDS
             start = Sites(last.scale, last.weight[honest], last.target[honest])
         else:
+            rounds = MOST_ROUNDS
             honest, start = self._begin(rows, prior, known_scale)
-        told = self._matcher(_only(rows, honest), prior).climb(start, known=known_scale is not None)
+        matcher = self._matcher(rows.only(honest), prior)
+        told = matcher.climb(start, known=known_scale is not None, rounds=rounds)
         weight, target = np.zeros(len(rows.y)), np.zeros(len(rows.y))
         weight[honest], target[honest] = told.weight, told.target
         factor = prior.copy()
@@ -70,7 +74,7 @@ class MatchedNoise:
     ) -> Spread | None:
         """How well the scale is known at this mode."""
         honest = mode.weight > 0.0
-        matcher = self._matcher(_only(rows, honest), prior)
+        matcher = self._matcher(rows.only(honest), prior)
         sites = Sites(mode.scale, mode.weight[honest], mode.target[honest])
         best = matcher.climb(sites, known=True)
         if known_scale is not None:
@@ -82,7 +86,8 @@ class MatchedNoise:
     # ---- inner ---------------------------------------------------------------------------------
 
     def _matcher(self, rows: Rows, prior: Factor) -> Matcher:
-        return Matcher(rows, prior, self.likelihood, rows.floor)
+        largest = float(np.abs(rows.y).max(initial=0.0)) + rows.floor
+        return Matcher(rows, prior, self.likelihood, rows.floor, 10.0 * largest)
 
     def _begin(self, rows: Rows, prior: Factor, known: float | None) -> tuple[Mask, Sites]:
         """Which rows are no gross errors, and the best hill to begin on."""
@@ -93,9 +98,8 @@ class MatchedNoise:
         wide = math.sqrt(float(broad.residual()[0, 0]) / some.freed) * self.unit
         fit = some.fitted(broad)
         hills = [self._climbed(some, all_, prior, known, fit, known or max(wide, rows.floor))]
-        fit = _least_absolute(some, prior)
-        off = np.abs(some.y - fit)
-        narrow = max(1.4826 * self.unit * some.median(off), rows.floor)
+        fit = _least_absolute(some, prior, some)
+        narrow = self._narrow(some, fit)
         hills.append(self._climbed(some, all_, prior, known, fit, known or narrow))
         if known is None:
             hills.append(self._without_gross(some, prior, fit, narrow))
@@ -104,17 +108,17 @@ class MatchedNoise:
             return honest, best
         start = Factor(prior.n_coefficients)
         start.become(prior)
-        _only(some, honest).append_to(start, best.target, best.weight)
+        some.only(honest).append_to(start, best.target, best.weight)
         fit = rows.fitted(start)
         all_honest = np.ones(len(rows.y), dtype=bool)
         if not honest.all():
             all_honest = np.abs(rows.y - fit) <= GROSS * best.scale
-        return all_honest, self.around(_only(rows, all_honest), fit[all_honest], best.scale)
+        return all_honest, self.around(rows.only(all_honest), fit[all_honest], best.scale)
 
     def _climbed(
         self, rows: Rows, honest: Mask, prior: Factor, known: float | None, fit: Array, scale: float
     ) -> tuple[float, Mask, Fit]:
-        some = _only(rows, honest)
+        some = rows.only(honest)
         start = self.around(some, fit[honest], scale)
         best = self._matcher(some, prior).climb(start, known=known is not None, settled=ROUGH)
         return best.log_evidence, honest, best
@@ -123,7 +127,7 @@ class MatchedNoise:
         self, rows: Rows, prior: Factor, fit: Array, scale: float
     ) -> tuple[float, Mask, Fit] | None:
         """The hill without gross errors; None where there are none."""
-        hill, honest = None, np.zeros(len(rows.y), dtype=bool)
+        honest = np.zeros(len(rows.y), dtype=bool)
         for _ in range(MOST_LOOKS):
             last, honest = honest, np.abs(rows.y - fit) <= GROSS * scale
             few = float(rows.weights[honest].sum()) <= max(0.5 * rows.total, prior.n_coefficients)
@@ -131,19 +135,16 @@ class MatchedNoise:
                 return None
             if (honest == last).all():
                 break
-            hill = self._climbed(rows, honest, prior, None, fit, scale)
-            factor = prior.copy()
-            _only(rows, honest).append_to(factor, hill[2].target, hill[2].weight)
-            fit, scale = rows.fitted(factor), hill[2].scale
-        assert hill is not None
-        gross = _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
-        return hill[0] + gross, hill[1], hill[2]
+            some = rows.only(honest)
+            fit = _least_absolute(some, prior, rows)
+            scale = self._narrow(some, fit[honest])
+        value, _, best = self._climbed(rows, honest, prior, None, fit, scale)
+        value += _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
+        return value, honest, best
 
-
-def _only(rows: Rows, which: Mask) -> Rows:
-    if which.all():
-        return rows
-    return replace(rows, X=rows.X[which], y=rows.y[which], weights=rows.weights[which])
+    def _narrow(self, rows: Rows, fit: Array) -> float:
+        """Scale that the median error says."""
+        return max(1.4826 * self.unit * rows.median(np.abs(rows.y - fit)), rows.floor)
 
 
 def _log_gross(off: Array, weights: Array, honest: Mask) -> float:
@@ -155,9 +156,10 @@ def _log_gross(off: Array, weights: Array, honest: Mask) -> float:
     return float(betaln(k + 1.0, n - k + 1.0)) - sizes
 
 
-def _least_absolute(rows: Rows, prior: Factor) -> Array:
+def _least_absolute(rows: Rows, prior: Factor, at: Rows) -> Array:
+    """Least absolute deviations of rows, fitted ``at`` others."""
     # A prior too weak to matter, so that few rows do.
     weak = prior.copy()
     size = float(np.mean(np.abs(rows.y - rows.median(rows.y))))
     weak.scale(1e-6 / max(size, rows.floor))
-    return rows.at(least_check_loss(rows, weak, 0.5))
+    return at.at(least_check_loss(rows, weak, 0.5))

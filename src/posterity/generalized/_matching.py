@@ -72,17 +72,20 @@ class Matcher:
     rows: Rows
     prior: Factor
     likelihood: Matching
-    # Least scale.
-    floor: float
+    # Scales it stays between.
+    least: float
+    most: float
 
-    def climb(self, start: Sites, *, known: bool, settled: float = SETTLED) -> Fit:
+    def climb(
+        self, start: Sites, *, known: bool, settled: float = SETTLED, rounds: int = MOST_ROUNDS
+    ) -> Fit:
         """Match all rows again and again until nothing moves, the scale too unless it is known."""
         now, bold, last = start, BOLD, math.inf
-        for _ in range(MOST_ROUNDS):
+        for _ in range(rounds):
             ahead, move, slope = self._round(now, bold)
             step = 0.0 if known else slope / self.rows.total
             step = min(max(step, -LONGEST_STEP), LONGEST_STEP)
-            scale = max(now.scale * math.exp(step), self.floor)
+            scale = min(max(now.scale * math.exp(step), self.least), self.most)
             if move < settled and abs(math.log(scale / now.scale)) < settled:
                 break
             bold = max(0.7 * bold, TIMID) if move > 1.2 * last else bold

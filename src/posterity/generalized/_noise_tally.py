@@ -108,11 +108,13 @@ class NoiseTally:
         """Take all from the mode of these rows instead, and the scale that is said."""
         self.count = rows.total
         self.spread = mode.spread * scale / mode.scale
-        square = np.square(rows.y - mode.fit)
-        variance = core_variance(square, rows.weights, 2.2 * rows.median(square), rows.floor**2)
+        honest = rows.only(mode.weight > 0.0)
+        square = np.square(rows.y - mode.fit)[mode.weight > 0.0]
+        start, floor = 2.2 * honest.median(square), honest.floor**2
+        variance = core_variance(square, honest.weights, start, floor)
         # The fit has taken its share of the squares.
-        variance *= rows.total / rows.freed
-        self.core_weight = float(rows.weights @ core_weights(square, variance))
+        variance *= honest.total / honest.freed
+        self.core_weight = float(honest.weights @ core_weights(square, variance))
         self.core_square = variance * self.core_weight / (1.0 + GAMMA)
         if self.noise.core_ratio is not None:
             self.beyond_core = self.count * math.log(scale * self.noise.core_ratio / self.core)

@@ -66,6 +66,12 @@ class Rows:
         )
         return replace(self, X=X, y=y, weights=weights)
 
+    def only(self, which: NDArray[np.bool_]) -> Rows:
+        """Some of these rows."""
+        if which.all():
+            return self
+        return replace(self, X=self.X[which], y=self.y[which], weights=self.weights[which])
+
     def median(self, values: Array) -> float:
         """Weighted median of (n,) values."""
         order = np.argsort(values)
