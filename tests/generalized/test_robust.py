@@ -120,7 +120,7 @@ def test_an_outlier_among_the_first_rows_does_no_harm() -> None:
 def drawn(
     log_density: Callable[[Array], Array], best: Array, cov: Array, n: int = 200_000
 ) -> tuple[Array, Array]:
-    """Means and sds of a posterior by importance sampling, from a wide Student-t around ``best``."""
+    """Means and sds of a posterior by importance sampling, from a wide Student-t."""
     rng = np.random.default_rng(0)
     chol = np.linalg.cholesky(1.5 * cov)
     draws = best + rng.normal(size=(n, len(best))) @ chol.T / np.sqrt(rng.chisquare(5, (n, 1)) / 5)

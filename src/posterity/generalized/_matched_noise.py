@@ -24,6 +24,8 @@ from posterity.generalized._working_noise import Mode, Rows, Spread, Start
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+# Log evidence, which rows are no gross errors, and their fit.
+Hill = tuple[float, Mask, Fit]
 
 # So many rows say where to begin.
 START_ROWS = 2_000
@@ -97,7 +99,8 @@ class MatchedNoise:
         some.append_to(broad, some.y, np.ones(len(some.y)))
         wide = math.sqrt(float(broad.residual()[0, 0]) / some.freed) * self.unit
         fit = some.fitted(broad)
-        hills = [self._climbed(some, all_, prior, known, fit, known or max(wide, rows.floor))]
+        hills: list[Hill | None] = []
+        hills.append(self._climbed(some, all_, prior, known, fit, known or max(wide, rows.floor)))
         fit = _least_absolute(some, prior, some)
         narrow = self._narrow(some, fit)
         hills.append(self._climbed(some, all_, prior, known, fit, known or narrow))
@@ -117,15 +120,13 @@ class MatchedNoise:
 
     def _climbed(
         self, rows: Rows, honest: Mask, prior: Factor, known: float | None, fit: Array, scale: float
-    ) -> tuple[float, Mask, Fit]:
+    ) -> Hill:
         some = rows.only(honest)
         start = self.around(some, fit[honest], scale)
         best = self._matcher(some, prior).climb(start, known=known is not None, settled=ROUGH)
         return best.log_evidence, honest, best
 
-    def _without_gross(
-        self, rows: Rows, prior: Factor, fit: Array, scale: float
-    ) -> tuple[float, Mask, Fit] | None:
+    def _without_gross(self, rows: Rows, prior: Factor, fit: Array, scale: float) -> Hill | None:
         """The hill without gross errors; None where there are none."""
         honest = np.zeros(len(rows.y), dtype=bool)
         for _ in range(MOST_LOOKS):

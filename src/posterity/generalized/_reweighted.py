@@ -185,7 +185,7 @@ class ReweightedPosterior:
         """The same for observations that are no outliers: normal noise of the core's scale."""
         mean, leverage = self.relative(X)
         with np.errstate(invalid="ignore"):
-            scale = self._core * np.sqrt(1.0 + leverage)
+            scale = np.sqrt(self._core**2 + self.tally.scale**2 * leverage)
         return StudentT(self._df, mean, np.where(np.isnan(scale), np.inf, scale))
 
     def predict_mean(self, X: Array) -> Array:

@@ -72,6 +72,13 @@ class Rows:
             return self
         return replace(self, X=self.X[which], y=self.y[which], weights=self.weights[which])
 
+    def quantiles(self, values: Array, levels: Array) -> Array:
+        """Weighted quantiles of (n,) values, between two of them in proportion."""
+        order = np.argsort(values)
+        weights = self.weights[order]
+        below = (np.cumsum(weights) - 0.5 * weights) / np.sum(weights)
+        return np.interp(levels, below, values[order])
+
     def median(self, values: Array) -> float:
         """Weighted median of (n,) values."""
         order = np.argsort(values)
