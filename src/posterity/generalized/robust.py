@@ -35,8 +35,8 @@ class RobustBayesianRegression(ReweightedRegression):
     prior_mean, prior_precision, fit_intercept, basis, forgetting
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned (Laplace: 4 / noise_scale_^2).
-        "auto" learns one scale for all coefficients, and uses its best value. Strategies that average over several memories
-        (Adaptive, Changepoint) are refused.
+        "auto" learns one scale for all coefficients, and uses its best value. Strategies
+        that average over several memories (Adaptive, Changepoint) are refused.
     noise_scale : float, optional
         Scale of the noise, in units of the target; None: learned.
 
