@@ -19,7 +19,7 @@ from posterity.factor.bank import Bank
 from posterity.factor.grouped import GroupBank
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
-from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, name_of
+from posterity.files.registry import DERIVED, HOMES, LATER, POSTERIORS, class_of, name_of
 from posterity.files.types import check_type, hints_of
 
 AnyArray = NDArray[Any]
@@ -153,6 +153,7 @@ class Decoder:
 
 
 def _made(kind: type, values: dict[str, Any]) -> Any:
+    values = LATER.get(kind.__name__, {}) | values
     if dataclasses.is_dataclass(kind):
         expected = {one.name for one in dataclasses.fields(kind)}
     elif hasattr(kind, "_fields"):

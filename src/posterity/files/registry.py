@@ -116,6 +116,9 @@ CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0},
 }
 
+# Fields that files of older versions lack, and what they were then.
+LATER: dict[str, dict[str, object]] = {"NoiseTally": {"beyond_core": 0.0}}
+
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
 DERIVED = frozenset({*SHARED, "_places", "_splines"})
 
