@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -118,22 +117,36 @@ def test_an_outlier_among_the_first_rows_does_no_harm() -> None:
 # ---- outside truth -------------------------------------------------------------------------------
 
 
+def drawn(
+    log_density: Callable[[Array], Array], best: Array, cov: Array, n: int = 200_000
+) -> tuple[Array, Array]:
+    """Means and sds of a posterior by importance sampling, from a wide Student-t."""
+    rng = np.random.default_rng(0)
+    chol = np.linalg.cholesky(1.5 * cov)
+    draws = best + rng.normal(size=(n, len(best))) @ chol.T / np.sqrt(rng.chisquare(5, (n, 1)) / 5)
+    log_weights = log_density(draws) - stats.multivariate_t.logpdf(draws, best, 1.5 * cov, 5)
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    assert 1.0 / np.square(weights).sum() > 0.05 * n  # so many draws it is worth
+    mean = weights @ draws
+    return mean, np.sqrt(weights @ np.square(draws - mean))
+
+
 @pytest.mark.parametrize("df", [1.0, 4.0, 15.0])
-def test_the_mode_with_a_flat_prior_is_maximum_likelihood(df: float) -> None:
+def test_the_posterior_under_noise_that_is_known(df: float) -> None:
     X, y, _, _ = stream(3, 80, outliers=0.1)
     model = RobustBayesianRegression(df=df, prior_precision=0.0, noise_scale=0.9).fit(X, y)
     ones = np.column_stack([np.ones(80), X])
 
-    def loss(w: Array) -> float:
-        return -float(np.sum(stats.t.logpdf(y - ones @ w, df, scale=0.9)))
+    def log_density(w: Array) -> Array:
+        return np.sum(stats.t.logpdf(y - w @ ones.T, df, scale=0.9), axis=1)
 
-    best = minimize(loss, read(model) + 0.01, method="BFGS", options={"gtol": 1e-9})
-    assert np.allclose(read(model), best.x, atol=1e-5)
-    gradient = ones.T @ ((y - ones @ read(model)) / (df * 0.81 + np.square(y - ones @ read(model))))
-    assert np.abs(gradient).max() < 1e-9
+    mean, sd = drawn(log_density, read(model), model.posterior_.cov, 40_000)
+    assert (np.abs(read(model) - mean) < 0.05 * sd).all()
+    assert np.allclose(model.posterior_.std(), sd, rtol=0.05)
 
 
-def test_the_mode_under_a_prior_and_its_evidence() -> None:
+def test_the_posterior_under_a_prior_and_its_evidence() -> None:
     """Noise known: the prior is that of the coefficients themselves."""
     X, y, _, _ = stream(4, 60, p=1, outliers=0.1)
     model = RobustBayesianRegression(
@@ -144,17 +157,16 @@ def test_the_mode_under_a_prior_and_its_evidence() -> None:
         likelihood = stats.t.logpdf(y - X[:, 0] * w, 4.0, scale=1.1).sum()
         return float(likelihood + stats.norm.logpdf(w, 0.5, 3.0**-0.5))
 
-    w, step = model.coef_[0], 1e-5
-    assert abs(log_joint(w + step) - log_joint(w - step)) / (2 * step) < 1e-4
+    w = model.coef_[0]
     grid = w + np.linspace(-2.0, 2.0, 4001)
     values = np.array([log_joint(one) for one in grid])
     density = np.exp(values - values.max())
     evidence = np.log(density.sum() * 1e-3) + values.max()
-    assert model.log_evidence_ == pytest.approx(evidence, abs=0.1)
+    assert model.log_evidence_ == pytest.approx(evidence, abs=0.01)
     mean = np.sum(density * grid) / density.sum()
     sd = np.sqrt(np.sum(density * np.square(grid - mean)) / density.sum())
-    assert abs(w - mean) < 0.1 * sd
-    assert np.sqrt(model.posterior_.cov[0, 0]) == pytest.approx(sd, rel=0.15)
+    assert abs(w - mean) < 0.02 * sd
+    assert np.sqrt(model.posterior_.cov[0, 0]) == pytest.approx(sd, rel=0.02)
 
 
 def test_the_sum_of_log_densities_is_near_the_evidence() -> None:

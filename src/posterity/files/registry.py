@@ -103,6 +103,8 @@ HOMES = {
     "NoiseFading": "posterity.generalized._noise_tally",
     "StudentTNoise": "posterity.generalized._student_t_noise",
     "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
+    "DoubleExponentialNoise": "posterity.generalized._laplace_noise",
+    "NoiseSpread": "posterity.generalized._working_noise",
     "ModelStanding": "posterity.averaging.standing",
     "GroupedPosterior": "posterity.posteriors.grouped",
     "GroupBelief": "posterity.posteriors.grouped",
@@ -120,6 +122,7 @@ CLASS_NAMES = {
     "ChangepointLearned": "Learned",
     "EvidenceKnown": "Known",
     "ReweightedKept": "Kept",
+    "NoiseSpread": "Spread",
 }
 
 # Attributes that are made anew when they are needed, and what they are until then.
@@ -133,6 +136,9 @@ LATER: dict[str, dict[str, object]] = {
     "EvidencePosterior": {"alone": False},
     "BayesianLinearRegression": {"noise": "constant"},
 }
+
+# Fields that files of older versions lack, and what they were then.
+LATER: dict[str, dict[str, object]] = {"NoiseTally": {"beyond_core": 0.0}}
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
 DERIVED = frozenset({*SHARED, "_places", "_splines"})

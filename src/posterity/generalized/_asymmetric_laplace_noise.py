@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtri, stdtrit
 
 from posterity.factor import Factor
 from posterity.generalized._interior_point import check_loss, least_check_loss
-from posterity.generalized._working_noise import Mode, Rows, Start
+from posterity.generalized._working_noise import Mode, Rows, Spread, Start
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 
 Array = NDArray[np.float64]
@@ -105,11 +105,19 @@ class AsymmetricLaplaceNoise:
         target = fit + rows.at(_offset(rows, prior, weight, w))
         return Mode(scale, fit, weight, target, scale * rows.freed)
 
+    def spread_at(
+        self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
+    ) -> Spread | None:
+        """Nothing: the scale of a working likelihood is not believed in."""
+        return None
+
     def _curvature(self, rows: Rows, e: Array) -> Array:
         """Each row's share in the curvature of the expected loss, e in units of the scale.
 
         That is the density of the errors at 0 (Powell 1991), seen through a normal kernel as wide
-        as Hall and Sheather's (1988) window of quantiles.
+        as Hall and Sheather's (1988) window of quantiles. How they lie around a tail's quantile the
+        width of all of them does not say: so the mean density is that of the rows in the window
+        (Siddiqui 1960), with what a few rows can know of it.
         """
         q, n = self.quantile, rows.total
         z = float(ndtri(q))
@@ -119,13 +127,18 @@ class AsymmetricLaplaceNoise:
             * Z_95 ** (2.0 / 3.0)
             * (1.5 * height / (2.0 * z * z + 1.0)) ** (1.0 / 3.0)
         )
-        window = float(ndtri(min(q + reach, 0.999)) - ndtri(max(q - reach, 0.001)))
-        # The median error is as good a scale as any: 0.6745 of a normal's.
-        spread = max(rows.median(np.abs(e - rows.median(e))) / 0.6745, LEAST_SPREAD)
+        low, high = max(q - reach, 0.5 / n), min(q + reach, 1.0 - 0.5 / n)
+        ends = rows.quantiles(e, np.array([low, high]))
+        gap = max(float(ends[1] - ends[0]), LEAST_SPREAD * (high - low))
         # The standard deviation of a uniform window that reaches so far on each side.
-        width = max(window * spread / math.sqrt(3.0), 1e-6)
+        width = gap / math.sqrt(12.0)
         kernel = np.exp(-0.5 * np.square(e / width) - LOG_ROOT_2PI) / width
-        return np.maximum(kernel, self.least_weight)
+        mean = float(rows.weights @ kernel) / n
+        # Half a window's gap comes from so few rows that it is known as a variance is.
+        free = max(n * (high - low), 1.0)
+        certain = Z_95 / float(stdtrit(max(free - 1.0, 1.0), 0.975))
+        density = (high - low) / gap * certain * max(1.0 - rows.n_flat / n, 0.1)
+        return np.maximum(kernel * (density / mean), self.least_weight)
 
     def _normaliser(self, e: Array, v: Array) -> tuple[Array, Array]:
         """log E exp(-rho(e - x)), x ~ N(0, v), and the share of it that comes from e > x."""

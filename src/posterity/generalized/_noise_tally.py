@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 
 
 SMALLEST = 1e-150
+SUMS = ("spread", "count", "core_square", "core_weight", "beyond_core")
 # With three outliers in ten rows the core's weights are six tenths of the rows. With less than this
 # share it is no longer most of them: the world has changed, and none is an outlier.
 LEAST_SHARE = 0.4
@@ -51,7 +52,7 @@ class Before:
 
 @dataclass
 class NoiseTally:
-    """Sums over the rows, weighted: their spread, their count, and those of the core's variance."""
+    """Sums over the rows, weighted: spread, count, those of the core's variance, and beyond it."""
 
     noise: WorkingNoise
     known_scale: float | None
@@ -60,6 +61,9 @@ class NoiseTally:
     count: float = 0.0
     core_square: float = 0.0
     core_weight: float = 0.0
+    # Over rows that were fitted at once: the log of what they say of the scale over what their
+    # core says. Of rows that come one by one only the core is heard.
+    beyond_core: float = 0.0
 
     def copy(self) -> NoiseTally:
         """The same, to go its own way."""
@@ -81,67 +85,70 @@ class NoiseTally:
         return self.count - self.n_flat
 
     def before(self, added: Array, discounts: Array) -> Before:
-        """Scales before each row, of which each adds ``added`` (4, n)."""
+        """Scales before each row, of which each adds ``added`` (5, n)."""
         sums = self._sums(added, discounts)
         return Before(self._scales(sums), self._cores(sums))
 
     def adds(self, error: Array, leverage: Array, weights: Array, before: Before) -> Array:
-        """(4, n) what the rows add, given the scales before them."""
+        """(5, n) what the rows add, given the scales before them."""
         wide = np.isinf(leverage)
         e, h = np.where(wide, 0.0, error), np.where(wide, 0.0, leverage)
         spread = self.noise.spread(e, h)
         square = np.square(e) / (1.0 + h)
         core = np.where(wide, 0.0, core_weights(square, np.square(before.core[:-1])))
-        return weights * np.array([spread, np.ones_like(e), core * square, core])
+        return weights * np.array([spread, np.ones_like(e), core * square, core, np.zeros_like(e)])
 
     def learn(self, added: Array, discounts: Array) -> None:
         """Add rows to the sums."""
         last = self._sums(added, discounts)[:, -1]
-        self.spread, self.count, self.core_square, self.core_weight = map(float, last)
+        for name, value in zip(SUMS, last, strict=True):
+            setattr(self, name, float(value))
 
-    def settle(self, rows: Rows, mode: Mode) -> None:
-        """Take all from the mode of these rows instead."""
+    def settle(self, rows: Rows, mode: Mode, scale: float) -> None:
+        """Take all from the mode of these rows instead, and the scale that is said."""
         self.count = rows.total
-        self.spread = mode.spread
-        square = np.square(rows.y - mode.fit)
-        if self.noise.core_ratio is not None and self.known_scale is None:
-            variance = (self.noise.core_ratio * mode.scale) ** 2
-        else:
-            variance = core_variance(square, rows.weights, 2.2 * rows.median(square), rows.floor**2)
-            # The fit has taken its share of the squares.
-            variance *= rows.total / rows.freed
-        self.core_weight = float(rows.weights @ core_weights(square, variance))
+        self.spread = mode.spread * scale / mode.scale
+        honest = rows.only(mode.weight > 0.0)
+        square = np.square(rows.y - mode.fit)[mode.weight > 0.0]
+        start, floor = 2.2 * honest.median(square), honest.floor**2
+        variance = core_variance(square, honest.weights, start, floor)
+        # The fit has taken its share of the squares.
+        variance *= honest.total / honest.freed
+        self.core_weight = float(honest.weights @ core_weights(square, variance))
         self.core_square = variance * self.core_weight / (1.0 + GAMMA)
+        if self.noise.core_ratio is not None:
+            self.beyond_core = self.count * math.log(scale * self.noise.core_ratio / self.core)
 
     def merge(self, other: NoiseTally) -> None:
         """Add another's sums."""
-        for name in ("spread", "count", "core_square", "core_weight"):
+        for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def _sums(self, added: Array, discounts: Array) -> Array:
-        """(4, n + 1): what has faded before each row is added, and the last as it stands."""
+        """(5, n + 1): what has faded before each row is added, and the last as it stands."""
         start = self._now
         if (discounts == 1.0).all():
             return np.concatenate([start, start + np.cumsum(added, axis=1)], axis=1)
         fade = np.cumprod(discounts)
         past = np.cumsum(added / fade, axis=1)
-        before = fade * (start + np.concatenate([np.zeros((4, 1)), past[:, :-1]], axis=1))
+        before = fade * (start + np.concatenate([np.zeros((len(SUMS), 1)), past[:, :-1]], axis=1))
         return np.concatenate([before, before[:, -1:] + added[:, -1:]], axis=1)
 
     def _scales(self, sums: Array) -> Array:
-        """(n,) scales that four sums (4, n) say."""
+        """(n,) scales that five sums (5, n) say."""
         spread, count = sums[:2]
         if self.known_scale is not None:
             return np.full(spread.shape, self.known_scale)
         if self.noise.core_ratio is not None:
-            scale = self._cores(sums) / self.noise.core_ratio
+            lift = sums[4] / np.where(count > 0.0, count, 1.0)
+            scale = np.exp(lift) * self._cores(sums) / self.noise.core_ratio
         else:
             freed = count - self.n_flat
             scale = spread / np.where(freed > 0.0, freed, 1.0)
         return np.where(count > self.n_flat, np.maximum(scale, SMALLEST), math.inf)
 
     def _cores(self, sums: Array) -> Array:
-        _, count, square, weight = sums
+        count, square, weight = sums[1:4]
         with np.errstate(all="ignore"):
             sigma = np.sqrt((1.0 + GAMMA) * square / weight)
             # Rows far outside say nothing of the core, so that by itself it would never hear of
@@ -151,4 +158,4 @@ class NoiseTally:
 
     @property
     def _now(self) -> Array:
-        return np.array([[self.spread], [self.count], [self.core_square], [self.core_weight]])
+        return np.array([[getattr(self, name)] for name in SUMS])

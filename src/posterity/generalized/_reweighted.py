@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
-from posterity.generalized._noise_tally import Before, NoiseFading, NoiseTally
+from posterity.generalized._noise_tally import SUMS, Before, NoiseFading, NoiseTally
 from posterity.generalized._start import Kept, most_probable, noise_of, with_noise
-from posterity.generalized._working_noise import WorkingNoise
+from posterity.generalized._working_noise import Spread, WorkingNoise
 from posterity.kernel import RowPath
 from posterity.noise import JointOfOne, KnownNoise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
@@ -60,6 +60,9 @@ class ReweightedPosterior:
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
     tells_evidence: ClassVar[bool] = True
+
+    # How well a fit knows the scale; None once other rows were learned in order.
+    spread: Spread | None = None
 
     def __init__(
         self,
@@ -144,7 +147,7 @@ class ReweightedPosterior:
             assert isinstance(noise, KnownNoise)
             both.inner.merge(with_noise(other.inner, noise))
             both.tally.merge(other.tally)
-            both.kept = None
+            both._go_on()
         if both.clock >= both._n_start:
             both.kept = None
         both.evidence = self.evidence + other.evidence
@@ -170,9 +173,8 @@ class ReweightedPosterior:
 
     def relative(self, X: Array) -> tuple[Array, Array]:
         """Mean (n,) of the line at the rows of ``X``, and its variance over scale^2."""
-        told = self.inner.predictive(X)
-        assert isinstance(self.inner.noise, KnownNoise)
-        return told.mean(), _leverage(told, self.inner.noise)
+        mean, leverage = self._raw(X)
+        return mean, leverage * self._widened
 
     def predictive(self, X: Array) -> RowDistribution:
         """Distribution of new observations at the rows of ``X``."""
@@ -183,7 +185,7 @@ class ReweightedPosterior:
         """The same for observations that are no outliers: normal noise of the core's scale."""
         mean, leverage = self.relative(X)
         with np.errstate(invalid="ignore"):
-            scale = self._core * np.sqrt(1.0 + leverage)
+            scale = np.sqrt(self._core**2 + self.tally.scale**2 * leverage)
         return StudentT(self._df, mean, np.where(np.isnan(scale), np.inf, scale))
 
     def predict_mean(self, X: Array) -> Array:
@@ -200,8 +202,9 @@ class ReweightedPosterior:
         root = told.precision_root * (self._unit / told.scale)  # type: ignore[union-attr]
         if self.tally.known_scale is not None:
             return MultivariateNormal(told.mean, root, self.tally.scale, names=names)
-        freed = self.tally.freed
-        return MultivariateT(max(freed, 0.0), told.mean, root, self.tally.scale, names=names)
+        scale = self.tally.scale * math.sqrt(self._widened)
+        df = self.tally.freed if self.spread is None else self.spread.df
+        return MultivariateT(max(df, 0.0), told.mean, root, scale, names=names)
 
     @property
     def prior_precision(self) -> ArrayLike:
@@ -238,9 +241,18 @@ class ReweightedPosterior:
 
     # ---- inner ---------------------------------------------------------------------------------
 
+    def _raw(self, X: Array) -> tuple[Array, Array]:
+        told = self.inner.predictive(X)
+        assert isinstance(self.inner.noise, KnownNoise)
+        return told.mean(), _leverage(told, self.inner.noise)
+
     @property
     def _prior_unit(self) -> float:
         return self.noise.prior_unit
+
+    @property
+    def _widened(self) -> float:
+        return 1.0 if self.spread is None else self.spread.widened**2
 
     @property
     def _unit(self) -> float:
@@ -265,6 +277,8 @@ class ReweightedPosterior:
         g = np.ones(len(X)) if weights is None else weights
         target = y[:, 0]
         ahead = self.copy()
+        if ahead.kept is None and len(X):
+            ahead._go_on()
         if ahead.clock == 0:
             elapsed = np.where(np.cumsum(g > 0.0) - (g > 0.0) == 0, 0.0, elapsed)
         told: list[Told] = []
@@ -294,11 +308,11 @@ class ReweightedPosterior:
         """Learn rows whose weights depend on those before them, until nothing moves."""
         if not len(X):
             return Told(np.empty(0), np.empty(0), np.empty(0))
-        mean, leverage = self.relative(X)
+        mean, leverage = self._raw(X)
         discounts = self._left(elapsed)
         n = len(X) + 1
         before = Before(np.full(n, self.tally.scale), np.full(n, self.tally.core))
-        inner, added = self.inner, np.zeros((4, n - 1))
+        inner, added = self.inner, np.zeros((len(SUMS), n - 1))
         for _ in range(n + 3):
             error = y - mean
             weight, shift = self._sites(error, leverage, before.scale[:-1])
@@ -317,7 +331,7 @@ class ReweightedPosterior:
             mean, leverage, before = new_mean, new_leverage, new_before
             if done:
                 break
-        self.inner = inner
+        self.inner, leverage = inner, leverage * self._widened
         self.evidence += float(g @ self.noise.log_density(y - mean, leverage, before.scale[:-1]))
         self.tally.learn(added, discounts)
         self._note(X, y, g, elapsed)
@@ -341,7 +355,7 @@ class ReweightedPosterior:
         if self.kept is not None:
             self._fit(self.kept)
             if self.clock >= self._n_start:
-                self.kept = None
+                self._go_on()
         else:
             self._refresh()
         self._set_due()
@@ -366,9 +380,15 @@ class ReweightedPosterior:
         self._seen = float(np.sum(kept.weights))
         self.inner, self.mode_evidence = found.inner, found.log_evidence
         if found.mode is None:
-            self.tally.count, self.tally.spread = found.rows.total, 0.0
+            self.tally.count, self.tally.spread, self.spread = found.rows.total, 0.0, None
         else:
-            self.tally.settle(found.rows, found.mode)
+            self.spread = found.spread
+            scale = found.mode.scale if found.spread is None else found.spread.scale
+            self.tally.settle(found.rows, found.mode, scale)
+
+    def _go_on(self) -> None:
+        """From now on rows are learned in order."""
+        self.kept, self.spread = None, None
 
 
 def _leverage(told: RowDistribution, noise: KnownNoise) -> Array:

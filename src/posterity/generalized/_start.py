@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.generalized._working_noise import Mode, Rows, Start, WorkingNoise
+from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.priors import GaussianPrior
@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 MOST_ROUNDS = 100
 AGREED = 1e-7
 LEAST_LEAN = 1e-3
+# Targets all smaller than this are refused: their squares, times a tolerance, would be lost.
+LEAST_TARGET = 1e-130
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Found:
     rows: Rows
     mode: Mode | None
     log_evidence: float
+    spread: Spread | None = None
 
 
 def most_probable(
@@ -61,6 +64,7 @@ def most_probable(
 
     ``fresh`` has seen nothing; ``discounts`` (n,) is what is left of the past before each row.
     """
+    _check_size(kept.y)
     some = kept.weights > 0.0
     fade = np.append(np.cumprod(discounts[::-1])[::-1][1:], 1.0)
     weights = (fade * kept.weights)[some]
@@ -85,7 +89,19 @@ def most_probable(
             chosen = np.asarray(inner.nodes.choice.precisions[0])
             precision = chosen if precision is None else _between(precision, chosen, lean)
             prior = _prior(inner, precision)
-    return Found(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
+    spread = noise.spread_at(rows, prior, known_scale, mode)
+    if spread is None:
+        return Found(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
+    return Found(inner, rows, mode, spread.log_evidence, spread)
+
+
+def _check_size(y: Array) -> None:
+    largest = float(np.abs(y).max(initial=0.0))
+    if 0.0 < largest < LEAST_TARGET:
+        raise ValueError(
+            f"the targets are too small to square: the largest is {largest:.3g}; give them in "
+            "larger units, as in y * 1e100"
+        )
 
 
 def _learned(

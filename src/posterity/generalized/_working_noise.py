@@ -66,6 +66,19 @@ class Rows:
         )
         return replace(self, X=X, y=y, weights=weights)
 
+    def only(self, which: NDArray[np.bool_]) -> Rows:
+        """Some of these rows."""
+        if which.all():
+            return self
+        return replace(self, X=self.X[which], y=self.y[which], weights=self.weights[which])
+
+    def quantiles(self, values: Array, levels: Array) -> Array:
+        """Weighted quantiles of (n,) values, between two of them in proportion."""
+        order = np.argsort(values)
+        weights = self.weights[order]
+        below = (np.cumsum(weights) - 0.5 * weights) / np.sum(weights)
+        return np.interp(levels, below, values[order])
+
     def median(self, values: Array) -> float:
         """Weighted median of (n,) values."""
         order = np.argsort(values)
@@ -83,15 +96,31 @@ class Start:
 
 @dataclass(frozen=True)
 class Mode(Start):
-    """The most probable fit (n,) and noise scale, and the rows that stand for the likelihood there.
+    """The fit (n,) and noise scale, and the rows that stand for the likelihood there.
 
-    ``weight`` (n,) is relative to the noise, 1 / scale^2; ``spread`` is what the scale came from.
+    ``weight`` (n,) is relative to the noise, 1 / scale^2, and so is ``leverage`` (n,), where it is
+    known; ``spread`` is what the scale came from.
     """
 
     fit: Array
     weight: Array
     target: Array
     spread: float
+    leverage: Array | None = None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What is not known of the scale.
+
+    ``df`` degrees of freedom are those of an inverse gamma as wide, and ``widened`` is the scale
+    of the t of the coefficients over that of the noise.
+    """
+
+    scale: float
+    df: float
+    widened: float
+    log_evidence: float
 
 
 class WorkingNoise(Protocol):
@@ -124,4 +153,9 @@ class WorkingNoise(Protocol):
         """Distribution of a new observation."""
 
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
-        """Most probable fit under this prior, from what the round before found."""
+        """Fit and scale under this prior, from what the round before found."""
+
+    def spread_at(
+        self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
+    ) -> Spread | None:
+        """How well the scale is known at this mode; None where it is taken as it is."""

@@ -1,0 +1,84 @@
+"""Robust and quantile regression: coefficients, predictions and quantiles, fit and rows."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from check import Check
+from scipy import stats
+
+from posterity import BayesianQuantileRegression, RobustBayesianRegression
+
+
+def coefficients(
+    rng: np.random.Generator, *, likelihood: str, n: int, p: int, rows: bool
+) -> tuple[int, int]:
+    """Intervals of the coefficients; noise as the model has it, a flat prior."""
+    X, y, truth, model = _drawn(rng, likelihood, n, p)
+    model = model.partial_fit(X[:n], y[:n]) if rows else model.fit(X[:n], y[:n])
+    low, high = model.posterior_.interval(0.95).T
+    return int(np.sum((low <= truth) & (truth <= high))), p + 1
+
+
+def predictions(
+    rng: np.random.Generator, *, likelihood: str, n: int, p: int, rows: bool
+) -> tuple[int, int]:
+    """Intervals of 20 new observations of the same noise."""
+    X, y, _, model = _drawn(rng, likelihood, n, p)
+    model = model.partial_fit(X[:n], y[:n]) if rows else model.fit(X[:n], y[:n])
+    low, high = model.predict_distribution(X[n:]).interval(0.95)
+    return int(np.sum((low <= y[n:]) & (y[n:] <= high))), 20
+
+
+def quantiles(rng: np.random.Generator, *, q: float, n: int, rows: bool) -> tuple[int, int]:
+    """Intervals of the quantile at 10 new rows; two features, exponential noise."""
+    X = rng.normal(size=(n + 10, 2))
+    line = 1.0 + X @ [1.0, 2.0]
+    y = line[:n] + rng.exponential(size=n)
+    model = BayesianQuantileRegression(quantile=q, prior_precision=0.0)
+    model = model.partial_fit(X[:n], y) if rows else model.fit(X[:n], y)
+    low, high = model.predict_interval(X[n:], 0.95).T
+    truth = line[n:] + stats.expon.ppf(q)
+    return int(np.sum((low <= truth) & (truth <= high))), 10
+
+
+def _drawn(
+    rng: np.random.Generator, likelihood: str, n: int, p: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, RobustBayesianRegression]:
+    X = rng.normal(size=(n + 20, p))
+    truth = rng.normal(size=p + 1)
+    noise = (
+        rng.standard_t(4, size=n + 20) if likelihood == "student_t" else rng.laplace(size=n + 20)
+    )
+    model = RobustBayesianRegression(likelihood=likelihood, prior_precision=0.0)
+    return X, truth[0] + X @ truth[1:] + noise, truth, model
+
+
+def checks() -> list[Check]:
+    """Few and many coefficients, and quantiles of skewed noise."""
+    found = []
+    for likelihood in ("student_t", "laplace"):
+        for n, p, rows in ((20, 2, False), (100, 50, False), (300, 3, True)):
+            way = "one pass" if rows else "fit"
+            setting = f"{likelihood} noise, p = {p}, n = {n}, {way}"
+            chosen = {"likelihood": likelihood, "n": n, "p": p, "rows": rows}
+            for topic, simulate, highest in (
+                ("Coefficients of robust regression", coefficients, 0.975),
+                ("Predictions of robust regression", predictions, 0.99),
+            ):
+                found.append(
+                    Check(topic, setting, 0.95, partial(simulate, **chosen), 40, 0.93, highest)
+                )
+    for q, n, rows in (
+        (0.1, 50, False),
+        (0.5, 50, False),
+        (0.9, 50, False),
+        (0.9, 200, False),
+        (0.9, 200, True),
+        (0.95, 100, False),
+    ):
+        setting = f"quantile {q}, exponential noise, n = {n}, {'one pass' if rows else 'fit'}"
+        simulate = partial(quantiles, q=q, n=n, rows=rows)
+        found.append(Check("Lines of quantile regression", setting, 0.95, simulate, 100, 0.90))
+    return found

@@ -1,0 +1,166 @@
+"""What noises share whose posterior is matched by moments: where to begin, and gross errors.
+
+The posterior of heavy-tailed noise can have two hills: a wide noise that explains all rows, and a
+narrow one that explains most of them. Both are climbed, and the evidence says which is right.
+
+Rows hundreds of scales away are no noise of any such kind, but errors: the wrong unit, a value that
+stands for "missing". A noise that explains them explains nothing else. So a third hill leaves them
+out, says of each only that the logarithm of its size is anything, and is weighed with the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+from posterity.factor import Factor
+from posterity.generalized._interior_point import least_check_loss
+from posterity.generalized._matching import MOST_ROUNDS, ROUGH, Fit, Matcher, Matching, Sites
+from posterity.generalized._working_noise import Mode, Rows, Spread, Start
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+# Log evidence, which rows are no gross errors, and their fit.
+Hill = tuple[float, Mask, Fit]
+
+# So many rows say where to begin.
+START_ROWS = 2_000
+# Scales beyond which a row may be a gross error: Student-t noise of 4 degrees of freedom goes
+# there once in 10^9 rows. The logarithm of its size is anything within such a range.
+GROSS, LOG_RANGE = 300.0, 100.0
+MOST_LOOKS = 4
+# Where the prior is learned it moves on after so many.
+FEW_ROUNDS = 5
+
+
+class MatchedNoise:
+    """A noise that is matched; it says what the likelihood is, and where to begin."""
+
+    @property
+    def likelihood(self) -> Matching:
+        """Of scale 1."""
+        raise NotImplementedError
+
+    @property
+    def unit(self) -> float:
+        """Its scale, over the standard deviation of normal noise that is as wide."""
+        raise NotImplementedError
+
+    def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
+        """Rows that stand for the likelihood around a fit, roughly."""
+        raise NotImplementedError
+
+    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
+        """Means and scale of the posterior that matches the rows' moments."""
+        if isinstance(last, Mode):
+            honest, rounds = last.weight > 0.0, FEW_ROUNDS
+            start = Sites(last.scale, last.weight[honest], last.target[honest])
+        else:
+            rounds = MOST_ROUNDS
+            honest, start = self._begin(rows, prior, known_scale)
+        matcher = self._matcher(rows.only(honest), prior)
+        told = matcher.climb(start, known=known_scale is not None, rounds=rounds)
+        weight, target = np.zeros(len(rows.y)), np.zeros(len(rows.y))
+        weight[honest], target[honest] = told.weight, told.target
+        factor = prior.copy()
+        rows.append_to(factor, target, weight)
+        fit, leverage = factor.predict(rows.X, intercept=rows.intercept)
+        return Mode(told.scale, fit[:, 0], weight, target, told.scale * rows.freed, leverage)
+
+    def spread_at(
+        self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
+    ) -> Spread | None:
+        """How well the scale is known at this mode."""
+        honest = mode.weight > 0.0
+        matcher = self._matcher(rows.only(honest), prior)
+        sites = Sites(mode.scale, mode.weight[honest], mode.target[honest])
+        best = matcher.climb(sites, known=True)
+        if known_scale is not None:
+            return Spread(known_scale, math.inf, 1.0, best.log_evidence)
+        spread = matcher.spread(best)
+        gross = _log_gross(np.abs(rows.y - mode.fit)[~honest], rows.weights, honest)
+        return replace(spread, log_evidence=spread.log_evidence + gross)
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _matcher(self, rows: Rows, prior: Factor) -> Matcher:
+        largest = float(np.abs(rows.y).max(initial=0.0)) + rows.floor
+        return Matcher(rows, prior, self.likelihood, rows.floor, 10.0 * largest)
+
+    def _begin(self, rows: Rows, prior: Factor, known: float | None) -> tuple[Mask, Sites]:
+        """Which rows are no gross errors, and the best hill to begin on."""
+        some = rows.some(START_ROWS)
+        all_ = np.ones(len(some.y), dtype=bool)
+        broad = prior.copy()
+        some.append_to(broad, some.y, np.ones(len(some.y)))
+        wide = math.sqrt(float(broad.residual()[0, 0]) / some.freed) * self.unit
+        fit = some.fitted(broad)
+        hills: list[Hill | None] = []
+        hills.append(self._climbed(some, all_, prior, known, fit, known or max(wide, rows.floor)))
+        fit = _least_absolute(some, prior, some)
+        narrow = self._narrow(some, fit)
+        hills.append(self._climbed(some, all_, prior, known, fit, known or narrow))
+        if known is None:
+            hills.append(self._without_gross(some, prior, fit, narrow))
+        _, honest, best = max((hill for hill in hills if hill), key=lambda hill: hill[0])
+        if len(some.y) == len(rows.y):
+            return honest, best
+        start = Factor(prior.n_coefficients)
+        start.become(prior)
+        some.only(honest).append_to(start, best.target, best.weight)
+        fit = rows.fitted(start)
+        all_honest = np.ones(len(rows.y), dtype=bool)
+        if not honest.all():
+            all_honest = np.abs(rows.y - fit) <= GROSS * best.scale
+        return all_honest, self.around(rows.only(all_honest), fit[all_honest], best.scale)
+
+    def _climbed(
+        self, rows: Rows, honest: Mask, prior: Factor, known: float | None, fit: Array, scale: float
+    ) -> Hill:
+        some = rows.only(honest)
+        start = self.around(some, fit[honest], scale)
+        best = self._matcher(some, prior).climb(start, known=known is not None, settled=ROUGH)
+        return best.log_evidence, honest, best
+
+    def _without_gross(self, rows: Rows, prior: Factor, fit: Array, scale: float) -> Hill | None:
+        """The hill without gross errors; None where there are none."""
+        honest = np.zeros(len(rows.y), dtype=bool)
+        for _ in range(MOST_LOOKS):
+            last, honest = honest, np.abs(rows.y - fit) <= GROSS * scale
+            few = float(rows.weights[honest].sum()) <= max(0.5 * rows.total, prior.n_coefficients)
+            if honest.all() or few:
+                return None
+            if (honest == last).all():
+                break
+            some = rows.only(honest)
+            fit = _least_absolute(some, prior, rows)
+            scale = self._narrow(some, fit[honest])
+        value, _, best = self._climbed(rows, honest, prior, None, fit, scale)
+        value += _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
+        return value, honest, best
+
+    def _narrow(self, rows: Rows, fit: Array) -> float:
+        """Scale that the median error says."""
+        return max(1.4826 * self.unit * rows.median(np.abs(rows.y - fit)), rows.floor)
+
+
+def _log_gross(off: Array, weights: Array, honest: Mask) -> float:
+    """Log probability of errors so large, any share of the rows being as likely."""
+    if honest.all():
+        return 0.0
+    k, n = float(weights[~honest].sum()), float(weights.sum())
+    sizes = float(weights[~honest] @ np.log(2.0 * LOG_RANGE * np.maximum(off, 1e-300)))
+    return float(betaln(k + 1.0, n - k + 1.0)) - sizes
+
+
+def _least_absolute(rows: Rows, prior: Factor, at: Rows) -> Array:
+    """Least absolute deviations of rows, fitted ``at`` others."""
+    # A prior too weak to matter, so that few rows do.
+    weak = prior.copy()
+    size = float(np.mean(np.abs(rows.y - rows.median(rows.y))))
+    weak.scale(1e-6 / max(size, rows.floor))
+    return at.at(least_check_loss(rows, weak, 0.5))

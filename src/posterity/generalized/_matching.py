@@ -1,0 +1,206 @@
+"""Expectation propagation for noise of an unknown scale: what rows say, matched by moments.
+
+Each row's likelihood stands as a Gaussian row, of a weight and a target that give the posterior of
+its own fit the right mean and variance, given all others (Minka 2001). At the fixed point the
+derivative of the evidence by the log of the scale is that of the rows' own normalisers (Opper and
+Winther 2005), so the scale climbs to its most probable value along with the rows. A few more
+scales around it tell how well it is known (Rue, Martino and Chopin 2009), and how much wider that
+makes everything else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import polygamma
+
+from posterity.factor import Factor
+from posterity.generalized._working_noise import Rows, Spread
+
+Array = NDArray[np.float64]
+Moments = tuple[Array, Array, Array]
+
+MOST_ROUNDS = 200
+# How little fits move in their standard deviations, when it is the answer, and when it is not.
+SETTLED, ROUGH = 1e-8, 1e-3
+# How much of each step is made, at first and at least.
+BOLD, TIMID = 0.8, 0.02
+# The scale moves by no more than a factor of e in a round.
+LONGEST_STEP = 1.0
+# Of what was known of a row's fit without it: a row adds no less, and at least this of it is left.
+LEAST_SHARE, LEAST_LEFT = 1e-4, 1e-6
+# At least this share of the information stays when rows that take some away are spread.
+LEAST_KEPT = 0.2
+# Scales that are tried, so many standard deviations of its logarithm apart; of many rows three.
+STEP, SEVERAL, FEW = 1.25, np.arange(-2.0, 3.0), np.arange(-1.0, 2.0)
+MANY_ROWS = 5_000
+
+
+class Matching(Protocol):
+    """A likelihood at scale 1 that tells its moments; see :mod:`posterity.likelihoods`."""
+
+    def moments(self, y: Array, mean: Array, variance: Array, weights: Array) -> Moments:
+        """log Z, the mean's move, and the ratio of the variances."""
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Rows that stand for the likelihood: (n,) relative weights and targets, at a scale."""
+
+    scale: float
+    weight: Array
+    target: Array
+
+
+@dataclass(frozen=True)
+class Fit(Sites):
+    """The same where nothing moves any more: fit (n,), its relative variances, log p(y, scale)."""
+
+    fit: Array
+    leverage: Array
+    log_evidence: float
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """Rows, a prior relative to the noise, and the likelihood of scale 1 to be matched."""
+
+    rows: Rows
+    prior: Factor
+    likelihood: Matching
+    # Scales it stays between.
+    least: float
+    most: float
+
+    def climb(
+        self, start: Sites, *, known: bool, settled: float = SETTLED, rounds: int = MOST_ROUNDS
+    ) -> Fit:
+        """Match all rows again and again until nothing moves, the scale too unless it is known."""
+        now, bold, last = start, BOLD, math.inf
+        for _ in range(rounds):
+            ahead, move, slope = self._round(now, bold)
+            step = 0.0 if known else slope / self.rows.total
+            step = min(max(step, -LONGEST_STEP), LONGEST_STEP)
+            scale = min(max(now.scale * math.exp(step), self.least), self.most)
+            if move < settled and abs(math.log(scale / now.scale)) < settled:
+                break
+            bold = max(0.7 * bold, TIMID) if move > 1.2 * last else bold
+            last, now = move, replace(ahead, scale=scale)
+        return self._told(now)
+
+    def spread(self, best: Fit) -> Spread:
+        """How well the scale is known, from fits at a few others around the best."""
+        n = self.rows.total
+        sd = 1.0 / math.sqrt(n)
+        low, high = (self._at(best, off * sd) for off in (-STEP, STEP))
+        bend = 2.0 * best.log_evidence - low.log_evidence - high.log_evidence
+        sd = STEP * sd / math.sqrt(max(bend, 0.05 * STEP**2))
+        places = STEP * (FEW if n > MANY_ROWS else SEVERAL)
+        fits = [self._at(best, sd * place) if place else best for place in places]
+        evidence = np.array([one.log_evidence for one in fits])
+        weight = np.exp(evidence - evidence.max())
+        total = float(weight.sum())
+        logs = np.log([one.scale for one in fits])
+        mean = float(weight @ logs) / total
+        variance = max(float(weight @ np.square(logs - mean)) / total, 1e-12)
+        df = _df_of(variance)
+        # Variances of the fits, over those at the best scale.
+        fitted = np.array([one.fit for one in fits])
+        centre = weight @ fitted / total
+        own = np.array([np.square(one.scale) * one.leverage for one in fits])
+        wider = weight @ (own + np.square(fitted - centre)) / total
+        ratio = float(np.mean(wider / np.maximum(own[len(fits) // 2], 1e-300)))
+        scale = math.exp(mean)
+        widened = math.sqrt(ratio * (1.0 - 2.0 / df) if df > 2.0 else 1.0) * best.scale / scale
+        volume = evidence.max() + math.log(total * sd * STEP)
+        return Spread(scale, df, widened, float(volume))
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _at(self, best: Fit, off: float) -> Fit:
+        start = Sites(best.scale * math.exp(off), best.weight, best.target)
+        return self.climb(start, known=True, settled=ROUGH)
+
+    def _round(self, now: Sites, bold: float) -> tuple[Sites, float, float]:
+        """The next sites, how far fits move in their standard deviations, and the scale's slope."""
+        rows, s = self.rows, now.scale
+        power = np.minimum(rows.weights, 1.0)
+        copies = np.maximum(rows.weights, 1.0)
+        factor, fit, leverage = self._learned(now)
+        mean, variance = _cavity(now, power, fit, leverage)
+        off = (rows.y - mean) / s
+        _, moved, ratio = self.likelihood.moments(off, np.zeros_like(off), variance, power)
+        raw = (1.0 - ratio) / ratio
+        share = np.maximum(raw, LEAST_SHARE)
+        weight = share / variance / power
+        # A row of two minds takes information away, which no row of a factor can: all others do.
+        kept = float(copies * power @ (raw / variance / power * leverage))
+        kept = max(kept / float(copies * power @ (weight * leverage)), LEAST_KEPT)
+        middle = mean + s * moved
+        target = middle + s * moved / (share * kept)
+        weight = weight * kept
+        pull = moved / variance
+        slope = copies @ (-power + off * pull - variance * pull * pull - (ratio - 1.0))
+        slope += self._penalty(factor) / s**2 + self.prior.n_coefficients - self.prior.rank
+        slope -= rows.weights @ (now.weight * leverage)
+        move = np.abs(middle - fit) / s / np.sqrt(np.maximum(leverage, 1e-300))
+        mixed = now.weight + bold * (weight - now.weight)
+        target = now.target + bold * weight / mixed * (target - now.target)
+        return Sites(s, mixed, target), float(move.max()), float(slope)
+
+    def _told(self, now: Sites) -> Fit:
+        """The evidence at this scale (Minka 2001): flat directions have density 1."""
+        rows, prior, s = self.rows, self.prior, now.scale
+        power = np.minimum(rows.weights, 1.0)
+        factor, fit, leverage = self._learned(now)
+        mean, variance = _cavity(now, power, fit, leverage)
+        off = (rows.y - mean) / s
+        log_z, _, _ = self.likelihood.moments(off, np.zeros_like(off), variance, power)
+        own = power * now.weight
+        gain = 1.0 + own * variance
+        each = log_z - power * math.log(s) + 0.5 * np.log(gain)
+        each += 0.5 * own / gain * np.square((now.target - mean) / s)
+        value = float(np.maximum(rows.weights, 1.0) @ each)
+        value -= 0.5 * float(rows.weights @ (now.weight * np.square((now.target - fit) / s)))
+        value -= 0.5 * self._penalty(factor) / s**2
+        value += 0.5 * (prior.log_determinant() - factor.log_determinant())
+        d = prior.n_coefficients - prior.rank
+        value += 0.5 * d * math.log(2.0 * math.pi * s**2)
+        return Fit(s, now.weight, now.target, fit, leverage, value)
+
+    def _learned(self, now: Sites) -> tuple[Factor, Array, Array]:
+        factor = self.prior.copy()
+        self.rows.append_to(factor, now.target, now.weight)
+        fit, leverage = factor.predict(self.rows.X, intercept=self.rows.intercept)
+        return factor, fit[:, 0], leverage
+
+    def _penalty(self, factor: Factor) -> float:
+        off = self.prior.root @ factor.coefficients()[:, 0] - self.prior.moments[:, 0]
+        return float(off @ off)
+
+
+def _cavity(now: Sites, power: Array, fit: Array, leverage: Array) -> tuple[Array, Array]:
+    """Mean and relative variance of each fit without its own row, or one copy of it."""
+    own = power * now.weight
+    variance = leverage / np.maximum(1.0 - leverage * own, LEAST_LEFT)
+    variance = np.maximum(variance, 1e-14)
+    return fit - variance * own * (now.target - fit), variance
+
+
+def _df_of(variance: float) -> float:
+    """Degrees of freedom d of an inverse gamma whose log scale has this variance.
+
+    trigamma(d / 2) / 4 = variance; Newton's method on its logarithm.
+    """
+    half = 0.5 / (2.0 * variance) + 0.5
+    for _ in range(50):
+        value, slope = float(polygamma(1, half)), float(polygamma(2, half))
+        step = (value - 4.0 * variance) / slope
+        half = max(half - step, 0.2 * half)
+        if abs(step) < 1e-10 * half:
+            break
+    return 2.0 * half
