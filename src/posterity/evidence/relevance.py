@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import LARGEST, FeatureScales, mean_squares, pinning_precisions
 from posterity.evidence.integration import Integrated
-from posterity.evidence.relevance_state import SLABS, Evidence, Solved
-from posterity.evidence.relevance_walk import Walk, walked
+from posterity.evidence.relevance_state import PERFECT, SLABS, Evidence, Solved
+from posterity.evidence.relevance_walk import walked
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import LearnedNoise, Noise
 
 Array = NDArray[np.float64]
 
+WALKERS = 32
 # Nodes cost p^2 each to learn a row by, and p^3 to make: fewer where there are very many features.
 MOST_WORK = 2e9
 FEWEST_NODES = 4
@@ -31,13 +32,12 @@ class Relevance:
     feature j: a background of variance tau that all features have, and a slab of variance kappa
     for the few with gamma_j = 1 (George and McCulloch 1993; Zhou, Carbonetto and Stephens 2013).
     Without the slab it is the prior of :class:`Integrated`, without the background spike and slab.
-    How many are strong is learned (a Beta(1, m) prior of their share), and so are tau and kappa
-    (a half-Cauchy prior of the sd of what they explain, against the noise's).
+    How many are strong is learned (every number is as probable before the data), and so are tau and
+    kappa (a half-Cauchy prior of the sd of what they explain, against the noise's).
 
-    All of that is integrated by sequential Monte Carlo, the noise by formula (or it is known):
-    walkers (gamma, tau, kappa) go from the prior to the posterior, and each becomes a node. Nothing
-    is ever dropped for good; what is most likely of no use is held near its prior mean by most of
-    the nodes.
+    All of that is integrated, the noise by formula (or it is known), the rest by Monte Carlo:
+    walkers (gamma, tau, kappa) are drawn from the posterior, and each becomes a node. Nothing is
+    ever dropped for good; what is most likely of no use is held near its prior mean by most nodes.
 
     Parameters
     ----------
@@ -81,22 +81,17 @@ class Relevance:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """Precisions drawn from their posterior; parameters as in :class:`Strategy`."""
-        squares, pinned = scales or mean_squares(data, intercept=intercept)
-        evidence = _evidence(data, noise, intercept, mean, squares, pinned)
+        scales = scales or mean_squares(data, intercept=intercept)
+        squares, pinned = scales
+        evidence = _evidence(data, noise, intercept, mean, scales)
         if evidence is None:
             shared = Integrated(most_nodes=1)
-            choice = shared.choose(
-                data, noise, intercept=intercept, mean=mean, scales=FeatureScales(squares, pinned)
-            )
+            choice = shared.choose(data, noise, intercept=intercept, mean=mean, scales=scales)
             return replace(choice, found="undetermined")
-        walk = walked(evidence, max(self.most_nodes, 32))
-        variances, weights = _variances(evidence, walk.solved), None
-        most = self._affordable(len(mean))
-        if most == 1:
-            variances = _second_moments(evidence, walk.solved)
-        distinct, weights = _distinct(variances[:: -(-len(variances) // most)])
+        walk = walked(evidence, max(self.most_nodes, WALKERS))
+        variances, weights = _nodes(evidence, walk.solved, self._affordable(len(mean)))
         precisions = np.ones((len(weights), len(mean)))
-        precisions[:, ~pinned] = np.minimum(squares[~pinned] / distinct, LARGEST)
+        precisions[:, ~pinned] = np.minimum(squares[~pinned] / variances, LARGEST)
         precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
         constant = _constant(data, noise, intercept, mean, evidence)
         return Choice(
@@ -116,10 +111,10 @@ class Relevance:
 
 
 def _evidence(
-    data: Factor, noise: Noise, intercept: bool, mean: Array, squares: Array, pinned: Array
+    data: Factor, noise: Noise, intercept: bool, mean: Array, scales: FeatureScales
 ) -> Evidence | None:
     """None where the rows don't tell anything, or tell all: the target is constant."""
-    offset = 1 if intercept else 0
+    offset, (squares, pinned) = 1 if intercept else 0, scales
     root = data.root[offset:, offset:]
     target = data.moments[offset:, 0] - root @ mean
     if not data.determined[offset:].all():  # few rows: most of the triangle is empty
@@ -128,17 +123,27 @@ def _evidence(
     freed, residual = data.count - offset, float(data.residual_root[0, 0]) ** 2
     energy = float(target @ target) + residual
     size = float(np.square(data.moments).sum()) + residual
-    learned = isinstance(noise, LearnedNoise)
     if pinned.all() or freed <= 0.0 or not root.size:
         return None
-    if learned and (2.0 * noise.shape + freed <= 0.0 or energy <= 1e-28 * size):
+    if isinstance(noise, LearnedNoise) and energy <= PERFECT**2 * size:
         return None
     matrix = root[:, ~pinned] / np.sqrt(squares[~pinned])
     return Evidence.of(matrix, target, residual, freed, data.count, noise)
 
 
+def _nodes(evidence: Evidence, solved: Solved, most: int) -> tuple[Array, Array]:
+    """Prior variances (K, m) in units of the noise, the most probable ones first, and weights."""
+    if most == 1:
+        return _second_moments(evidence, solved), np.ones(1)
+    some = solved.take(np.arange(0, len(solved.value), -(-len(solved.value) // most)))
+    variances, first, counts = np.unique(
+        _variances(evidence, some), axis=0, return_index=True, return_counts=True
+    )
+    order = np.argsort(-evidence.log_posterior(some)[first], kind="stable")
+    return variances[order], counts[order] / counts.sum()
+
+
 def _variances(evidence: Evidence, solved: Solved) -> Array:
-    """(K, m) prior variances of the walkers, in units of the noise."""
     sets = solved.sets
     m = evidence.lengths.shape[1]
     variances = np.repeat(evidence.variances[sets.background][:, None], m, axis=1)
@@ -160,13 +165,6 @@ def _second_moments(evidence: Evidence, solved: Solved) -> Array:
     return moments.mean(axis=0, keepdims=True)
 
 
-def _distinct(variances: Array) -> tuple[Array, Array]:
-    """Rows that differ, in the order of their first, and the share of each."""
-    _, first, counts = np.unique(variances, axis=0, return_index=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return variances[first[order]], counts[order] / len(variances)
-
-
 def _n_parameters(evidence: Evidence, solved: Solved) -> float:
     """Mean over the walkers of tr(I - C^-1)."""
     sets = solved.sets
@@ -182,7 +180,7 @@ def _n_parameters(evidence: Evidence, solved: Solved) -> float:
 def _constant(
     data: Factor, noise: Noise, intercept: bool, mean: Array, evidence: Evidence
 ) -> float:
-    """What the walkers leave out: log evidence with every feature pinned, less their value there."""
+    """What their values leave out: log evidence with every feature pinned, less the value then."""
     empty = np.full(len(mean), np.inf)
     spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=empty)
     return float(spectrum.log_evidence(1.0, noise)[0]) - float(evidence.fit(evidence.nothing))

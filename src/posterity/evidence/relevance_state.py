@@ -1,7 +1,7 @@
 """The evidence of sets of strong features, many at once, read from the data's factor.
 
 With A the standardised columns of the data's factor and z the target, in units of the noise, every
-coefficient has the background's variance tau, and those of a set S the slab's variance kappa on top:
+coefficient has the background's variance tau, and those of a set S the slab's, kappa, on top:
 
     C = I + tau A A' + kappa A_S A_S' ,    log p(y) = -1/2 log |C| - a_n log(b_0 + z'C^-1 z / 2) ,
 
@@ -86,8 +86,11 @@ def widened(members: Indices, width: int) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What K sets say: ``value`` (K,) log evidence up to a constant, ``energy`` (K,) 2 b_n, and
-    of the members mean (K, k) and covariance (K, k, k) of the slab's part, in units of the noise.
+    """What K sets say.
+
+    ``value`` (K,) is the log evidence up to a constant, ``energy`` (K,) 2 b_n; the slab's part of
+    the members has a ``mean`` (K, k) and a ``covariance`` (K, k, k) in units of the noise; ``rows``
+    (K, k, m) are those of H.
     """
 
     sets: Sets
@@ -175,10 +178,10 @@ class Evidence:
         variances = np.exp(BACKGROUNDS) / signal
         kept = 1.0 / (1.0 + variances[:, None] * squares)
         m = matrix.shape[1]
-        most = min(m, max(int(freed) - 1, 0))
+        most = min(m, max(int(freed) - 1, 1))
         sizes = np.arange(most + 2)
-        # Of the share of strong features: Beta(1, m), so that about one is expected.
-        log_sizes = betaln(1.0 + sizes, 2.0 * m - np.minimum(sizes, m)) - betaln(1.0, m)
+        # The share of strong features is uniform: every size is as probable as another.
+        log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
         log_sizes[most + 1] = -np.inf
         twice_rate = 2.0 * noise.rate if isinstance(noise, LearnedNoise) else 0.0
         return cls(
@@ -232,8 +235,12 @@ class Evidence:
 
     def log_prior(self, sets: Sets) -> Array:
         """(K,) log prior probability, up to a constant."""
-        hyperpriors = _log_half_cauchy(BACKGROUNDS)[sets.background]
-        return hyperpriors + _log_half_cauchy(SLABS)[sets.slab] + self.log_sizes[sets.sizes]
+        hyperpriors = log_half_cauchy(BACKGROUNDS)[sets.background]
+        return hyperpriors + log_half_cauchy(SLABS)[sets.slab] + self.log_sizes[sets.sizes]
+
+    def log_posterior(self, solved: Solved) -> Array:
+        """(K,) up to the same constant as ``value``."""
+        return solved.value + self.log_prior(solved.sets)
 
     def solve(self, sets: Sets) -> Solved:
         """Evaluate, O(K k^2 (k + m))."""
@@ -244,7 +251,7 @@ class Evidence:
         gram = np.take_along_axis(rows, members[:, None, :], axis=2) * there[:, None, :]
         k = members.shape[1]
         gram[:, np.arange(k), np.arange(k)] += np.where(there, precisions[:, None], 1.0)
-        covariance = np.linalg.inv(gram)
+        covariance: Array = np.linalg.inv(gram)
         product = self.products[sets.background[:, None], members] * there
         mean = (covariance @ product[:, :, None])[:, :, 0]
         energy = self.energies[sets.background] - np.sum(product * mean, axis=1)
@@ -252,13 +259,14 @@ class Evidence:
         log_determinant = self.log_determinants[sets.background] + np.linalg.slogdet(gram)[1]
         log_determinant += sets.sizes * SLABS[sets.slab]
         value = self.fit(energy) - 0.5 * log_determinant
-        return Solved(sets, value, energy, mean, covariance * there[:, None, :], rows)
+        covariance = np.where(there[:, None, :], covariance, 0.0)
+        return Solved(sets, value, energy, mean, covariance, rows)
 
     def gains(self, solved: Solved) -> Array:
         """(K, m) what each feature adds to the log evidence when it is put in, or taken out."""
         sets, rows = solved.sets, solved.rows
         kappa = np.exp(SLABS[sets.slab])[:, None]
-        explained = solved.covariance @ rows
+        explained: Array = solved.covariance @ rows
         s = np.maximum(self.lengths[sets.background] - np.sum(rows * explained, axis=1), 0.0)
         q = self.products[sets.background] - (solved.mean[:, None, :] @ rows)[:, 0]
         energy = solved.energy[:, None]
@@ -322,6 +330,7 @@ class Rows:
         return self.table[self.places[keys]]
 
 
-def _log_half_cauchy(logs: Array) -> Array:
+def log_half_cauchy(logs: Array) -> Array:
+    """Log probabilities of the points of a grid in the log of a variance, over the noise's."""
     values = EXPONENT * (log_expit(logs) + log_expit(-logs))
     return values - np.log(np.exp(values).sum())

@@ -1,9 +1,11 @@
-"""Sets of strong features drawn from their posterior: walkers in parallel, from prior to posterior.
+"""Sets of strong features drawn from their posterior: walkers side by side.
 
-A sequential Monte Carlo sampler (Del Moral, Doucet and Jasra 2006; on sets: Schaefer and Chopin
-2013). Walkers drawn from the prior go through prior x evidence^t, t from 0 to 1: at each t those
-that fit badly give way to copies of those that fit well, and all of them take steps that leave the
-posterior at t as it is.
+Half of them start on a background alone; the others have none, and a set grown feature by feature,
+drawn by what each would explain. All take steps that leave the posterior as it is. Between two such
+regions there can be a barrier that no walker crosses: so half way those in a region of little
+probability give way to copies of the others. (Going from prior to posterior by powers of the
+evidence does not help: 50 rows that a few of 500 features explain perfectly are, at low powers,
+better explained by a background.)
 
 The random numbers are the same at every call, and a walker's place is discrete (a set, and two
 places on grids): so the same data give the same walkers, and rounding makes no difference.
@@ -23,7 +25,7 @@ from posterity.evidence.relevance_state import (
     Evidence,
     Sets,
     Solved,
-    _log_half_cauchy,
+    log_half_cauchy,
 )
 
 Array = NDArray[np.float64]
@@ -31,7 +33,9 @@ Indices = NDArray[np.intp]
 
 SEED = 20030103
 LONGEST_START = 12
-FIRST_ROUNDS, LAST_ROUNDS = 12, 6
+# Rounds before walkers in regions of little probability give way, and after; a few features need
+# fewer.
+ROUNDS_BEFORE, ROUNDS_AFTER = 12, 6
 # Steps on the grids of background and slab.
 STRIDES = np.array([1, 1, 2, 3, 5, 8])
 
@@ -47,24 +51,52 @@ class Walk:
 def walked(evidence: Evidence, n_walkers: int) -> Walk:
     """Draw ``n_walkers`` sets from the posterior."""
     random = np.random.default_rng(SEED)
+    few = evidence.lengths.shape[1]
     solved = _started(evidence, n_walkers, random)
-    heights = np.zeros(n_walkers)
-    for round_ in range(FIRST_ROUNDS):
-        solved = _moved(evidence, solved, 1.0, random)
-        if round_ >= FIRST_ROUNDS // 2:
-            heights += solved.value + evidence.log_prior(solved.sets)
-    heights /= FIRST_ROUNDS - FIRST_ROUNDS // 2
-    weights = np.exp(heights - heights.max())
+    visited: list[dict[tuple[int, ...], float]] = []
+    heights = []
+    for _ in range(min(ROUNDS_BEFORE, 2 + few)):
+        solved = _moved(evidence, solved, random)
+        heights.append(evidence.log_posterior(solved))
+        visited.append(_states(solved.sets, heights[-1]))
+    # The mean of the log posterior is the log of a region's probability less its entropy.
+    weights = np.exp(_centred(np.mean(heights[len(heights) // 2 :], axis=0)))
     solved = solved.take(_resampled(weights / weights.sum(), random))
-    for _ in range(LAST_ROUNDS):
-        solved = _moved(evidence, solved, 1.0, random)
-    return Walk(solved, float((solved.value + evidence.log_prior(solved.sets)).max()))
+    for _ in range(min(ROUNDS_AFTER, 2 + few)):
+        solved = _moved(evidence, solved, random)
+        visited.append(_states(solved.sets, evidence.log_posterior(solved)))
+    return Walk(solved, _log_evidence(visited))
+
+
+def _states(sets: Sets, values: Array) -> dict[tuple[int, ...], float]:
+    places = zip(sets.background.tolist(), sets.slab.tolist(), strict=True)
+    members = np.sort(sets.members, axis=1).tolist()
+    return {
+        (*place, *(one for one in some if one >= 0)): float(value)
+        for place, some, value in zip(places, members, values, strict=True)
+    }
+
+
+def _log_evidence(visited: list[dict[tuple[int, ...], float]]) -> float:
+    """log p(y) = log p(y, A) - log p(A | y), A the states visited before the last rounds.
+
+    The first is a sum over A, the second the share of the last rounds' states that are in A.
+    """
+    last = len(visited) // 3
+    known = {state: value for some in visited[:-last] for state, value in some.items()}
+    again = [state in known for some in visited[-last:] for state in some]
+    share = max(sum(again), 1) / len(again)
+    return float(np.logaddexp.reduce(list(known.values()))) - float(np.log(share))
+
+
+def _centred(logs: Array) -> Array:
+    return logs - logs.max()
 
 
 def _started(evidence: Evidence, count: int, random: Generator) -> Solved:
     """Half of the walkers on a strong background; the others have none, and a set grown on it."""
     background, slab = (
-        _drawn(np.tile(_log_half_cauchy(grid), (count, 1)), random) for grid in (BACKGROUNDS, SLABS)
+        _drawn(np.tile(log_half_cauchy(grid), (count, 1)), random) for grid in (BACKGROUNDS, SLABS)
     )
     background[::2] = 0
     solved = evidence.solve(Sets(np.zeros((count, 0), dtype=np.intp), background, slab))
@@ -76,7 +108,7 @@ def _started(evidence: Evidence, count: int, random: Generator) -> Solved:
         features = np.where(np.arange(count) % 2 == 0, _drawn(odds, random), -1)
         solved = evidence.solve(solved.sets.flipped(features))
         for name, grid in (("background", BACKGROUNDS), ("slab", SLABS)):
-            solved = _shift(evidence, solved, 1.0, random, name, len(grid))
+            solved = _shift(evidence, solved, random, name, len(grid))
     return solved
 
 
@@ -86,43 +118,45 @@ def _resampled(weights: Array, random: Generator) -> Indices:
     return np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
 
 
-
 # ---- steps that leave the posterior as it is -----------------------------------------------------
 
 
-def _moved(evidence: Evidence, solved: Solved, t: float, random: Generator) -> Solved:
-    rates = _rates(evidence, solved, t)
-    for _ in range(3 + int(solved.sets.sizes.mean()) // 4):
-        solved, rates = _flip(evidence, solved, rates, t, random)
-    solved = _swap(evidence, solved, t, random)
+def _moved(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
+    rates = _rates(evidence, solved)
+    m = evidence.lengths.shape[1]
+    for _ in range(min(3, m) + int(solved.sets.sizes.mean()) // 4):
+        solved, rates = _flip(evidence, solved, rates, random)
+    if m > 1:
+        solved = _swap(evidence, solved, random)
     for name, grid in (("background", BACKGROUNDS), ("slab", SLABS)):
-        solved = _shift(evidence, solved, t, random, name, len(grid))
+        solved = _shift(evidence, solved, random, name, len(grid))
     return solved
 
 
 def _flip(
-    evidence: Evidence, solved: Solved, rates: Array, t: float, random: Generator
+    evidence: Evidence, solved: Solved, rates: Array, random: Generator
 ) -> tuple[Solved, Array]:
     """Put a feature in, or take one out, by how much that raises the posterior.
 
     Of the changed posterior's odds o, proposals are drawn in proportion to o / (1 + o), which
     leaves little to reject (Zanella 2020).
     """
-    features = _drawn(np.log(rates), random)
+    with np.errstate(divide="ignore"):
+        features = _drawn(np.log(rates), random)
     proposed = evidence.solve(solved.sets.flipped(features))
-    others = _rates(evidence, proposed, t)
+    others = _rates(evidence, proposed)
     accepted = random.random(len(features)) * others.sum(axis=1) < rates.sum(axis=1)
     rates = np.where(accepted[:, None], others, rates)
     return solved.but(accepted, proposed), rates
 
 
-def _rates(evidence: Evidence, solved: Solved, t: float) -> Array:
-    odds = t * evidence.gains(solved) + evidence.prior_gains(solved.sets)
+def _rates(evidence: Evidence, solved: Solved) -> Array:
+    odds = evidence.gains(solved) + evidence.prior_gains(solved.sets)
     with np.errstate(over="ignore"):
-        return np.maximum(1.0 / (1.0 + np.exp(-odds)), 1e-300)
+        return np.where(np.isneginf(odds), 0.0, np.maximum(1.0 / (1.0 + np.exp(-odds)), 1e-300))
 
 
-def _swap(evidence: Evidence, solved: Solved, t: float, random: Generator) -> Solved:
+def _swap(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
     """Take a feature out, any of the set, and put one in, by the posterior of what comes out."""
     sets = solved.sets
     some = sets.sizes > 0
@@ -131,16 +165,14 @@ def _swap(evidence: Evidence, solved: Solved, t: float, random: Generator) -> So
         return solved
     leaves = np.where(some, sets.members[np.arange(len(some)), np.maximum(place, 0)], -1)
     without = evidence.solve(sets.flipped(leaves))
-    odds = t * evidence.gains(without)
+    odds = evidence.gains(without)
     walker, inside = np.nonzero(without.sets.members >= 0)
     odds[walker, without.sets.members[walker, inside]] = -np.inf
     enters = np.where(some, _drawn(odds, random), -1)
     return evidence.solve(without.sets.flipped(enters))
 
 
-def _shift(
-    evidence: Evidence, solved: Solved, t: float, random: Generator, name: str, size: int
-) -> Solved:
+def _shift(evidence: Evidence, solved: Solved, random: Generator, name: str, size: int) -> Solved:
     """Step along one of the grids."""
     sets = solved.sets
     count = len(sets.slab)
@@ -150,7 +182,7 @@ def _shift(
     places = {"background": sets.background, "slab": sets.slab}
     places[name] = np.where(inside, where, places[name])
     proposed = evidence.solve(Sets(sets.members, **places))
-    gain = t * (proposed.value - solved.value)
+    gain = proposed.value - solved.value
     gain += evidence.log_prior(proposed.sets) - evidence.log_prior(sets)
     accepted = inside & (np.log(random.random(count)) < gain)
     return solved.but(accepted, proposed)

@@ -19,7 +19,7 @@ from posterity.factor.bank import Bank
 from posterity.factor.grouped import GroupBank
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
-from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, name_of
+from posterity.files.registry import ADDED, DERIVED, HOMES, POSTERIORS, class_of, name_of
 from posterity.files.types import check_type, hints_of
 
 AnyArray = NDArray[Any]
@@ -155,6 +155,7 @@ class Decoder:
 def _made(kind: type, values: dict[str, Any]) -> Any:
     if dataclasses.is_dataclass(kind):
         expected = {one.name for one in dataclasses.fields(kind)}
+        values = _of_today(kind, values)
     elif hasattr(kind, "_fields"):
         expected = set(kind._fields)
     else:
@@ -165,6 +166,11 @@ def _made(kind: type, values: dict[str, Any]) -> Any:
     for key, value in values.items():
         check_type(hints_of(kind)[key], value, f"{kind.__name__}.{key}")
     return kind(**values)
+
+
+def _of_today(kind: type, values: dict[str, Any]) -> dict[str, Any]:
+    """A strategy saved before it had a parameter has the default of today."""
+    return {**ADDED.get(kind.__name__, {}), **values}
 
 
 def _with_attributes(kind: type, values: dict[str, Any]) -> Any:

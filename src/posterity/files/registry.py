@@ -99,6 +99,9 @@ HOMES = {
     "ProbabilityMap": "posterity.calibration.probability_map",
 }
 
+# Fields that came after the first files with the class, and what they are where a file has none.
+ADDED = {"Relevance": {"most_nodes": 32}}
+
 # Where the class itself has a name that others have, too.
 CLASS_NAMES = {
     "AveragedStanding": "Standing",

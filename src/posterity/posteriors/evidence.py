@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Integrated, RunningScales, Strategy
+from posterity.evidence import Integrated, Relevance, RunningScales, Strategy
 from posterity.evidence.columns import mean_squares
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
@@ -133,7 +133,9 @@ class EvidencePosterior(LinearPosterior):
     @property
     def _single_node(self) -> Strategy:
         strategy = self.strategy
-        return replace(strategy, most_nodes=1) if isinstance(strategy, Integrated) else strategy
+        if isinstance(strategy, Integrated | Relevance):
+            return replace(strategy, most_nodes=1)
+        return strategy
 
     def fixed(self) -> LinearPosterior:
         """The same under a flat prior that is not learned."""
