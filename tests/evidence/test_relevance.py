@@ -87,7 +87,7 @@ def test_walkers_are_where_enumeration_says(noise: Noise, correlated: bool, make
     X = rng.normal(size=(40, 5))
     if correlated:
         X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
-    y = X @ [[0.7], [0.0], [0.3], [0.0], [0.0]] + rng.normal(size=(40, 1))
+    y = X @ [0.7, 0.0, 0.3, 0.0, 0.0] + rng.normal(size=40)
     evidence = evidence_of(make_factor(X, y, intercept=True), noise)
     logs, variances = [], []
     for background in range(len(BACKGROUNDS)):
@@ -176,7 +176,7 @@ def test_one_node_has_a_precision_for_each_feature(make_rows, make_factor) -> No
 
 def test_a_constant_target_tells_nothing(make_rows, make_factor) -> None:
     X, _ = make_rows(10, 3)
-    data = make_factor(X, np.full((10, 1), 3.0), intercept=True)
+    data = make_factor(X, np.full(10, 3.0), intercept=True)
     choice = Relevance().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(3))
     assert choice.found == "undetermined"
 
