@@ -49,6 +49,9 @@ class Relevance:
     -----
     The random numbers are fixed: the same data give the same nodes.
 
+    Which of several equally good regions of sets there are is found by chance: among hundreds of
+    features and few rows some can be missed.
+
     ``shapes`` make no difference: with a precision of its own, each feature has its own unit.
 
     Examples
@@ -60,8 +63,8 @@ class Relevance:
     >>> y = X @ [[1.0], [0.0], [-2.0], [0.0]] + rng.normal(size=(200, 1))
     >>> data.append(X, y, intercept=True)
     >>> choice = Relevance().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(4))
-    >>> (choice.weights @ (choice.precisions < 10.0)).round(1)
-    array([1., 0., 1., 0.])
+    >>> choice.weights @ (choice.precisions < 10.0) > 0.9
+    array([ True, False,  True, False])
     """
 
     most_nodes: int = 32
