@@ -251,7 +251,7 @@ class Evidence:
         gram = np.take_along_axis(rows, members[:, None, :], axis=2) * there[:, None, :]
         k = members.shape[1]
         gram[:, np.arange(k), np.arange(k)] += np.where(there, precisions[:, None], 1.0)
-        covariance: Array = np.linalg.inv(gram)
+        covariance = np.linalg.inv(gram).astype(np.float64, copy=False)
         product = self.products[sets.background[:, None], members] * there
         mean = (covariance @ product[:, :, None])[:, :, 0]
         energy = self.energies[sets.background] - np.sum(product * mean, axis=1)
