@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import LARGEST, FeatureScales, mean_squares, pinning_precisions
+from posterity.evidence.columns import (
+    CONSTANT,
+    LARGEST,
+    FeatureScales,
+    mean_squares,
+    pinning_precisions,
+)
 from posterity.evidence.integration import Integrated
-from posterity.evidence.relevance_state import PERFECT, SLABS, Evidence, Solved
+from posterity.evidence.relevance_state import SLABS, Evidence, Solved
 from posterity.evidence.relevance_walk import walked
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
@@ -128,7 +134,7 @@ def _evidence(
     size = float(np.square(data.moments).sum()) + residual
     if pinned.all() or freed <= 0.0 or not root.size:
         return None
-    if isinstance(noise, LearnedNoise) and energy <= PERFECT**2 * size:
+    if isinstance(noise, LearnedNoise) and energy <= CONSTANT**2 * size:
         return None
     matrix = root[:, ~pinned] / np.sqrt(squares[~pinned])
     return Evidence.of(matrix, target, residual, freed, data.count, noise)
