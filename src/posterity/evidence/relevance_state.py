@@ -178,7 +178,7 @@ class Evidence:
         variances = np.exp(BACKGROUNDS) / signal
         kept = 1.0 / (1.0 + variances[:, None] * squares)
         m = matrix.shape[1]
-        most = min(m, max(int(freed) - 1, 1))
+        most = min(m, max(int(freed + 1e-6) - 1, 1))
         sizes = np.arange(most + 2)
         # The share of strong features is uniform: every size is as probable as another.
         log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
