@@ -1,142 +1,186 @@
-"""A precision for each feature, beside scikit-learn's ARDRegression."""
+"""Sparse coefficients, beside enumeration of all sets and scikit-learn's LassoCV."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from pathlib import Path
+from itertools import combinations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import ARDRegression
+from scipy.special import logsumexp
+from sklearn.linear_model import LassoCV
 
+from posterity import BayesianLinearRegression
 from posterity.evidence import Relevance
+from posterity.evidence.relevance import _evidence
+from posterity.evidence.relevance_state import BACKGROUNDS, SLABS, Evidence, Sets, widened
+from posterity.evidence.relevance_walk import walked
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.priors import GaussianPrior
 
-SIMULATED = {
-    "100 x 5": (100, 5, 1.0, 5),
-    "1000 x 20, weak": (1000, 20, 0.1, 8),
-    "2000 x 50, sparse": (2000, 50, 1.0, 10),
-    "30 x 20, sparse": (30, 20, 2.0, 4),
-    "100 x 60": (100, 60, 1.0, 60),
-    "60 x 10, no signal": (60, 10, 0.0, 10),
-    "300 x 30, correlated": (300, 30, 1.0, 6),
-}
+NOISES = [LearnedNoise(), LearnedNoise(2.0, 1.0), KnownNoise(1.3)]
 
 
-def posterior(data: Factor, precisions: np.ndarray, noise: Noise) -> LinearPosterior:
-    """The posterior without intercept for fixed precisions, in units of the noise."""
-    belief = GaussianPrior(0.0, precisions)
-    prior = belief.factor(data.n_coefficients, intercept=False)
-    factor = prior.copy()
-    factor.merge(data)
-    return LinearPosterior(belief, noise, False, prior, factor)
+def evidence_of(data: Factor, noise: Noise, *, intercept: bool = True) -> Evidence:
+    root = data.root[int(intercept) :, int(intercept) :]
+    squares = np.square(root).sum(axis=0) / data.count
+    scales = squares, np.zeros(len(squares), dtype=bool)
+    evidence = _evidence(data, noise, intercept, np.zeros(len(squares)), scales)
+    assert evidence is not None
+    return evidence
 
 
-def check(
-    name: str, X: np.ndarray, y: np.ndarray, make_factor: Callable, report: Callable[[str], None]
+def every_set(m: int, background: int, slab: int) -> Sets:
+    members = [some for k in range(m + 1) for some in combinations(range(m), k)]
+    rows = [widened(np.array([some], dtype=np.intp).reshape(1, -1), m) for some in members]
+    count = len(members)
+    return Sets(np.concatenate(rows), np.full(count, background), np.full(count, slab))
+
+
+def problem(n: int, p: int, k: int, ratio: float, seed: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(n + 200, p)), np.zeros(p)
+    w[rng.choice(p, k, replace=False)] = rng.choice([-1.0, 1.0], k)
+    line = X @ w
+    return X, line + np.sqrt(k / ratio) * rng.normal(size=n + 200), line, w
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=repr)
+@pytest.mark.parametrize("n", [4, 30])
+def test_the_evidence_of_a_set_is_that_of_its_posterior(
+    noise: Noise, n: int, make_rows, make_factor
 ) -> None:
-    """Same answer as ARDRegression on standardised features, or a higher evidence."""
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    y = y - y.mean()
-    ard = ARDRegression(
-        alpha_1=0.0,
-        alpha_2=0.0,
-        lambda_1=0.0,
-        lambda_2=0.0,
-        tol=1e-10,
-        max_iter=3000,
-        threshold_lambda=1e10,
-        fit_intercept=False,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        ard.fit(X, y)
+    X, y = make_rows(n, 4, seed=3, signal=1.0)
     data = make_factor(X, y, intercept=False)
-    choice = Relevance().choose(data, LearnedNoise(), intercept=False, mean=np.zeros(X.shape[1]))
-    ours = posterior(data, choice.precisions[0], LearnedNoise())
-    pruned = ard.coef_ == 0.0
-    theirs = np.where(pruned, 1e13, np.minimum(ard.lambda_ / ard.alpha_, 1e13))
-    score = posterior(data, theirs, LearnedNoise()).log_evidence
-    report(
-        f"{name:20s} log evidence {choice.log_evidence:13.6f} with {np.sum(~choice.pinned)} kept, "
-        f"ARDRegression {score:13.6f} with {np.sum(~pruned)}; slope {choice.slope:.0e}"
+    evidence = evidence_of(data, noise, intercept=False)
+    sets = every_set(4, 20, 15)
+    solved = evidence.solve(sets)
+    squares = np.square(X).mean(axis=0)
+    expected = []
+    for members in sets.members:
+        variances = np.full(4, evidence.variances[20])
+        variances[members[members >= 0]] += np.exp(SLABS[15])
+        belief = GaussianPrior(0.0, squares / variances)
+        prior = belief.factor(4, intercept=False)
+        factor = prior.copy()
+        factor.merge(data)
+        expected.append(LinearPosterior(belief, noise, False, prior, factor).log_evidence)
+    assert solved.value - solved.value[0] == pytest.approx(np.array(expected) - expected[0])
+    gains = evidence.gains(solved)
+    sizes = [frozenset(members[members >= 0]) for members in sets.members]
+    for row, members in enumerate(sizes):
+        if len(members) > evidence.most - 1:
+            continue
+        for feature in range(4):
+            other = sizes.index(members ^ {feature})
+            assert gains[row, feature] == pytest.approx(
+                solved.value[other] - solved.value[row], abs=1e-9
+            )
+
+
+@pytest.mark.parametrize("noise", NOISES[1:], ids=repr)
+@pytest.mark.parametrize("correlated", [False, True])
+def test_walkers_are_where_enumeration_says(noise: Noise, correlated: bool, make_factor) -> None:
+    """All 2^5 sets times all backgrounds and slabs: the slow, obvious twin."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 5))
+    if correlated:
+        X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
+    y = X @ [0.7, 0.0, 0.3, 0.0, 0.0] + rng.normal(size=40)
+    evidence = evidence_of(make_factor(X, y, intercept=True), noise)
+    logs, variances = [], []
+    for background in range(len(BACKGROUNDS)):
+        for slab in range(len(SLABS)):
+            sets = every_set(5, background, slab)
+            logs.append(evidence.log_posterior(evidence.solve(sets)))
+            inside = (sets.members[:, :, None] == np.arange(5)).any(axis=1)
+            variances.append(evidence.variances[background] + inside * np.exp(SLABS[slab]))
+    log_weights, shares = np.concatenate(logs), np.concatenate(variances)
+    shares = 1.0 / (1.0 + 40.0 * shares)  # of each coefficient, left to the prior
+    expected = np.exp(log_weights - logsumexp(log_weights)) @ shares
+    walk = walked(evidence, 2000)
+    sets = walk.solved.sets
+    inside = (sets.members[:, :, None] == np.arange(5)).any(axis=1)
+    variances = evidence.variances[sets.background][:, None] + inside * np.exp(
+        SLABS[sets.slab][:, None]
     )
-    assert choice.slope < 1e-6
-    assert choice.log_evidence == pytest.approx(ours.log_evidence, rel=1e-9)
-    assert choice.log_evidence > score - 1e-6
-    if choice.log_evidence < score + 1e-6:
-        largest = np.abs(ard.coef_).max()
-        assert np.allclose(ours.coefficients(), ard.coef_, atol=1e-5 * largest)
+    found = (1.0 / (1.0 + 40.0 * variances)).mean(axis=0)
+    assert found == pytest.approx(expected, abs=0.05)
+    assert walk.log_evidence == pytest.approx(logsumexp(log_weights), abs=0.3)
 
 
-@pytest.mark.parametrize("name", SIMULATED)
-def test_simulated_designs_agree_with_ard_regression(
-    name: str, make_rows, make_factor, report
-) -> None:
-    n, m, signal, kept = SIMULATED[name]
-    X, y = make_rows(n, m, seed=1, signal=signal, kept=kept)
-    if "correlated" in name:
-        y = y + (np.cumsum(X, axis=1) - X) @ np.ones(m) / m
-        X = np.cumsum(X, axis=1)
-    check(name, X, y, make_factor, report)
-
-
-def test_diabetes_agrees_with_ard_regression(make_factor, report) -> None:
-    check("diabetes", *load_diabetes(return_X_y=True), make_factor, report)
-
-
-def test_california_agrees_with_ard_regression(data_folder: Path, make_factor, report) -> None:
-    stored = np.load(data_folder / "housing" / "california_sklearn_form.npz")
-    check("California", stored["X"], stored["y"], make_factor, report)
-
-
-@pytest.mark.parametrize("noise", [LearnedNoise(), LearnedNoise(2.0, 1.0), KnownNoise(1.3)])
-def test_the_maximum_is_stationary_and_pruning_is_right(
-    noise: Noise, make_rows, make_factor
-) -> None:
-    X, y = make_rows(80, 8, seed=2, signal=1.0, kept=3)
-    data = make_factor(X, y, intercept=False)
-    choice = Relevance().choose(data, noise, intercept=False, mean=np.zeros(8))
-    assert 0 < choice.pinned.sum() < 8
-    best = posterior(data, choice.precisions[0], noise).log_evidence
-    assert choice.log_evidence == pytest.approx(best, rel=1e-9)
-    for feature in range(8):
-        for factor in (0.5, 0.999, 1.001, 2.0) if not choice.pinned[feature] else (1e-10, 1e-12):
-            other = choice.precisions[0].copy()
-            other[feature] *= factor
-            assert posterior(data, other, noise).log_evidence <= best + 1e-9
-    kept = ~choice.pinned
-    if isinstance(noise, LearnedNoise):
-        known = posterior(data, choice.precisions[0], noise)
-        beta = known.noise_precision
-        sigma = known.factor.covariance()
-        mean = known.coefficients()
-        assert np.allclose(
-            1.0 / choice.precisions[0][kept], (np.diag(sigma) + beta * mean**2)[kept], rtol=1e-6
-        )
-
-
-def test_nothing_is_relevant_to_noise_alone(make_factor) -> None:
-    X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]] * 5)
-    y = np.tile([1.0, -1.0, -1.0, 1.0], 5)  # orthogonal to both features
-    choice = Relevance().choose(
-        make_factor(X, y, intercept=True), LearnedNoise(), intercept=True, mean=np.zeros(2)
+@pytest.mark.parametrize("ratio", [10.0, 1000.0])
+def test_five_of_500_features_are_found_in_fifty_rows(ratio: float, report) -> None:
+    X, y, line, w = problem(50, 500, 5, ratio, seed=1)
+    model = BayesianLinearRegression(prior_precision="ard").fit(X[:50], y[:50])
+    told = model.predict_distribution(X[50:])
+    low, high = told.interval(0.95)
+    lasso = LassoCV().fit(X[:50], y[:50])
+    off, theirs = (
+        np.sqrt(np.mean((line[50:] - mean) ** 2)) for mean in (told.mean(), lasso.predict(X[50:]))
     )
-    assert choice.pinned.all()
-    assert choice.found == "no signal"
-    assert choice.n_parameters == 0.0
+    held = np.mean((low <= y[50:]) & (y[50:] <= high))
+    report(f"signal to noise {ratio}: RMSE {off:.3f}, LassoCV {theirs:.3f}; {held:.3f} held")
+    assert off < theirs
+    assert held > 0.9
+    found = np.abs(model.coef_) > 0.5
+    assert found.tolist() == (w != 0.0).tolist()
 
 
-def test_few_rows_share_one_precision(make_rows, make_factor) -> None:
-    """Two rows fit two features perfectly: which of six they are is not to be known."""
-    data = make_factor(*make_rows(3, 6), intercept=True)
-    choice = Relevance().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(6))
+def test_a_dense_truth_is_not_taken_for_a_sparse_one() -> None:
+    rng = np.random.default_rng(4)
+    X, w = rng.normal(size=(260, 30)), rng.normal(size=30) / np.sqrt(30.0)
+    y = X @ w + rng.normal(size=260)
+    dense = BayesianLinearRegression().fit(X[:60], y[:60])
+    sparse = BayesianLinearRegression(prior_precision="ard").fit(X[:60], y[:60])
+    line = X[60:] @ w
+    errors = [np.mean((model.predict(X[60:]) - line) ** 2) for model in (dense, sparse)]
+    assert errors[1] < 1.15 * errors[0]
+
+
+def test_alike_features_share_what_they_say(make_factor) -> None:
+    """Which of two equal columns it is is not to be known: either, and the interval says so."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 8))
+    X[:, 1] = X[:, 0]
+    y = 2.0 * X[:, 0] + 0.5 * rng.normal(size=60)
+    model = BayesianLinearRegression(prior_precision="ard").fit(X, y)
+    assert model.coef_[:2].sum() == pytest.approx(2.0, abs=0.2)
+    assert (model.posterior_.std()[1:3] > 0.3).all()
+
+
+def test_the_same_rows_choose_the_same(make_rows, make_factor) -> None:
+    X, y = make_rows(80, 12, seed=2, signal=1.0, kept=3)
+    data, other = (
+        make_factor(X[order], y[order], intercept=True)
+        for order in (np.arange(80), np.arange(80)[::-1])
+    )
+    one, two = (
+        Relevance().choose(some, LearnedNoise(), intercept=True, mean=np.zeros(12))
+        for some in (data, other)
+    )
+    assert np.allclose(one.precisions, two.precisions, rtol=1e-9)
+    assert np.array_equal(one.weights, two.weights)
+    assert one.log_evidence == pytest.approx(two.log_evidence, rel=1e-9)
+
+
+def test_one_node_has_a_precision_for_each_feature(make_rows, make_factor) -> None:
+    X, y = make_rows(80, 8, seed=2, signal=3.0, kept=2)
+    data = make_factor(X, y, intercept=True)
+    choice = Relevance(most_nodes=1).choose(data, LearnedNoise(), intercept=True, mean=np.zeros(8))
+    assert choice.precisions.shape == (1, 8)
+    kept = np.argsort(choice.precisions[0])[:2]
+    assert choice.precisions[0][kept].max() < 0.1 * np.delete(choice.precisions[0], kept).min()
+
+
+def test_a_constant_target_tells_nothing(make_rows, make_factor) -> None:
+    X, _ = make_rows(10, 3)
+    data = make_factor(X, np.full(10, 3.0), intercept=True)
+    choice = Relevance().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(3))
     assert choice.found == "undetermined"
-    assert len(choice.weights) == 1
-    assert not choice.pinned.any()
+
+
+def test_no_nodes_are_refused() -> None:
+    with pytest.raises(ValueError, match="most_nodes is 0: at least one node is needed"):
+        Relevance(most_nodes=0)

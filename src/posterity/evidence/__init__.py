@@ -5,7 +5,7 @@ intercept=, mean=, shapes=)``, which answers with a :class:`Choice`:
 
 - :class:`Integrated` ("auto") integrates over the scale of the prior;
 - :class:`Maximized` plugs in the (alpha, beta) of largest evidence, as BayesianRidge does;
-- :class:`Relevance` ("ard") maximises over a precision for each feature.
+- :class:`Relevance` ("ard") integrates over which features are strong, each with its precision.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Automatic relevance determination: a precision for each feature, by the evidence."""
+"""Sparse coefficients: a few strong features on a background of weak ones, integrated."""
 
 from __future__ import annotations
 
@@ -8,40 +8,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import FeatureScales, mean_squares, pinning_precisions
+from posterity.evidence.columns import (
+    CONSTANT,
+    LARGEST,
+    FeatureScales,
+    mean_squares,
+    pinning_precisions,
+)
 from posterity.evidence.integration import Integrated
-from posterity.evidence.relevance_state import Columns, State
+from posterity.evidence.relevance_state import SLABS, Evidence, Solved
+from posterity.evidence.relevance_walk import walked
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import LearnedNoise, Noise
 
 Array = NDArray[np.float64]
 
-ENOUGH = 1e-9  # gains of log evidence, and slopes, that are left
-FARTHEST = 3.0  # the longest Newton step, in log precision
-MOST_ROUNDS = 500
-PERFECT = 1e-16  # a residual so small, against the target's sum of squares, is on its way to 0
-LEAST_FOR_NOISE = 0.5  # of the rows, that the coefficients leave to the noise
+WALKERS = 32
+# Nodes cost p^2 each to learn a row by, and p^3 to make: fewer where there are very many features.
+MOST_WORK = 2e9
+FEWEST_NODES = 4
 
 
 @dataclass(frozen=True)
 class Relevance:
-    """A precision for each feature; those the evidence finds irrelevant are pruned ("ard").
+    """A precision for each feature: a few are strong, the others weak ("ard").
 
-    The prior is w_j ~ N(m_j, sigma^2 / (lambda_j s_j^2)), s_j^2 the mean square of feature j, and
-    the evidence with the noise integrated (or known) is maximised over all lambda_j, which at a
-    maximum are finite, with 1 / lambda_j = Sigma_jj + (a_n / b_n) mu_j^2, or infinite, with
-    (a_n / b_n) q_j^2 <= s_j (MacKay 1992; Tipping 2001). Every iteration makes the best single
-    moves (Tipping and Faul 2003), together where that raises the evidence, and Newton's method
-    finishes: the evidence never falls (as in Wipf and Nagarajan 2008).
+    The prior is w_j ~ N(m_j, sigma^2 (tau + kappa gamma_j) / s_j^2), s_j^2 the mean square of
+    feature j: a background of variance tau that all features have, and a slab of variance kappa
+    for the few with gamma_j = 1 (George and McCulloch 1993; Zhou, Carbonetto and Stephens 2013).
+    Without the slab it is the prior of :class:`Integrated`, without the background spike and slab.
+    How many are strong is learned (every number is as probable before the data), and so are tau and
+    kappa (a half-Cauchy prior of the sd of what they explain, against the noise's).
+
+    All of that is integrated, the noise by formula (or it is known), the rest by Monte Carlo:
+    walkers (gamma, tau, kappa) are drawn from the posterior, and each becomes a node. Nothing is
+    ever dropped for good; what is most likely of no use is held near its prior mean by most nodes.
+
+    Parameters
+    ----------
+    most_nodes
+        Number of walkers, at least 1. With 1 there is one precision for each feature, which is
+        the inverse of the mean of the square of its coefficient.
 
     Notes
     -----
-    There can be several maxima. The search starts once from all features and once from none, and
-    keeps the better end; ``others`` of the choice has the other one if it is another.
+    The random numbers are fixed: the same data give the same nodes.
 
-    Where the coefficients would leave less than half a row to the noise, no maximum can be told
-    from a perfect fit: all features then share one precision, found by integration.
+    Which of several equally good regions of sets there are is found by chance: among hundreds of
+    features and few rows some can be missed.
+
+    ``shapes`` make no difference: with a precision of its own, each feature has its own unit.
 
     Examples
     --------
@@ -52,9 +69,15 @@ class Relevance:
     >>> y = X @ [[1.0], [0.0], [-2.0], [0.0]] + rng.normal(size=(200, 1))
     >>> data.append(X, y, intercept=True)
     >>> choice = Relevance().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(4))
-    >>> choice.pinned, choice.slope < 1e-8
-    (array([False,  True, False,  True]), True)
+    >>> choice.weights @ (choice.precisions < 10.0) > 0.9
+    array([ True, False,  True, False])
     """
+
+    most_nodes: int = 32
+
+    def __post_init__(self) -> None:
+        if self.most_nodes < 1:
+            raise ValueError(f"most_nodes is {self.most_nodes}: at least one node is needed")
 
     def choose(
         self,
@@ -66,143 +89,107 @@ class Relevance:
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
     ) -> Choice:
-        """The best maximum found; parameters as in :class:`Strategy`.
-
-        ``shapes`` make no difference: with a precision of its own, each feature has its own unit.
-        """
-        squares, pinned = scales or mean_squares(data, intercept=intercept)
-        unit = np.where(pinned, np.inf, squares)
-        columns = _columns(data, noise, intercept, mean, unit)
-        ends = []
-        if np.isnan(columns.twice_shape) or columns.twice_shape > 0.0:
-            everything = np.where(pinned, np.inf, np.log(max(float(np.sum(~pinned)), 1.0)))
-            starts = [everything] if pinned.all() else [everything, np.full(len(mean), np.inf)]
-            ends = [end for end in (_climbed(State.at(columns, s)) for s in starts) if end]
-        ends = [end for end in ends if _noise_is_left(end, data)]
-        ends.sort(key=lambda end: -end.value)
-        if not ends:
-            return _shared(data, noise, intercept, mean)
-        best, others = ends[0], [end for end in ends[1:] if ends[0].value - end.value > 1e-6]
-        irrelevant = np.isinf(best.logs)
-        precisions = np.exp(best.logs) * np.where(pinned, 1.0, squares)
-        precisions[irrelevant] = pinning_precisions(data, intercept=intercept)[irrelevant]
-        constant = _evidence_constant(data, noise, intercept, mean, unit, columns)
+        """Precisions drawn from their posterior; parameters as in :class:`Strategy`."""
+        scales = scales or mean_squares(data, intercept=intercept)
+        squares, pinned = scales
+        evidence = _evidence(data, noise, intercept, mean, scales)
+        if evidence is None:
+            shared = Integrated(most_nodes=1)
+            choice = shared.choose(data, noise, intercept=intercept, mean=mean, scales=scales)
+            return replace(choice, found="undetermined")
+        walk = walked(evidence, max(self.most_nodes, WALKERS))
+        variances, weights = _nodes(evidence, walk.solved, self._affordable(len(mean)))
+        precisions = np.ones((len(weights), len(mean)))
+        precisions[:, ~pinned] = np.minimum(squares[~pinned] / variances, LARGEST)
+        precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+        constant = _constant(data, noise, intercept, mean, evidence)
         return Choice(
-            precisions[None],
-            np.ones(1),
+            precisions,
+            weights,
             noise,
-            irrelevant,
-            best.value + constant,
-            np.ones(1),
-            np.zeros(1, dtype=np.intp),
-            slope=_slope(best),
-            n_parameters=float(best.known.sum()),
-            found="interior" if len(best.kept) else "no signal",
-            others=tuple(end.value + constant for end in others),
+            pinned,
+            walk.log_evidence + constant,
+            np.ones(len(weights)),
+            np.zeros(len(weights), dtype=np.intp),
+            n_parameters=_n_parameters(evidence, walk.solved),
+            found="sampled",
         )
 
+    def _affordable(self, m: int) -> int:
+        return min(self.most_nodes, max(int(MOST_WORK / max(m, 1) ** 3), FEWEST_NODES))
 
-def _columns(data: Factor, noise: Noise, intercept: bool, mean: Array, unit: Array) -> Columns:
-    offset = 1 if intercept else 0
+
+def _evidence(
+    data: Factor, noise: Noise, intercept: bool, mean: Array, scales: FeatureScales
+) -> Evidence | None:
+    """None where the rows don't tell anything, or tell all: the target is constant."""
+    offset, (squares, pinned) = 1 if intercept else 0, scales
     root = data.root[offset:, offset:]
     target = data.moments[offset:, 0] - root @ mean
-    residual = float(data.residual_root[0, 0]) ** 2
-    return Columns.of(root / np.sqrt(unit), target, residual, data.count - offset, noise)
+    if not data.determined[offset:].all():  # few rows: most of the triangle is empty
+        filled = root.any(axis=1) | (target != 0.0)
+        root, target = root[filled], target[filled]
+    freed, residual = data.count - offset, float(data.residual_root[0, 0]) ** 2
+    energy = float(target @ target) + residual
+    size = float(np.square(data.moments).sum()) + residual
+    if pinned.all() or freed <= 0.0 or not root.size:
+        return None
+    if isinstance(noise, LearnedNoise) and energy <= CONSTANT**2 * size:
+        return None
+    matrix = root[:, ~pinned] / np.sqrt(squares[~pinned])
+    return Evidence.of(matrix, target, residual, freed, data.count, noise)
 
 
-def _evidence_constant(
-    data: Factor, noise: Noise, intercept: bool, mean: Array, unit: Array, columns: Columns
+def _nodes(evidence: Evidence, solved: Solved, most: int) -> tuple[Array, Array]:
+    """Prior variances (K, m) in units of the noise, the most probable ones first, and weights."""
+    if most == 1:
+        return _second_moments(evidence, solved), np.ones(1)
+    some = solved.take(np.arange(0, len(solved.value), -(-len(solved.value) // most)))
+    variances, first, counts = np.unique(
+        _variances(evidence, some), axis=0, return_index=True, return_counts=True
+    )
+    order = np.argsort(-evidence.log_posterior(some)[first], kind="stable")
+    return variances[order], counts[order] / counts.sum()
+
+
+def _variances(evidence: Evidence, solved: Solved) -> Array:
+    sets = solved.sets
+    m = evidence.lengths.shape[1]
+    variances = np.repeat(evidence.variances[sets.background][:, None], m, axis=1)
+    walker, place = np.nonzero(sets.members >= 0)
+    variances[walker, sets.members[walker, place]] += np.exp(SLABS[sets.slab[walker]])
+    return variances
+
+
+def _second_moments(evidence: Evidence, solved: Solved) -> Array:
+    """(1, m) mean square of each coefficient: the prior variance of largest expected density."""
+    sets = solved.sets
+    m = evidence.lengths.shape[1]
+    moments = np.repeat(evidence.variances[sets.background][:, None], m, axis=1)
+    walker, place = np.nonzero(sets.members >= 0)
+    precision = evidence.noise_precision(solved.energy)[walker]
+    squared = precision * np.square(solved.mean[walker, place])
+    spread = solved.covariance[walker, place, place]
+    moments[walker, sets.members[walker, place]] += squared + spread
+    return moments.mean(axis=0, keepdims=True)
+
+
+def _n_parameters(evidence: Evidence, solved: Solved) -> float:
+    """Mean over the walkers of tr(I - C^-1)."""
+    sets = solved.sets
+    left = evidence.left[sets.background]
+    there = sets.members >= 0
+    members = np.where(there, sets.members, 0)
+    slabs = evidence.directions.T[members] * left[:, None, :] * there[:, :, None]
+    inner = slabs @ slabs.transpose(0, 2, 1)
+    gained = np.sum(inner * solved.covariance, axis=(1, 2))
+    return float(np.mean((1.0 - left).sum(axis=1) + gained))
+
+
+def _constant(
+    data: Factor, noise: Noise, intercept: bool, mean: Array, evidence: Evidence
 ) -> float:
-    """What the states leave out: log evidence with every feature pruned, less their value there."""
-    empty = np.full_like(unit, np.inf)
+    """What their values leave out: log evidence with every feature pinned, less the value then."""
+    empty = np.full(len(mean), np.inf)
     spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=empty)
-    return float(spectrum.log_evidence(1.0, noise)[0]) - State.at(columns, empty).value
-
-
-def _noise_is_left(state: State, data: Factor) -> bool:
-    """Whether the fit is not perfect: there the evidence has no maximum, it grows without end."""
-    if not isinstance(state.columns.noise, LearnedNoise):
-        return True
-    count = state.columns.twice_shape
-    total = float(np.square(data.moments).sum() + np.square(data.residual_root).sum())
-    known = float(state.known.sum())
-    return count - known > LEAST_FOR_NOISE and state.energy > PERFECT * total
-
-
-def _shared(data: Factor, noise: Noise, intercept: bool, mean: Array) -> Choice:
-    shared = Integrated(most_nodes=1).choose(data, noise, intercept=intercept, mean=mean)
-    return replace(shared, found="undetermined")
-
-
-def _slope(state: State) -> float:
-    """Certificate: largest slope of what is kept; moves that would gain count in full."""
-    gains = state.moves()[1]
-    slopes = np.abs(state.gradient()).max(initial=0.0)
-    return float(max(slopes, gains.max(initial=0.0)))
-
-
-# ---- the climb -----------------------------------------------------------------------------------
-
-
-def _climbed(state: State) -> State | None:
-    """Go uphill to a maximum."""
-    if not np.isfinite(state.value):
-        return None
-    for _ in range(MOST_ROUNDS):
-        targets, gains = state.moves()
-        switches = np.isinf(targets) != np.isinf(state.logs)
-        if gains[switches].max(initial=0.0) <= ENOUGH:
-            higher = _newton(state)
-            if higher is not None:
-                state = higher
-                continue
-            if gains.max(initial=0.0) <= ENOUGH:
-                break
-        higher = _moved(state, targets, gains)
-        if higher is None:
-            break
-        state = higher
-    return state
-
-
-def _moved(state: State, targets: Array, gains: Array) -> State | None:
-    """Make the best single moves together: all, else the better half of them, ..., else one."""
-    # Of the features that could come in, those alike would all come at once: only the best do.
-    enters = np.isinf(state.logs) & ~np.isinf(targets)
-    late = enters & (gains < 0.5 * gains[enters].max(initial=0.0))
-    useful = (gains > 0.0) & ~late
-    order = np.flatnonzero(useful)[np.argsort(-gains[useful])]
-    while len(order):
-        logs = state.logs.copy()
-        logs[order] = targets[order]
-        higher = State.at(state.columns, logs)
-        if higher.value > state.value:
-            return higher
-        order = order[: len(order) // 2]
-    return None
-
-
-def _newton(state: State) -> State | None:
-    """One step on the precisions that are kept, or None where it doesn't help."""
-    gradient = state.gradient()
-    if np.abs(gradient).max(initial=0.0) < ENOUGH:
-        return None
-    curvature = -state.hessian()
-    try:
-        np.linalg.cholesky(curvature)  # only where the evidence curves down
-    except np.linalg.LinAlgError:
-        return None
-    step = np.linalg.solve(curvature, gradient)
-    size = np.abs(step).max()
-    step = step * min(1.0, FARTHEST / size)
-    for _ in range(4):
-        logs = state.logs.copy()
-        logs[state.kept] += step
-        higher = State.at(state.columns, logs)
-        # At the maximum the value stands still in its last digits, and the slope still falls.
-        close = higher.value >= state.value - 1e-12 * abs(state.value)
-        flatter = np.abs(higher.gradient()).max() < 0.5 * np.abs(gradient).max()
-        if higher.value > state.value or (close and flatter):
-            return higher
-        step = 0.25 * step
-    return None
+    return float(spectrum.log_evidence(1.0, noise)[0]) - float(evidence.fit(evidence.nothing))

@@ -1,219 +1,336 @@
-"""The evidence with one precision for each feature: value, derivatives, best single moves.
+"""The evidence of sets of strong features, many at once, read from the data's factor.
 
-Symbols: A the standardised columns of the data's factor, z the target, lambda_j the precision of
-feature j relative to the noise (infinite: pruned), Sigma = (A'A + diag lambda)^-1 and
-mu = Sigma A'z over the features that are kept, E = 2 b_n, twice the rate of the noise.
+With A the standardised columns of the data's factor and z the target, in units of the noise, every
+coefficient has the background's variance tau, and those of a set S the slab's, kappa, on top:
+
+    C = I + tau A A' + kappa A_S A_S' ,    log p(y) = -1/2 log |C| - a_n log(b_0 + z'C^-1 z / 2) ,
+
+with the noise integrated by formula (or known). Where the background is taken out first, with
+C_0 = I + tau A A', what is left needs only the rows of H = A'C_0^-1 A that belong to S.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.special import betaln, log_expit
 
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+
+# Background: log of the signal variance that all features bring together, over the noise's. Slab:
+# the log of what one strong feature brings.
+BACKGROUNDS = np.linspace(-14.0, 16.1, 44)
+SLABS = np.linspace(-9.8, 16.1, 38)
+# Each is the odds of a share of variance r ~ Beta(1/2, 1/2): a half-Cauchy on the sd.
+EXPONENT = 0.5
+# The residual sum of squares, against the target's, is not told from less: far above rounding.
+PERFECT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """Standardised columns ``matrix`` (r, m) and ``target`` (r,), with what follows from them."""
+class Sets:
+    """K sets of features, each with a background and a slab.
 
-    matrix: Array
-    target: Array
+    ``members`` (K, k) are the features of each set, in any order, -1 where it has fewer; the other
+    two (K,) are places in ``BACKGROUNDS`` and ``SLABS``.
+    """
+
+    members: Indices
+    background: Indices
+    slab: Indices
+
+    @property
+    def sizes(self) -> Indices:
+        """(K,) number of members."""
+        return np.count_nonzero(self.members >= 0, axis=1)
+
+    def take(self, which: Indices) -> Self:
+        """Some of them, or some of them several times."""
+        return type(self)(self.members[which], self.background[which], self.slab[which])
+
+    def but(self, which: NDArray[np.bool_], other: Self) -> Self:
+        """These, with ``other`` in the places ``which`` (K,)."""
+        width = max(self.members.shape[1], other.members.shape[1])
+        mine, others = widened(self.members, width), widened(other.members, width)
+        return type(self)(
+            np.where(which[:, None], others, mine),
+            np.where(which, other.background, self.background),
+            np.where(which, other.slab, self.slab),
+        )
+
+    def flipped(self, features: Indices) -> Self:
+        """One feature of each (K,) put in, or taken out where it is in; -1: as it was."""
+        present = (self.members == features[:, None]) & (features >= 0)[:, None]
+        members = np.where(present, -1, self.members)
+        enters = np.where((features >= 0) & ~present.any(axis=1), features, -1)
+        members = np.concatenate([members, enters[:, None]], axis=1)
+        # Those that are there first; columns that nobody needs go.
+        order = np.argsort(members < 0, axis=1, kind="stable")
+        members = np.take_along_axis(members, order, axis=1)
+        width = int(np.count_nonzero(members >= 0, axis=1).max(initial=0))
+        return type(self)(members[:, :width], self.background, self.slab)
+
+
+def widened(members: Indices, width: int) -> Indices:
+    """Sets (K, k) with room for ``width`` members."""
+    room = np.full((len(members), width - members.shape[1]), -1, dtype=np.intp)
+    return np.concatenate([members, room], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What K sets say.
+
+    ``value`` (K,) is the log evidence up to a constant, ``energy`` (K,) 2 b_n; the slab's part of
+    the members has a ``mean`` (K, k) and a ``covariance`` (K, k, k) in units of the noise; ``rows``
+    (K, k, m) are those of H.
+    """
+
+    sets: Sets
+    value: Array
+    energy: Array
+    mean: Array
+    covariance: Array
+    rows: Array
+
+    def take(self, which: Indices) -> Self:
+        """Some of them, or some of them several times."""
+        return type(self)(
+            self.sets.take(which),
+            self.value[which],
+            self.energy[which],
+            self.mean[which],
+            self.covariance[which],
+            self.rows[which],
+        )
+
+    def but(self, which: NDArray[np.bool_], other: Self) -> Self:
+        """These, with ``other`` in the places ``which`` (K,)."""
+        if which.all():
+            return other
+        width = max(self.mean.shape[1], other.mean.shape[1])
+        mine, others = self._widened(width), other._widened(width)
+        one, two = (name[..., None] for name in (which, which[:, None]))
+        return type(self)(
+            mine.sets.but(which, others.sets),
+            np.where(which, others.value, mine.value),
+            np.where(which, others.energy, mine.energy),
+            np.where(one, others.mean, mine.mean),
+            np.where(two, others.covariance, mine.covariance),
+            np.where(two, others.rows, mine.rows),
+        )
+
+    def _widened(self, width: int) -> Self:
+        room = width - self.mean.shape[1]
+        if not room:
+            return self
+        return replace(
+            self,
+            mean=np.pad(self.mean, ((0, 0), (0, room))),
+            covariance=np.pad(self.covariance, ((0, 0), (0, room), (0, room))),
+            rows=np.pad(self.rows, ((0, 0), (0, room), (0, 0))),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Evidence of any sets of ``m`` features.
+
+    ``directions`` (r, m) is D V' of the singular value decomposition A = U D V', ``squares`` (r,)
+    D^2, ``projections`` (r,) U'z; ``most`` the largest size of a set.
+    """
+
+    directions: Array
+    squares: Array
+    projections: Array
     residual: float
     freed: float
+    count: float
     noise: Noise
-    gram: Array
-    product: Array
+    most: int
+    variances: Array  # (b,) tau at each of BACKGROUNDS
+    left: Array  # (b, r) 1 / (1 + tau d^2)
+    log_determinants: Array  # (b,) log |C_0|
+    energies: Array  # (b,) 2 b_0 + z'C_0^-1 z
+    lengths: Array  # (b, m) the diagonal of H
+    products: Array  # (b, m) A'C_0^-1 z
+    log_sizes: Array  # (most + 2,) prior of one set of this size
+    rows: Rows  # of H, by background and feature
 
     @classmethod
     def of(
-        cls, matrix: Array, target: Array, residual: float, freed: float, noise: Noise
-    ) -> Columns:
-        """Multiply once what every iteration needs."""
-        gram, product = matrix.T @ matrix, matrix.T @ target
-        return cls(matrix, target, residual, freed, noise, gram, product)
+        cls, matrix: Array, target: Array, residual: float, freed: float, count: float, noise: Noise
+    ) -> Self:
+        """Decompose standardised columns ``matrix`` (r, m); ``target`` is (r,)."""
+        left, values, right = np.linalg.svd(matrix, full_matrices=False)
+        directions, squares = values[:, None] * right, values * values
+        projections = left.T @ target
+        outside = max(float(target @ target - projections @ projections), 0.0)
+        residual += outside if len(target) > len(values) else 0.0
+        signal = float(squares.sum()) / count
+        variances = np.exp(BACKGROUNDS) / signal
+        kept = 1.0 / (1.0 + variances[:, None] * squares)
+        m = matrix.shape[1]
+        most = min(m, max(int(freed + 1e-6) - 1, 1))
+        sizes = np.arange(most + 2)
+        # The share of strong features is uniform: every size is as probable as another.
+        log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
+        log_sizes[most + 1] = -np.inf
+        twice_rate = 2.0 * noise.rate if isinstance(noise, LearnedNoise) else 0.0
+        return cls(
+            directions,
+            squares,
+            projections,
+            residual,
+            freed,
+            count,
+            noise,
+            most,
+            variances,
+            kept,
+            -np.log(kept).sum(axis=1),
+            twice_rate + residual + kept @ np.square(projections),
+            kept @ np.square(directions),
+            (kept * projections) @ directions,
+            log_sizes,
+            Rows.empty(len(BACKGROUNDS) * m, m),
+        )
 
     @property
-    def twice_shape(self) -> float:
-        """2 a_n; NaN where the noise is known."""
-        noise = self.noise
-        return 2.0 * noise.shape + self.freed if isinstance(noise, LearnedNoise) else np.nan
+    def shape(self) -> float:
+        """a_n, where the noise is learned."""
+        return self.noise.shape + 0.5 * self.freed if isinstance(self.noise, LearnedNoise) else 0.0
 
     @property
-    def twice_rate(self) -> float:
-        """2 b_0: what the noise's prior adds to the residual sum of squares."""
-        return 2.0 * self.noise.rate if isinstance(self.noise, LearnedNoise) else 0.0
+    def least(self) -> float:
+        """The smallest sum of squares that can be told from 0."""
+        twice_rate = 2.0 * self.noise.rate if isinstance(self.noise, LearnedNoise) else 0.0
+        total = self.residual + float(self.projections @ self.projections)
+        return max(twice_rate + self.residual, PERFECT * total)
+
+    @property
+    def nothing(self) -> Array:
+        """() 2 b_n where all coefficients are their prior mean."""
+        twice_rate = 2.0 * self.noise.rate if isinstance(self.noise, LearnedNoise) else 0.0
+        return np.asarray(twice_rate + self.residual + self.projections @ self.projections)
+
+    def noise_precision(self, energy: Array) -> Array:
+        """Known, or a_n / b_n."""
+        if isinstance(self.noise, KnownNoise):
+            return np.full_like(energy, self.noise.known_precision)
+        return 2.0 * self.shape / energy
+
+    def fit(self, energy: Array) -> Array:
+        """What twice the rate of the noise adds to the log evidence."""
+        if isinstance(self.noise, KnownNoise):
+            return -0.5 * self.noise.known_precision * energy
+        return -self.shape * np.log(energy)
+
+    def log_prior(self, sets: Sets) -> Array:
+        """(K,) log prior probability, up to a constant."""
+        hyperpriors = log_half_cauchy(BACKGROUNDS)[sets.background]
+        return hyperpriors + log_half_cauchy(SLABS)[sets.slab] + self.log_sizes[sets.sizes]
+
+    def log_posterior(self, solved: Solved) -> Array:
+        """(K,) up to the same constant as ``value``."""
+        return solved.value + self.log_prior(solved.sets)
+
+    def solve(self, sets: Sets) -> Solved:
+        """Evaluate, O(K k^2 (k + m))."""
+        there = sets.members >= 0
+        members = np.where(there, sets.members, 0)
+        rows = self._rows(sets)
+        precisions = np.exp(-SLABS[sets.slab])
+        gram = np.take_along_axis(rows, members[:, None, :], axis=2) * there[:, None, :]
+        k = members.shape[1]
+        gram[:, np.arange(k), np.arange(k)] += np.where(there, precisions[:, None], 1.0)
+        covariance = np.linalg.inv(gram).astype(np.float64, copy=False)
+        product = self.products[sets.background[:, None], members] * there
+        mean = (covariance @ product[:, :, None])[:, :, 0]
+        energy = self.energies[sets.background] - np.sum(product * mean, axis=1)
+        energy = np.maximum(energy, self.least)
+        log_determinant = self.log_determinants[sets.background] + np.linalg.slogdet(gram)[1]
+        log_determinant += sets.sizes * SLABS[sets.slab]
+        value = self.fit(energy) - 0.5 * log_determinant
+        covariance = np.where(there[:, None, :], covariance, 0.0)
+        return Solved(sets, value, energy, mean, covariance, rows)
+
+    def gains(self, solved: Solved) -> Array:
+        """(K, m) what each feature adds to the log evidence when it is put in, or taken out."""
+        sets, rows = solved.sets, solved.rows
+        kappa = np.exp(SLABS[sets.slab])[:, None]
+        explained: Array = solved.covariance @ rows
+        s = np.maximum(self.lengths[sets.background] - np.sum(rows * explained, axis=1), 0.0)
+        q = self.products[sets.background] - (solved.mean[:, None, :] @ rows)[:, 0]
+        energy = solved.energy[:, None]
+        lower = np.maximum(energy - q * q * kappa / (1.0 + kappa * s), self.least)
+        gains = self.fit(lower) - self.fit(energy) - 0.5 * np.log1p(kappa * s)
+        walker, place = np.nonzero(sets.members >= 0)
+        spread = solved.covariance[walker, place, place]
+        energy = solved.energy[walker]
+        out = self.fit(energy + np.square(solved.mean[walker, place]) / spread) - self.fit(energy)
+        out += 0.5 * (SLABS[sets.slab[walker]] - np.log(spread))
+        gains[walker, sets.members[walker, place]] = out
+        return gains
+
+    def prior_gains(self, sets: Sets) -> Array:
+        """(K, m) what the same adds to the log prior."""
+        sizes = sets.sizes
+        now = self.log_sizes[sizes]
+        gains = np.repeat((self.log_sizes[sizes + 1] - now)[:, None], self.lengths.shape[1], axis=1)
+        walker, place = np.nonzero(sets.members >= 0)
+        out = self.log_sizes[np.maximum(sizes - 1, 0)] - now
+        gains[walker, sets.members[walker, place]] = out[walker]
+        return gains
+
+    def _rows(self, sets: Sets) -> Array:
+        """(K, k, m) rows of H; each is computed once."""
+        there = sets.members >= 0
+        keys = sets.background[:, None] * self.lengths.shape[1] + sets.members
+        return self.rows.read(np.where(there, keys, -1), self._row)
+
+    def _row(self, keys: Indices) -> Array:
+        background, features = np.divmod(keys, self.lengths.shape[1])
+        return (self.directions[:, features] * self.left[background].T).T @ self.directions
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """Everything about one set of precisions.
+@dataclass(eq=False)
+class Rows:
+    """Rows (m,) by number, each made when it is first asked for; number -1 is 0."""
 
-    ``logs`` (m,) log lambda, infinite where pruned; ``kept`` the indices of the others (k,), which
-    ``sigma`` (k, k) and ``mu`` (k,) are about; ``misfit`` (r,) z - A mu; ``value`` the log evidence
-    up to a constant.
-    """
-
-    columns: Columns
-    logs: Array
-    kept: NDArray[np.intp]
-    sigma: Array
-    mu: Array
-    misfit: Array
-    energy: float
-    value: float
+    places: Indices  # of each number in ``table``, -1 where it is not there
+    table: Array
+    used: int = 1
 
     @classmethod
-    def at(cls, columns: Columns, logs: Array) -> State:
-        """Evaluate, O(k^3)."""
-        kept = np.flatnonzero(logs < np.inf)
-        precisions = np.exp(logs[kept])
-        sigma, mu, log_determinant = _solved(columns, kept, precisions)
-        # Not y'y - mu'A'z: the difference would lose the digits that a good fit is about.
-        misfit = columns.target - columns.matrix[:, kept] @ mu
-        residual = columns.residual + float(misfit @ misfit + precisions @ (mu * mu))
-        energy = columns.twice_rate + residual
-        value = 0.5 * (float(logs[kept].sum()) - log_determinant)
-        if isinstance(columns.noise, KnownNoise):
-            value -= 0.5 * columns.noise.known_precision * energy
-        else:
-            with np.errstate(divide="ignore"):
-                value -= 0.5 * columns.twice_shape * float(np.log(energy))
-        return cls(columns, logs, kept, sigma, mu, misfit, energy, value)
+    def empty(cls, count: int, m: int) -> Self:
+        """None made yet, of ``count``; one more for -1."""
+        places = np.full(count + 1, -1, dtype=np.intp)
+        places[-1] = 0
+        return cls(places, np.zeros((64, m)))
 
-    @property
-    def beta(self) -> float:
-        """Noise precision a_n / b_n, or known."""
-        noise = self.columns.noise
-        if isinstance(noise, KnownNoise):
-            return noise.known_precision
-        return self.columns.twice_shape / self.energy
-
-    @property
-    def known(self) -> Array:
-        """(k,) gamma_j = 1 - lambda_j Sigma_jj, how well the data determine each coefficient."""
-        return 1.0 - np.exp(self.logs[self.kept]) * np.diag(self.sigma)
-
-    def gradient(self) -> Array:
-        """(k,) in log lambda; 0 where 1 / lambda_j = Sigma_jj + beta mu_j^2 (MacKay 1992)."""
-        precisions = np.exp(self.logs[self.kept])
-        return 0.5 * (1.0 - precisions * (np.diag(self.sigma) + self.beta * self.mu**2))
-
-    def hessian(self) -> Array:
-        """(k, k) in log lambda, by d Sigma / d log lambda_i = -lambda_i Sigma_:i Sigma_i:"""
-        precisions = np.exp(self.logs[self.kept])
-        pull = precisions * self.mu
-        scaled = precisions[:, None] * self.sigma * precisions
-        both = 0.5 * scaled * self.sigma + self.beta * np.outer(self.mu, self.mu) * scaled
-        if isinstance(self.columns.noise, LearnedNoise):  # beta moves with E
-            energies = self.beta * pull * self.mu
-            both += np.outer(energies, energies) / (2.0 * self.columns.twice_shape)
-        diagonal = 0.5 * precisions * (np.diag(self.sigma) + self.beta * self.mu**2)
-        both[np.diag_indices_from(both)] -= diagonal
-        return both
-
-    def moves(self) -> tuple[Array, Array]:
-        """(m,) the best log lambda_j, all others as they are, and what each gains.
-
-        With feature j taken out, let s = phi' C^-1 phi, q = phi' C^-1 z and E be as they are then.
-        The evidence as a function of l = lambda_j (Tipping and Faul 2003, with the noise
-        integrated),
-
-            1/2 log(l / (l + s)) - a_n log(E - q^2 / (l + s)),
-
-        has one maximum: at l = s (s E - q^2) / (2 a_n q^2 - s E) if that is positive, else at
-        infinity. With the noise known: 1/2 log(l / (l + s)) + beta/2 q^2 / (l + s), and
-        l = s^2 / (beta q^2 - s).
-        """
-        columns, kept = self.columns, self.kept
-        precisions, spread = np.exp(self.logs[kept]), np.diag(self.sigma)
-        # phi' C^-1 phi and phi' C^-1 z of every feature, as sums of squares: nothing cancels.
-        explained = self.sigma @ columns.gram[kept]
-        left = columns.matrix - columns.matrix[:, kept] @ explained
-        s = (left * left).sum(axis=0) + precisions @ (explained * explained)
-        q = columns.matrix.T @ self.misfit
-        # Without itself: of the two ways, the one that does not cancel.
-        weak = s[kept] < 0.5 * precisions
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            taken_out = s[kept] / (1.0 - s[kept] / precisions)
-            s[kept] = np.where(weak, taken_out, 1.0 / spread - precisions)
-            q[kept] = self.mu / spread
-        s = np.maximum(s, np.finfo(float).tiny)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            now = np.exp(self.logs)
-            best = self._single_best(now, s, q * q)
-            return np.log(best), np.nan_to_num(self._gain(now, best, s, q * q))
-
-    def _single_best(self, now: Array, s: Array, square: Array) -> Array:
-        if isinstance(self.columns.noise, KnownNoise):
-            numerator, scale = s * s, s
-            denominator = self.columns.noise.known_precision * square - s
-        else:
-            # E without the feature is E + q^2 / (l + s), put in where the terms do not cancel.
-            scale = s * self.energy
-            own = np.where(np.isinf(now), 0.0, s / (now + s))
-            numerator = s * np.maximum(scale - square * (1.0 - own), 0.0)
-            denominator = square * (self.columns.twice_shape - own) - scale
-        # Beyond rounding: where one row is left for the noise, any feature fits it equally.
-        best = np.where(denominator > 1e-9 * scale, numerator / denominator, np.inf)
-        return np.where(best < LARGEST_RATIO * s, np.maximum(best, SMALLEST_RATIO * s), np.inf)
-
-    def _gain(self, now: Array, best: Array, s: Array, square: Array) -> Array:
-        """(m,) log evidence gained by going from ``now`` to ``best``."""
-        finite = np.isfinite(now) & np.isfinite(best)
-        lost = 1.0 / (now + s) - 1.0 / (best + s)
-        lost[finite] = ((best - now) / ((now + s) * (best + s)))[finite]
-        gain = 0.5 * (np.log1p(s / now) - np.log1p(s / best))
-        if isinstance(self.columns.noise, KnownNoise):
-            return gain - 0.5 * self.columns.noise.known_precision * square * lost
-        # A perfect fit takes all of E; rounding may take more.
-        growth = np.maximum(square * lost / self.energy, -1.0 + np.finfo(float).eps)
-        return gain - 0.5 * self.columns.twice_shape * np.log1p(growth)
+    def read(self, keys: Indices, make: Callable[[Indices], Array]) -> Array:
+        """Those of ``keys``, an array of any shape."""
+        missing = np.unique(keys[self.places[keys] < 0])
+        if len(missing):
+            if self.used + len(missing) > len(self.table):
+                room = np.zeros((len(self.table) + len(missing), self.table.shape[1]))
+                self.table = np.concatenate([self.table, room])
+            stop = self.used + len(missing)
+            self.table[self.used : stop] = make(missing)
+            self.places[missing] = np.arange(self.used, stop)
+            self.used = stop
+        return self.table[self.places[keys]]
 
 
-# A precision this many times what the data say of a coefficient prunes it.
-LARGEST_RATIO = 1e14
-# One that is this part of it is no prior at all.
-SMALLEST_RATIO = 1e-28
-# A Cholesky factor of a diagonal wider than this has lost digits that are needed.
-WELL_CONDITIONED = 1e-3
-
-
-def _solved(
-    columns: Columns, kept: NDArray[np.intp], precisions: Array
-) -> tuple[Array, Array, float]:
-    """Sigma (k, k), mu (k,) and log |A'A + diag lambda|."""
-    if not len(kept):
-        return np.zeros((0, 0)), np.zeros(0), 0.0
-    information = columns.gram[np.ix_(kept, kept)]
-    information[np.diag_indices_from(information)] += precisions
-    try:
-        root = np.linalg.cholesky(information)
-    except np.linalg.LinAlgError:
-        return _solved_without_squaring(columns, kept, precisions)
-    diagonal = np.diag(root)
-    if diagonal.min() <= WELL_CONDITIONED * diagonal.max():
-        return _solved_without_squaring(columns, kept, precisions)
-    back = np.linalg.inv(root)
-    sigma = back.T @ back
-    return sigma, sigma @ columns.product[kept], 2.0 * float(np.log(diagonal).sum())
-
-
-def _solved_without_squaring(
-    columns: Columns, kept: NDArray[np.intp], precisions: Array
-) -> tuple[Array, Array, float]:
-    """The same for nearly collinear features, from the rows of data and prior."""
-    k = len(kept)
-    rows = np.zeros((len(columns.matrix) + k, k + 1))
-    rows[:k, :k] = np.diag(np.sqrt(precisions))
-    rows[k:, :k], rows[k:, k] = columns.matrix[:, kept], columns.target
-    _, triangle = np.linalg.qr(rows)
-    back = solve_triangular(triangle[:k, :k], np.eye(k), check_finite=False)
-    log_determinant = 2.0 * float(np.log(np.abs(np.diag(triangle)[:k])).sum())
-    return back @ back.T, back @ triangle[:k, k], log_determinant
+def log_half_cauchy(logs: Array) -> Array:
+    """Log probabilities of the points of a grid in the log of a variance, over the noise's."""
+    values = EXPONENT * (log_expit(logs) + log_expit(-logs))
+    return values - np.log(np.exp(values).sum())

@@ -166,7 +166,6 @@ class Decoder:
 
 
 def _made(kind: type, values: dict[str, Any]) -> Any:
-    values = LATER.get(kind.__name__, {}) | values
     if dataclasses.is_dataclass(kind):
         expected = {one.name for one in dataclasses.fields(kind)}
     elif hasattr(kind, "_fields"):

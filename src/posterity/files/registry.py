@@ -135,10 +135,9 @@ LATER: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"turn": None, "shared": None},
     "EvidencePosterior": {"alone": False},
     "BayesianLinearRegression": {"noise": "constant"},
+    "NoiseTally": {"beyond_core": 0.0},
+    "Relevance": {"most_nodes": 32},
 }
-
-# Fields that files of older versions lack, and what they were then.
-LATER: dict[str, dict[str, object]] = {"NoiseTally": {"beyond_core": 0.0}}
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
 DERIVED = frozenset({*SHARED, "_places", "_splines"})

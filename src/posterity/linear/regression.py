@@ -23,8 +23,8 @@ from posterity.linear.inputs import (
 )
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.noise import Predictive
-from posterity.transaction import all_or_nothing
 from posterity.posteriors import HeteroscedasticPosterior
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -43,8 +43,8 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
     prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, default "auto"
         Prior precision of the coefficients. "auto" learns one scale for all from the evidence, on
         features of unit variance, so that no unit matters, and integrates over what the data leave
-        open of it (:class:`posterity.evidence.Integrated`); "ard" learns one for each feature and
-        drops those without use (:class:`posterity.evidence.Relevance`); other strategies are in
+        open of it (:class:`posterity.evidence.Integrated`); "ard" learns one for each feature, a
+        few of which are strong (:class:`posterity.evidence.Relevance`); other strategies are in
         :mod:`posterity.evidence`. Or it is given: a number for all, one each, or a full positive
         semi-definite matrix; 0.0 is a flat prior (ordinary least squares). Given with
         ``noise_precision`` known it is the precision of the coefficients themselves (Bishop's

@@ -19,9 +19,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Integrated, RunningScales, Strategy
-from posterity.factor import Factor
+from posterity.evidence import Integrated, Relevance, RunningScales, Strategy
 from posterity.evidence.members import InUnits, Weak
+from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors._nodes import Nodes, one_after_another
@@ -152,7 +152,9 @@ class EvidencePosterior(LinearPosterior):
     @property
     def _single_node(self) -> Strategy:
         strategy = self.strategy
-        return replace(strategy, most_nodes=1) if isinstance(strategy, Integrated) else strategy
+        if isinstance(strategy, Integrated | Relevance):
+            return replace(strategy, most_nodes=1)
+        return strategy
 
     def fixed(self) -> LinearPosterior:
         """The same under a flat prior that is not learned."""
