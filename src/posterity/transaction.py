@@ -1,6 +1,6 @@
 """A model learns whole or not at all: whatever raises, or interrupts it, leaves it as it was.
 
-A method that learns works on a branch, which is a copy of the model. When it is done the branch's
+A method that learns works on a branch, which is a copy of the model. When it is done, the branch's
 state takes the model's place in a single step. Nobody can see a state in between: no error, no
 keyboard interrupt, no other thread. Threads that learn wait for each other.
 """
@@ -11,21 +11,10 @@ import copy
 from collections.abc import Callable
 from functools import wraps
 from threading import Lock, RLock
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-
-class Branching(Protocol):
-    """A model that can be branched."""
-
-    def _branch(self) -> Any:
-        """A copy of the model that can learn without the model's knowing."""
-
-
-P = ParamSpec("P")
-M = TypeVar("M", bound=Branching)
-R = TypeVar("R")
-S = TypeVar("S")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Not in the models themselves, which are copied, compared and sent to other processes.
 _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -39,11 +28,11 @@ def lock_of(model: object) -> Any:
         return _LOCKS.setdefault(model, RLock())
 
 
-def all_or_nothing(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
+def all_or_nothing(method: Method) -> Method:
     """Have a method that learns do it on a branch; what one such method calls is part of it."""
 
     @wraps(method)
-    def whole(self: M, *arguments: P.args, **keywords: P.kwargs) -> R:
+    def whole(self: Any, *arguments: Any, **keywords: Any) -> Any:
         if _BRANCH in self.__dict__:
             return method(self, *arguments, **keywords)
         with lock_of(self):
@@ -52,20 +41,20 @@ def all_or_nothing(method: Callable[Concatenate[M, P], R]) -> Callable[Concatena
             answer = method(branch, *arguments, **keywords)
             state = {name: value for name, value in branch.__dict__.items() if name != _BRANCH}
             self.__dict__ = state
-        return self if answer is branch else answer  # type: ignore[return-value]
+        return self if answer is branch else answer
 
-    return whole
+    return cast(Method, whole)
 
 
-def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+def one_at_a_time(method: Method) -> Method:
     """Have a method wait for other threads that are in such a method of the same model."""
 
     @wraps(method)
-    def alone(self: S, *arguments: P.args, **keywords: P.kwargs) -> R:
+    def alone(self: Any, *arguments: Any, **keywords: Any) -> Any:
         with lock_of(self):
             return method(self, *arguments, **keywords)
 
-    return alone
+    return cast(Method, alone)
 
 
 def branch_of(model: Any) -> Any:
@@ -73,4 +62,4 @@ def branch_of(model: Any) -> Any:
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
 
 
-__all__ = ["Branching", "all_or_nothing", "branch_of", "lock_of", "one_at_a_time"]
+__all__ = ["all_or_nothing", "branch_of", "lock_of", "one_at_a_time"]

@@ -1,4 +1,4 @@
-"""An interrupt at any line of the library leaves the old model or the new one, and nothing between."""
+"""An interrupt at any line of the library leaves the old model or the new one."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class LeanPaths:
     __slots__ = ("learn", "predict", "told", "width")
 
     def __init__(self) -> None:
-        self.learn: Callable[..., None] | None = None
+        self.learn: Callable[..., bool] | None = None
         self.predict: Callable[[Any], float] | None = None
         # What a single factor tells of a row.
         self.told: Callable[[Any], RowTold] | None = None

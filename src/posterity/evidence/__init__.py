@@ -16,7 +16,8 @@ Examples
 >>> X = rng.normal(size=(100, 3))
 >>> data = Factor(4)
 >>> data.append(X, X[:, :1] + rng.normal(size=(100, 1)), intercept=True)
->>> Integrated().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(3)).weights.sum().round(9)
+>>> choice = Integrated().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(3))
+>>> choice.weights.sum().round(9)
 np.float64(1.0)
 """
 

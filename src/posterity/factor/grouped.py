@@ -230,7 +230,7 @@ class GroupBank:
         return told
 
     def stacked_on(self, priors: Array) -> GroupBank:
-        """The same bank with posterior triangles: ``priors`` as in :meth:`tell`, the rows on them."""
+        """The same bank with posterior triangles: the rows on ``priors``, as in :meth:`tell`."""
         whole = np.empty_like(self._arrays[0])
         posterior = whole[: self.size]
 

@@ -73,16 +73,17 @@ def _refuse_endless_code(code: str) -> None:
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in BASES:
             # Bounds and knots may be as large as they like.
             counts = [*node.args[1:2], *(k.value for k in node.keywords if k.arg in COUNTS)]
-            for count in counts:
-                if isinstance(count, ast.Constant) and _is_large(count.value):
-                    raise TableError(
-                        f"the formula asks for a basis of {count.value:,} functions, in {code!r}: "
-                        f"at most {MOST_FUNCTIONS:,} are made"
-                    )
+            largest = max(map(_number, counts), default=0.0)
+            if largest > MOST_FUNCTIONS:
+                raise TableError(
+                    f"the formula asks for a basis of {largest:,.0f} functions, in {code!r}: at "
+                    f"most {MOST_FUNCTIONS:,} are made"
+                )
 
 
-def _is_large(value: Any) -> bool:
-    return isinstance(value, int | float) and value > MOST_FUNCTIONS
+def _number(node: ast.AST) -> float:
+    value = node.value if isinstance(node, ast.Constant) else 0.0
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 __all__ = ["refuse_endless"]
