@@ -238,7 +238,7 @@ def crps(y: FloatArray, rows: Rows) -> FloatArray:
     --------
     >>> zero = np.zeros(1)
     >>> crps(zero + 1.0, Rows(zero, zero, zero)).round(4)
-    array([0.2598])
+    array([0.212])
     """
     return _by_blocks(Table.crps, y, rows)
 

@@ -36,7 +36,7 @@ class NegativeBinomialLogNormal(LogNormalCounts):
     --------
     >>> told = NegativeBinomialLogNormal([0.0, 3.0], [0.0, 0.1], 0.5)
     >>> told.mean().round(3), told.var().round(3)
-    (array([ 1.   , 21.115]), array([  1.5  , 314.379]))
+    (array([ 1.   , 21.115]), array([  1.5  , 314.381]))
     >>> told.pmf([0, 20]).round(4)
     array([0.4444, 0.0252])
     >>> told.interval(0.9)

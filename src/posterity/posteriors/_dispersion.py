@@ -85,7 +85,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
     --------
     >>> mean, log_evidence = mean_and_evidence(np.zeros(N_POINTS))
     >>> round(mean, 2), round(log_evidence, 2)
-    (1.99, -0.0)
+    (2.0, -0.0)
     """
     series = TO_SERIES @ log_likelihood
     low, high = LEAST, MOST

@@ -33,7 +33,7 @@ def turns_around(rows: int, p: int, *, forgets: bool) -> tuple[int, int]:
     Examples
     --------
     >>> [turns_around(rows, 2, forgets=False) for rows in (0, 1, 5, 20)]
-    [(0, 1), (1, 2), (5, 6), (18, 27)]
+    [(0, 1), (1, 2), (5, 6), (17, 25)]
     """
     longest = max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p) if forgets else math.inf
     last, turn = 0, 1
