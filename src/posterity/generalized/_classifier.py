@@ -128,7 +128,7 @@ class Classifier(GeneralizedModel):
     def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn one row, an array or a mapping, and its label."""
         if self._knowledge is not None and time is None and self._now is None and self._learns_lean:
-            self._learn_lean = learn = self._open_labels().learn_label
+            learn = self._open_lean("_learn_lean", "learn_label")
             if learn(x, y, weight):
                 return
         self._learn_any_label(x, y, weight, time)
@@ -154,9 +154,10 @@ class Classifier(GeneralizedModel):
         elapsed, now = read_times(times, 1, weights, None if first else self._now)
         self._commit(model, "append", met, (X, target, weights, elapsed), now)
 
-    def _open_labels(self) -> SitePath:
-        path = cast(SitePath, self._open_row_path())
-        path.name_labels(self.classes_.tolist(), self._flipped)
+    def _open_row_path(self) -> SitePath:
+        path = cast(SitePath, super()._open_row_path())
+        if hasattr(path, "name_labels"):
+            path.name_labels(self.classes_.tolist(), self._flipped)
         return path
 
     def _place_of(self, label: Any) -> int | None:

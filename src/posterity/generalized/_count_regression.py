@@ -153,7 +153,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
             if not self._learns_lean:
                 self._learn_row(x, y, weight, time)
                 return self
-            self._learn_lean = learn = self._open_row_path().learn
+            learn = self._open_lean("_learn_lean", "learn")
         if time is not None or self._now is not None or not learn(x, y, weight):
             self._learn_row(x, y, weight, time)
         return self
@@ -246,7 +246,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
                 model, row = self._one_row(x)
                 eta = model._known.predict_mean(model._columns(row))
                 return math.exp(min(float(eta[0]), 700.0))
-            self._predict_lean = predict = self._open_row_path().predict_mean
+            predict = self._open_lean("_predict_lean", "predict_mean")
         return math.exp(min(predict(x), 700.0))
 
     # ---- inner -----------------------------------------------------------------------------------

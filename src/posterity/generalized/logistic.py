@@ -348,7 +348,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
                 columns = self._columns(self._reader().values(x))
                 probabilities = np.exp(self._log_probabilities(columns)[0])
                 return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
-            self._predict_lean = predict = self._open_labels().probabilities
+            predict = self._open_lean("_predict_lean", "probabilities")
         return predict(x)
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:

@@ -82,8 +82,6 @@ cdef class RowPath:
         False, and nothing happens, where the row must be learned in another way: see ``go_together``
         and ``close``.
         """
-        if self.closed:
-            return False
         _check_weight(weight)
         cdef double root = sqrt(weight)
         if not fabs(y) * root <= LARGEST:
@@ -91,6 +89,9 @@ cdef class RowPath:
         self._load(x, root)
         self.buffer[self.shape.p] = root * y
         if self.waiting is not None and self._is_due(root):
+            return False
+        # Asked last: whoever reads Python's objects, as above, may have let another thread close this.
+        if self.closed:
             return False
         if self.beside is not None:
             self.beside.buffer[:] = self.buffer
@@ -248,8 +249,6 @@ cdef class SitePath(RowPath):
 
     def learn(self, x, double y, double weight=1.0):
         """Learn the row ``x`` (array of length m, or mapping of names), target ``y``; as ``RowPath.learn``."""
-        if self.closed:
-            return False
         cdef double mean, variance, precision, target, log_normalizer
         _check_weight(weight)
         if not self._knows(y):
@@ -261,6 +260,8 @@ cdef class SitePath(RowPath):
         pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
         self._refuse_overflow(sqrt(precision), target)
         if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
+            return False
+        if self.closed:
             return False
         if precision > 0.0:
             self._take(precision, target, mean, variance)

@@ -20,7 +20,7 @@ from posterity.linear.inputs import explained, read_rows, read_times, read_weigh
 from posterity.noise import Joint, KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.priors import GaussianPrior
-from posterity.transaction import all_or_nothing
+from posterity.transaction import all_or_nothing, lock_of
 
 Array = NDArray[np.float64]
 
@@ -212,8 +212,16 @@ class LinearModel(BaseEstimator):
 
     def _open_row_path(self) -> RowPath:
         names = getattr(self, "feature_names_in_", None)
-        self._row_path = self._reader() if self.basis else self._known.row_path(names)
-        return self._row_path
+        with lock_of(self):  # a path of what is known now, and no second one beside it
+            if "_row_path" not in self.__dict__:
+                self._row_path = self._reader() if self.basis else self._known.row_path(names)
+            return self._row_path
+
+    def _open_lean(self, name: str, method: str) -> Any:
+        """Keep a method of the row path as the attribute ``name``."""
+        with lock_of(self):
+            self.__dict__[name] = lean = getattr(self._open_row_path(), method)
+        return lean
 
     def _reader(self) -> RowPath:
         """What reads single rows of features."""

@@ -300,7 +300,7 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
             if self.basis is not None or not self._known.learns_lean:
                 self._learn_row(x, y, weight, time)
                 return self
-            self._learn_lean = learn = self._open_row_path().learn
+            learn = self._open_lean("_learn_lean", "learn")
         if time is not None or self._now is not None or not learn(x, y, weight):
             self._learn_row(x, y, weight, time)
         return self
@@ -434,7 +434,7 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
             model = self if self._knowledge else self._begun_from(x)
             if model.basis is not None or not model._known.predicts_lean:
                 return float(model._known.predict_mean(model._columns(model._path.values(x)))[0])
-            model._predict_lean = predict = model._open_row_path().predict_mean
+            predict = model._open_lean("_predict_lean", "predict_mean")
         return predict(x)
 
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
