@@ -10,22 +10,25 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import wraps
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Not in the models themselves, which are copied, compared and sent to other processes.
-_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_LOOKING_UP = Lock()
+_LOCKS: dict[ref[Any], Any] = {}
 _BRANCH = "_is_branch"
 
 
 def lock_of(model: object) -> Any:
     """The lock that a thread holds while it changes a model."""
-    with _LOOKING_UP:
-        return _LOCKS.setdefault(model, RLock())
+    # One step, which no thread and no interrupt divides: so it needs no lock of its own.
+    return _LOCKS.setdefault(ref(model, _forget), RLock())
+
+
+def _forget(gone: ref[Any]) -> None:
+    _LOCKS.pop(gone, None)
 
 
 def all_or_nothing(method: Method) -> Method:

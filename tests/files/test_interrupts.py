@@ -51,6 +51,7 @@ def lines_run(change: Callable[[], Any], stop: int = 0) -> int:
 
 def check_lines(model: Any, change: Callable[[Any], Any], most: int) -> None:
     """Old or new, wherever the interrupt comes; and what is old can still learn."""
+    model = copy.deepcopy(model)  # a copy repeats what was spread over its shape
     twin = copy.deepcopy(model)
     n_lines = lines_run(lambda: change(twin))
     old, new = dumps(model), dumps(twin)

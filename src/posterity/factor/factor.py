@@ -186,7 +186,7 @@ class Factor:
         run_together(learn, triangles, parts)
         for other in triangles[1:]:
             self._append_triangle(triangles[0], other)
-        self.refuse_vanished(triangles[0], X, Y)
+        self.refuse_vanished(triangles[0], X, Y, weights)
         self._commit(triangles[0], self._counts + _total(weights, len(X)))
 
     def learn(
@@ -200,7 +200,7 @@ class Factor:
             counts = self.count + np.arange(len(X) + 1.0)
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
-        self.refuse_vanished(triangle, X, Y)
+        self.refuse_vanished(triangle, X, Y, weights)
         self._commit(triangle, [counts[-1], self.seen + counts[-1] - self.count])
         return Before(*told, counts[:-1])
 
@@ -245,11 +245,15 @@ class Factor:
         self._counts += len(rows) - other._counts
         return least
 
-    def refuse_vanished(self, triangle: Array, X: Array, Y: Array) -> None:
+    def refuse_vanished(
+        self, triangle: Array, X: Array, Y: Array, weights: Array | None
+    ) -> None:
         """Raise ``FloatingPointError`` where columns that are not 0 are lost in a new triangle."""
         sizes = np.abs(triangle[:, : len(triangle)]).max(axis=0, initial=0.0)
         gone = sizes < SMALLEST
         if gone.any():
+            if weights is not None:
+                X, Y = X[weights > 0.0], Y[weights > 0.0]
             p = self.n_coefficients
             lost_X, lost_Y = gone[p - X.shape[1] : p], gone[p:]
             if X[:, lost_X].any() or Y[:, lost_Y].any():

@@ -71,7 +71,8 @@ def _energies(nodes: Nodes, mean: Array, pinned: NDArray[np.bool_], *, intercept
     for node, precision in zip(nodes.posteriors, nodes.choice.precisions, strict=True):
         off = (node.coefficients()[int(intercept) :] - mean)[~pinned]
         spread = node.factor.predict(np.eye(node.n_coefficients))[1][int(intercept) :][~pinned]
-        found = np.square(off) * node.noise_precision + spread
+        with np.errstate(invalid="ignore"):  # without noise nothing is off, and 0 times infinity
+            found = np.square(off) * node.noise_precision + spread
         energies.append(np.where(np.isfinite(found), found, 1.0 / precision[~pinned]))
     return np.array(energies)
 
