@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +39,16 @@ class AsymmetricLaplaceNoise:
     quantile: float = 0.5
     prior_unit = 1.0
     # The scale is read from the spread.
-    core_ratio = None
+    core_ratio: ClassVar[float | None] = None
 
     @property
     def least_weight(self) -> float:
         """The least relative weight of a row."""
         return LEAST_SHARE * self.quantile * (1.0 - self.quantile)
+
+    def in_order(self) -> AsymmetricLaplaceNoise:
+        """The same."""
+        return self
 
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves."""
@@ -86,12 +91,17 @@ class AsymmetricLaplaceNoise:
         """Distribution of a new observation, widened by what is not known of the quantile."""
         return AsymmetricLaplace(self.quantile, mean, scale * self._widened(leverage))
 
-    def _widened(self, leverage: Array) -> Array:
-        """How much larger the loss of a row becomes where eta is open by its leverage.
+    @property
+    def widening(self) -> float:
+        """How fast the squared scale of a new row grows with its leverage.
 
         E rho(e - x) = rho(e) + f(0) v / 2 for small v, and f(0) = q (1 - q) / b.
         """
-        return np.sqrt(1.0 + self.quantile * (1.0 - self.quantile) * leverage)
+        return self.quantile * (1.0 - self.quantile)
+
+    def _widened(self, leverage: Array) -> Array:
+        """How much larger the loss of a row becomes where eta is open by its leverage."""
+        return np.sqrt(1.0 + self.widening * leverage)
 
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
         """Least check loss under the prior at the scale ``last``; with a flat one, quantreg's."""

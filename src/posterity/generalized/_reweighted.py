@@ -116,7 +116,7 @@ class ReweightedPosterior:
         _check_usable(X, y)
         g = np.ones(len(X)) if weights is None else weights
         ahead = self.copy()
-        ahead._fit(Kept(X, y[:, 0], g, elapsed))
+        ahead._fit(Kept(X, y[:, 0], g, elapsed), self.noise)
         ahead.evidence = ahead.mode_evidence
         ahead.clock = int(np.count_nonzero(g))
         if ahead.clock < ahead._n_start:
@@ -141,7 +141,8 @@ class ReweightedPosterior:
         if self.kept is not None and other.kept is not None:
             one = other.kept
             both.kept = self.kept.joined(one.X, one.y, one.weights, one.elapsed)
-            both._fit(both.kept)
+            over = both.clock >= both._n_start
+            both._fit(both.kept, self.noise.in_order() if over else self.noise)
         else:
             noise = self.inner.noise
             assert isinstance(noise, KnownNoise)
@@ -289,7 +290,7 @@ class ReweightedPosterior:
             told.append(ahead._learn_stretch(X[part], target[part], g[part], elapsed[part]))
             first = stop
         if ahead.kept is not None and len(X):
-            ahead._fit(ahead.kept)
+            ahead._fit(ahead.kept, self.noise)
         self.become(ahead)
         return Told(*(np.concatenate(parts) for parts in zip(*map(_fields, told), strict=True)))
 
@@ -352,10 +353,11 @@ class ReweightedPosterior:
             self.kept = self.kept.joined(X, y, g, elapsed)
         if self.clock < self.due:
             return
-        if self.kept is not None:
-            self._fit(self.kept)
-            if self.clock >= self._n_start:
-                self._go_on()
+        if self.kept is not None and self.clock >= self._n_start:
+            self._fit(self.kept, self.noise.in_order())
+            self._go_on()
+        elif self.kept is not None:
+            self._fit(self.kept, self.noise)
         else:
             self._refresh()
         self._set_due()
@@ -372,10 +374,10 @@ class ReweightedPosterior:
         if isinstance(self.inner, EvidencePosterior):
             self.inner = with_noise(self.inner, noise_of(self.tally.scale))
 
-    def _fit(self, kept: Kept) -> None:
+    def _fit(self, kept: Kept, noise: WorkingNoise) -> None:
         """The most probable fit of these rows, and nothing else."""
         found = most_probable(
-            self.fresh, self.noise, self.tally.known_scale, kept, self._left(kept.elapsed)
+            self.fresh, noise, self.tally.known_scale, kept, self._left(kept.elapsed)
         )
         self._seen = float(np.sum(kept.weights))
         self.inner, self.mode_evidence = found.inner, found.log_evidence

@@ -11,21 +11,24 @@ one after another; those that are there at once are matched by their moments.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
 from posterity.distributions import StudentT
 from posterity.generalized._core import core_of_t
 from posterity.generalized._matched_noise import MatchedNoise
-from posterity.generalized._matching import Moments, Sites
+from posterity.generalized._matching import Moments, Sites, trigamma_inverse
 from posterity.generalized._working_noise import Rows
 from posterity.likelihoods import noises
 
 Array = NDArray[np.float64]
 # Of what a weight says when leverage takes part: it settles in a few rounds.
 WEIGHT_ROUNDS = 6
+# Where sums of the noise with normal ones are found, the others between them; 1 / df at the end.
+PLACES, LEAST_PER_DF = 257, 1e-6
 # Relative variance of a fit, times 1 / df, up to which nodes around it find the moments of its row:
 # the density's poles lie sqrt(df) scales off.
 NEAR = 0.1
@@ -65,6 +68,31 @@ def _by_nodes(
     centre = (mass * NODES).sum(axis=0)
     square = (mass * np.square(NODES - centre)).sum(axis=0)
     return np.array([top + np.log(total), sd * centre, square])
+
+
+@lru_cache(maxsize=64)
+def _sums_with_normal(df: float) -> tuple[Array, Array, Array]:
+    """The t nearest to t + Normal(0, h): 1 / its df, and its scale over sqrt(1 + h).
+
+    Given the gamma precision g of the t's mixture the sum is normal, of precision g / (1 + g h).
+    That is taken as gamma, too: of the same mean and variance of the logarithm, which fit the tails
+    as well as the middle. At places h / (1 + h).
+    """
+    place = np.linspace(0.0, 1.0, PLACES)
+    h = place[:-1] / (1.0 - place[:-1])
+    half = 0.5 * df
+    reach = 40.0 / half + 9.0 / np.sqrt(half)
+    log_g = np.linspace(-reach, min(reach, 5.0), 10_001)
+    mass = np.exp(half * (log_g - np.exp(log_g) + 1.0))
+    mass /= mass.sum()
+    log_sum = log_g - np.log1p(np.exp(log_g) * h[:, None])
+    mean = log_sum @ mass
+    variance = np.square(log_sum - mean[:, None]) @ mass
+    # A gamma of shape a has a logarithm of variance trigamma(a).
+    half_df = np.array([trigamma_inverse(one) for one in variance])
+    log_scale = 0.5 * (digamma(half_df) - np.log(half_df) - mean)
+    narrowing = np.exp(log_scale) / np.sqrt(1.0 + h)
+    return place, np.append(0.5 / half_df, LEAST_PER_DF), np.append(narrowing, 1.0)
 
 
 @dataclass(frozen=True)
@@ -120,8 +148,15 @@ class StudentTNoise(MatchedNoise):
         return self.predictive(np.zeros_like(error), leverage, scale).logpdf(error)
 
     def predictive(self, mean: Array, leverage: Array, scale: float | Array) -> StudentT:
-        """Distribution of a new observation: t of the noise, widened by what is not known."""
-        return StudentT(self.df, mean, scale * np.sqrt(1.0 + leverage))
+        """Distribution of a new observation: the noise, and what is not known of its mean.
+
+        A t again, of more degrees of freedom, which is how a sum of the two is nearly distributed.
+        """
+        known, per_df, narrowing = _sums_with_normal(self.df)
+        place = 1.0 - 1.0 / (1.0 + leverage)
+        df = 1.0 / np.interp(place, known, per_df)
+        width = np.sqrt(1.0 + leverage) * np.interp(place, known, narrowing)
+        return StudentT(df, mean, scale * width)
 
     def log_likelihood(self, error: Array, scale: float) -> Array:
         """Log density of each row around its mean."""

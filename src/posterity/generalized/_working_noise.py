@@ -137,6 +137,9 @@ class WorkingNoise(Protocol):
     def core_ratio(self) -> float | None:
         """Standard deviation of its core over its scale, if the scale is read from the core."""
 
+    def in_order(self) -> WorkingNoise:
+        """The same for a fit of rows that others will follow, one after another."""
+
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves."""
 
