@@ -73,7 +73,7 @@ class AsymmetricLaplaceNoise:
         lost = check_loss(error, self.quantile) / self._widened(leverage)
         return np.where(np.isinf(leverage), 0.0, lost)
 
-    def log_density(self, error: Array, leverage: Array, scale: Array) -> Array:
+    def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row, integrated over eta; 0 where nothing is known."""
         q = self.quantile
         open_ = ~np.isfinite(leverage) | ~np.isfinite(scale)
@@ -87,7 +87,9 @@ class AsymmetricLaplaceNoise:
         q = self.quantile
         return np.log(q * (1.0 - q) / scale) - check_loss(error, q) / scale
 
-    def predictive(self, mean: Array, leverage: Array, scale: float | Array) -> AsymmetricLaplace:
+    def predictive(
+        self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
+    ) -> AsymmetricLaplace:
         """Distribution of a new observation, widened by what is not known of the quantile."""
         return AsymmetricLaplace(self.quantile, mean, scale * self._widened(leverage))
 

@@ -43,11 +43,12 @@ SETTLED = 1e-10
 
 @dataclass(frozen=True)
 class Told:
-    """What was said of each row before it: its mean, relative leverage and scale."""
+    """What was said of each row before it: mean, relative leverage, scale, and the scale's df."""
 
     mean: Array
     leverage: Array
     scale: Array
+    df: Array
 
 
 class ReweightedPosterior:
@@ -109,7 +110,7 @@ class ReweightedPosterior:
     ) -> RowDistribution:
         """Learn row after row; returns the distribution of each target before its row."""
         told = self._learn_rows(X, y, weights, elapsed)
-        return self.noise.predictive(told.mean, told.leverage, told.scale)
+        return self.noise.predictive(told.mean, told.leverage, told.scale, told.df)
 
     def settle(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: their most probable fit. Nothing was learned before."""
@@ -180,7 +181,7 @@ class ReweightedPosterior:
     def predictive(self, X: Array) -> RowDistribution:
         """Distribution of new observations at the rows of ``X``."""
         mean, leverage = self.relative(X)
-        return self.noise.predictive(mean, leverage, self.tally.scale)
+        return self.noise.predictive(mean, leverage, self.tally.scale, self._scale_df)
 
     def core_predictive(self, X: Array) -> StudentT:
         """The same for observations that are no outliers: normal noise of the core's scale."""
@@ -266,6 +267,11 @@ class ReweightedPosterior:
         return math.inf if self.tally.known_scale is not None else max(self.tally.freed, 1.0)
 
     @property
+    def _scale_df(self) -> float:
+        """How well the scale is known, where a fit says; after other rows it is plugged in."""
+        return math.inf if self.spread is None else self.spread.df
+
+    @property
     def _core(self) -> float:
         return self.tally.core if self.tally.freed > 0.0 else math.inf
 
@@ -308,7 +314,7 @@ class ReweightedPosterior:
     def _learn_stretch(self, X: Array, y: Array, g: Array, elapsed: Array) -> Told:
         """Learn rows whose weights depend on those before them, until nothing moves."""
         if not len(X):
-            return Told(np.empty(0), np.empty(0), np.empty(0))
+            return Told(np.empty(0), np.empty(0), np.empty(0), np.empty(0))
         mean, leverage = self._raw(X)
         discounts = self._left(elapsed)
         n = len(X) + 1
@@ -333,10 +339,11 @@ class ReweightedPosterior:
             if done:
                 break
         self.inner, leverage = inner, leverage * self._widened
-        self.evidence += float(g @ self.noise.log_density(y - mean, leverage, before.scale[:-1]))
+        scale, df = before.scale[:-1], self._scale_df
+        self.evidence += float(g @ self.noise.log_density(y - mean, leverage, scale, df))
         self.tally.learn(added, discounts)
         self._note(X, y, g, elapsed)
-        return Told(mean, leverage, before.scale[:-1])
+        return Told(mean, leverage, scale, np.full(len(y), df))
 
     def _sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):
@@ -404,8 +411,8 @@ def _same(one: Array, other: Array, scale: Array | float) -> bool:
     return not moved.any()
 
 
-def _fields(told: Told) -> tuple[Array, Array, Array]:
-    return told.mean, told.leverage, told.scale
+def _fields(told: Told) -> tuple[Array, Array, Array, Array]:
+    return told.mean, told.leverage, told.scale, told.df
 
 
 def _check_usable(X: Array, y: Array) -> None:

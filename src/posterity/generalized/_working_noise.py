@@ -146,14 +146,16 @@ class WorkingNoise(Protocol):
     def spread(self, error: Array, leverage: Array) -> Array:
         """What each row adds to the sum that the scale is read from."""
 
-    def log_density(self, error: Array, leverage: Array, scale: Array) -> Array:
+    def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row; 0 where nothing is known."""
 
     def log_likelihood(self, error: Array, scale: float) -> Array:
         """Log density of each row around its mean."""
 
-    def predictive(self, mean: Array, leverage: Array, scale: float | Array) -> RowDistribution:
-        """Distribution of a new observation."""
+    def predictive(
+        self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
+    ) -> RowDistribution:
+        """Distribution of a new observation, the scale known as by ``df``; see :class:`Spread`."""
 
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
         """Fit and scale under this prior, from what the round before found."""
