@@ -141,7 +141,8 @@ def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) ->
         raise ValueError(_OPEN_NOISE)
     # At leverages of 0 and 1: the noise's own variance, and how the leverage adds to it.
     alone, wide = (
-        float(known.noise.predictive(zero, h, known.tally.scale).var()[0]) for h in (zero, one)
+        float(known.noise.predictive(zero, h, known.tally.scale, known._scale_df).var()[0])
+        for h in (zero, one)
     )
     if math.isfinite(alone):
         spread = _variance(graph, leverage, math.sqrt(alone), wide / alone - 1.0)

@@ -25,10 +25,13 @@ LEAST_ERROR = 0.3
 class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
     """Laplace noise; its scale here is the mean check loss at the median, half the usual one."""
 
-    widening = 0.1
+    @property
+    def widening(self) -> float:
+        """How fast the squared scale of a new row grows with its leverage, so that 95% are held."""
+        return 0.1
 
     @property
-    def core_ratio(self) -> float:
+    def core_ratio(self) -> float:  # type: ignore[override]
         """Standard deviation of its core, over its scale."""
         return 2.0 * core_of_laplace()
 

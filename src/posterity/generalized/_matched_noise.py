@@ -10,9 +10,10 @@ out, says of each only that the logarithm of its size is anything, and is weighe
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,6 @@ MOST_LOOKS = 4
 FEW_ROUNDS = 5
 
 
-@dataclass(frozen=True)
 class MatchedNoise:
     """A noise that is matched; it says what the likelihood is, and where to begin.
 
@@ -46,7 +46,7 @@ class MatchedNoise:
     whatever the evidence says: as rows are heard that come one after another.
     """
 
-    from_core: bool = field(default=False, kw_only=True)
+    from_core: ClassVar[bool] = False
 
     @property
     def core_ratio(self) -> float:
@@ -55,7 +55,9 @@ class MatchedNoise:
 
     def in_order(self) -> Self:
         """The same noise for rows that others will follow, one after another."""
-        return replace(self, from_core=True)
+        twin = copy.copy(self)
+        twin.__dict__["from_core"] = True  # no field: what a model keeps is the noise itself
+        return twin
 
     @property
     def likelihood(self) -> Matching:

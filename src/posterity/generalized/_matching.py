@@ -151,13 +151,13 @@ class Matcher:
             slope = copies @ (-power + off * pull - variance * pull * pull - (ratio - 1.0))
             slope += self._penalty(factor) / s**2 + self.prior.n_coefficients - self.prior.rank
             slope -= rows.weights @ (now.weight * leverage)
-            step = slope / rows.total
+            step = float(slope) / rows.total
         else:
             step = self._step_to_core(np.square(off) / (1.0 + variance), self.core_ratio)
         move = np.abs(middle - fit) / s / np.sqrt(np.maximum(leverage, 1e-300))
         mixed = now.weight + bold * (weight - now.weight)
         target = now.target + bold * weight / mixed * (target - now.target)
-        return Sites(s, mixed, target), float(move.max()), float(step)
+        return Sites(s, mixed, target), float(move.max()), step
 
     def _step_to_core(self, square: Array, ratio: float) -> float:
         """From the scale to that of the core of errors (n,), squared and relative, in logarithms.
