@@ -27,6 +27,7 @@ from posterity.forgetting import (
     Window,
 )
 from posterity.generalized import RobustBayesianRegression
+from posterity.generalized._student_t_noise import StudentTNoise
 
 Array = NDArray[np.float64]
 
@@ -112,6 +113,48 @@ def test_an_outlier_among_the_first_rows_does_no_harm() -> None:
         model.learn_one(X[row], y[row])
     assert np.abs(read(model) - w).max() < 0.3
     assert model.noise_scale_ < 1.3
+
+
+@pytest.mark.parametrize("likelihood", ["student_t", "laplace"])
+@pytest.mark.parametrize(("share", "size"), [(0.4, 1e6), (0.45, 1e30)])
+def test_a_stream_resists_gross_errors(likelihood: str, share: float, size: float) -> None:
+    X, y, w, _ = stream(2, 300)
+    bad = np.arange(300) % 20 < 20 * share
+    y[bad] += size
+    model = RobustBayesianRegression(likelihood=likelihood).partial_fit(X, y)
+    assert np.abs(read(model) - w).max() < 0.5
+    assert 0.8 < model.core_std_ < 1.25
+
+
+def test_a_stream_resists_outliers_that_are_no_gross_errors() -> None:
+    """A fit of all would take them as noise; in a stream only the core is heard."""
+    X, y, w, _ = stream(2, 200)
+    y[np.arange(200) % 10 < 3] += 100.0
+    model = RobustBayesianRegression().partial_fit(X, y)
+    assert np.abs(read(model) - w).max() < 0.5
+    assert 0.8 < model.core_std_ < 1.3
+
+
+@pytest.mark.parametrize(("df", "error"), [(1.0, 0.02), (4.0, 0.006), (15.0, 0.006)])
+@pytest.mark.parametrize("scale_df", [10.0, np.inf])
+def test_new_rows_are_the_noise_and_what_is_not_known(
+    df: float, error: float, scale_df: float
+) -> None:
+    """Against draws from the mixture: gamma precision, a normal mean, an uncertain scale."""
+    levels = (np.arange(4_000) + 0.5) / 4_000
+    rng = np.random.default_rng(0)
+    g = rng.permutation(stats.gamma.ppf(levels, df / 2, scale=2 / df))
+    noise = StudentTNoise(df)
+    s = np.ones(4_000)
+    if np.isfinite(scale_df):
+        s = stats.gamma.ppf(levels, scale_df / 2, scale=2 / scale_df) ** -0.5
+        s /= np.exp(np.mean(np.log(s)))
+    for h in (0.0, 0.05, 1.0, 4.0):
+        sd = s * np.sqrt(1.0 / g + h)
+        told = noise.predictive(np.zeros(1), np.array([h]), 1.0, scale_df)
+        for level in (0.5, 0.9, 0.95):
+            held = np.mean(1.0 - 2.0 * stats.norm.sf(told.interval(level)[1] / sd))
+            assert held == pytest.approx(level, abs=error)
 
 
 # ---- outside truth -------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from posterity.generalized import (
     BayesianPoissonRegression,
     RobustBayesianRegression,
 )
+from posterity.generalized._reweighted import ReweightedPosterior
+from posterity.generalized._student_t_noise import PLACES, StudentTNoise
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.base import LinearModel
 from posterity.posteriors import LinearPosterior
@@ -139,21 +141,49 @@ def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) ->
     zero, one = np.zeros(1), np.ones(1)
     if not (math.isfinite(known.tally.scale) and math.isfinite(known._core)):
         raise ValueError(_OPEN_NOISE)
-    # At leverages of 0 and 1: the noise's own variance, and how the leverage adds to it.
-    alone, wide = (
-        float(known.noise.predictive(zero, h, known.tally.scale).var()[0]) for h in (zero, one)
-    )
-    if math.isfinite(alone):
+    leverage = graph.apply("Mul", leverage, [known._widened])
+    scale = known.tally.scale
+    if isinstance(known.noise, StudentTNoise):
+        deviation = _deviation_of_t(graph, leverage, known)
+    else:
+        # At leverages of 0 and 1: the noise's own variance, and how the leverage adds to it.
+        alone, wide = (
+            float(known.noise.predictive(zero, h, scale, known._scale_df).var()[0])
+            for h in (zero, one)
+        )
         spread = _variance(graph, leverage, math.sqrt(alone), wide / alone - 1.0)
         deviation = graph.apply("Sqrt", spread)
-    else:
-        deviation = graph.apply("Add", leverage, [math.inf])
-    core = graph.apply("Sqrt", _variance(graph, leverage, known._core, 1.0))
+    share = (scale / known._core) ** 2
+    core = graph.apply("Sqrt", _variance(graph, leverage, known._core, share))
     reach = float(StudentT(known._df, zero, one).interval(level)[1][0])
     _tell_ends(graph, mean, graph.apply("Mul", core, [reach]))
     graph.tell(mean, "mean")
     graph.tell(deviation, "std")
     return SPREAD
+
+
+def _deviation_of_t(graph: Graph, leverage: str, known: ReweightedPosterior) -> str:
+    """Of the t nearest to noise and mean together: its table, between places h / (1 + h)."""
+    h = PLACES[:-1] / (1.0 - PLACES[:-1])
+    told = known.noise.predictive(np.zeros(len(h)), h, 1.0, known._scale_df)
+    assert isinstance(told, StudentT)
+    open_ = graph.apply("Add", leverage, [1.0])
+    place = graph.apply("Sub", [1.0], graph.apply("Div", [1.0], open_))
+    per_df = _between(graph, place, 1.0 / told.df)
+    width = graph.apply(
+        "Mul", _between(graph, place, told.scale / np.sqrt(1.0 + h)), [known.tally.scale]
+    )
+    # Infinite up to 2 degrees of freedom.
+    left = graph.apply("Relu", graph.apply("Sub", [1.0], graph.apply("Mul", per_df, [2.0])))
+    return graph.apply("Mul", width, graph.apply("Sqrt", graph.apply("Div", open_, left)))
+
+
+def _between(graph: Graph, place: str, values: NDArray[np.float64]) -> str:
+    """Straight lines between values at all places but the last: a sum of hinges."""
+    slopes = np.diff(values) / np.diff(PLACES[:-1])
+    bends = np.diff(slopes, prepend=0.0)[:, None]
+    hinges = graph.apply("Relu", graph.apply("Sub", place, PLACES[None, :-2]))
+    return graph.apply("Add", graph.apply("MatMul", hinges, bends), [values[0]])
 
 
 def _labels(graph: Graph, model: BayesianLogisticRegression, level: float) -> list[Output]:

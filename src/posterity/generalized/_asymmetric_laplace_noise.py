@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +39,16 @@ class AsymmetricLaplaceNoise:
     quantile: float = 0.5
     prior_unit = 1.0
     # The scale is read from the spread.
-    core_ratio = None
+    core_ratio: ClassVar[float | None] = None
 
     @property
     def least_weight(self) -> float:
         """The least relative weight of a row."""
         return LEAST_SHARE * self.quantile * (1.0 - self.quantile)
+
+    def in_order(self) -> AsymmetricLaplaceNoise:
+        """The same."""
+        return self
 
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves."""
@@ -68,7 +73,7 @@ class AsymmetricLaplaceNoise:
         lost = check_loss(error, self.quantile) / self._widened(leverage)
         return np.where(np.isinf(leverage), 0.0, lost)
 
-    def log_density(self, error: Array, leverage: Array, scale: Array) -> Array:
+    def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row, integrated over eta; 0 where nothing is known."""
         q = self.quantile
         open_ = ~np.isfinite(leverage) | ~np.isfinite(scale)
@@ -82,16 +87,23 @@ class AsymmetricLaplaceNoise:
         q = self.quantile
         return np.log(q * (1.0 - q) / scale) - check_loss(error, q) / scale
 
-    def predictive(self, mean: Array, leverage: Array, scale: float | Array) -> AsymmetricLaplace:
+    def predictive(
+        self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
+    ) -> AsymmetricLaplace:
         """Distribution of a new observation, widened by what is not known of the quantile."""
         return AsymmetricLaplace(self.quantile, mean, scale * self._widened(leverage))
 
-    def _widened(self, leverage: Array) -> Array:
-        """How much larger the loss of a row becomes where eta is open by its leverage.
+    @property
+    def widening(self) -> float:
+        """How fast the squared scale of a new row grows with its leverage.
 
         E rho(e - x) = rho(e) + f(0) v / 2 for small v, and f(0) = q (1 - q) / b.
         """
-        return np.sqrt(1.0 + self.quantile * (1.0 - self.quantile) * leverage)
+        return self.quantile * (1.0 - self.quantile)
+
+    def _widened(self, leverage: Array) -> Array:
+        """How much larger the loss of a row becomes where eta is open by its leverage."""
+        return np.sqrt(1.0 + self.widening * leverage)
 
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
         """Least check loss under the prior at the scale ``last``; with a flat one, quantreg's."""

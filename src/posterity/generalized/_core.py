@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 # Large is safe, small is efficient.
 GAMMA = 0.3
 MOST_ROUNDS = 200
+# Half of a symmetric distribution.
+LEVELS = (np.arange(20_000) + 0.5) / 40_000.0
 
 
 def core_weights(square: Array, variance: Array | float) -> Array:
@@ -51,6 +53,15 @@ def _next_variance(square: Array, weights: Array, variance: float, floor: float)
 @lru_cache(maxsize=64)
 def core_of_t(df: float) -> float:
     """Standard deviation of the core of Student-t noise of scale 1."""
-    levels = (np.arange(20_000) + 0.5) / 40_000.0
-    square = np.square(stdtrit(df, levels))
+    return _core_of(stdtrit(df, LEVELS))
+
+
+@lru_cache(maxsize=1)
+def core_of_laplace() -> float:
+    """Standard deviation of the core of Laplace noise of scale 1."""
+    return _core_of(np.log(2.0 * LEVELS))
+
+
+def _core_of(quantiles: Array) -> float:
+    square = np.square(quantiles)
     return core_variance(square, np.ones_like(square), 1.0, 1e-300) ** 0.5

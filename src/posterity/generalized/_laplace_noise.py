@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import polygamma
 
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
-from posterity.generalized._matched_noise import MatchedNoise
+from posterity.generalized._core import core_of_laplace
+from posterity.generalized._matched_noise import GROSS, MatchedNoise
 from posterity.generalized._matching import Sites
 from posterity.generalized._working_noise import Rows
+from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 from posterity.likelihoods import noises
 
 Array = NDArray[np.float64]
@@ -23,6 +26,16 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
     """Laplace noise; its scale here is the mean check loss at the median, half the usual one."""
 
     @property
+    def widening(self) -> float:
+        """How fast the squared scale of a new row grows with its leverage, so that 95% are held."""
+        return 0.1
+
+    @property
+    def core_ratio(self) -> float:  # type: ignore[override]
+        """Standard deviation of its core, over its scale."""
+        return 2.0 * core_of_laplace()
+
+    @property
     def likelihood(self) -> noises.Quantile:
         """Of scale 1."""
         return noises.Quantile(self.quantile, 1.0)
@@ -31,6 +44,26 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
     def unit(self) -> float:
         """Its scale, over the standard deviation of normal noise that is as wide."""
         return 0.4
+
+    def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
+        """Weight of each row, relative to the noise, and how far its target moves.
+
+        Gross errors weigh nothing, as in a fit: of many the bounded pulls would add up.
+        """
+        weight, shift = super().sites(error, leverage, scale)
+        gross = np.abs(error) > GROSS * scale * np.sqrt(1.0 + leverage)
+        return np.where(gross, 0.0, weight), shift
+
+    def predictive(
+        self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
+    ) -> AsymmetricLaplace:
+        """Distribution of a new observation, widened by what is not known of mean and scale.
+
+        Where the logarithm of the scale has variance v, the tail beyond z scales is
+        exp(-z) (1 + v (z^2 - z) / 2): 95% reach about v further.
+        """
+        wider = np.exp(0.25 * polygamma(1, 0.5 * np.asarray(df)))
+        return super().predictive(mean, leverage, scale * wider, df)
 
     def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
         """Rows that stand for the likelihood around a fit, roughly."""

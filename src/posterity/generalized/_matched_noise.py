@@ -10,8 +10,10 @@ out, says of each only that the logarithm of its size is anything, and is weighe
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +40,24 @@ FEW_ROUNDS = 5
 
 
 class MatchedNoise:
-    """A noise that is matched; it says what the likelihood is, and where to begin."""
+    """A noise that is matched; it says what the likelihood is, and where to begin.
+
+    With ``from_core`` its scale follows the core of the errors, and rows far outside are outliers,
+    whatever the evidence says: as rows are heard that come one after another.
+    """
+
+    from_core: ClassVar[bool] = False
+
+    @property
+    def core_ratio(self) -> float:
+        """Standard deviation of the noise's core, over its scale."""
+        raise NotImplementedError
+
+    def in_order(self) -> Self:
+        """The same noise for rows that others will follow, one after another."""
+        twin = copy.copy(self)
+        twin.__dict__["from_core"] = True  # no field: what a model keeps is the noise itself
+        return twin
 
     @property
     def likelihood(self) -> Matching:
@@ -79,8 +98,8 @@ class MatchedNoise:
         matcher = self._matcher(rows.only(honest), prior)
         sites = Sites(mode.scale, mode.weight[honest], mode.target[honest])
         best = matcher.climb(sites, known=True)
-        if known_scale is not None:
-            return Spread(known_scale, math.inf, 1.0, best.log_evidence)
+        if known_scale is not None or self.from_core:
+            return Spread(mode.scale, math.inf, 1.0, best.log_evidence)
         spread = matcher.spread(best)
         gross = _log_gross(np.abs(rows.y - mode.fit)[~honest], rows.weights, honest)
         return replace(spread, log_evidence=spread.log_evidence + gross)
@@ -89,24 +108,13 @@ class MatchedNoise:
 
     def _matcher(self, rows: Rows, prior: Factor) -> Matcher:
         largest = float(np.abs(rows.y).max(initial=0.0)) + rows.floor
-        return Matcher(rows, prior, self.likelihood, rows.floor, 10.0 * largest)
+        core_ratio = self.core_ratio if self.from_core else None
+        return Matcher(rows, prior, self.likelihood, rows.floor, 10.0 * largest, core_ratio)
 
     def _begin(self, rows: Rows, prior: Factor, known: float | None) -> tuple[Mask, Sites]:
         """Which rows are no gross errors, and the best hill to begin on."""
         some = rows.some(START_ROWS)
-        all_ = np.ones(len(some.y), dtype=bool)
-        broad = prior.copy()
-        some.append_to(broad, some.y, np.ones(len(some.y)))
-        wide = math.sqrt(float(broad.residual()[0, 0]) / some.freed) * self.unit
-        fit = some.fitted(broad)
-        hills: list[Hill | None] = []
-        hills.append(self._climbed(some, all_, prior, known, fit, known or max(wide, rows.floor)))
-        fit = _least_absolute(some, prior, some)
-        narrow = self._narrow(some, fit)
-        hills.append(self._climbed(some, all_, prior, known, fit, known or narrow))
-        if known is None:
-            hills.append(self._without_gross(some, prior, fit, narrow))
-        _, honest, best = max((hill for hill in hills if hill), key=lambda hill: hill[0])
+        _, honest, best = max(self._hills(some, prior, known), key=lambda hill: hill[0])
         if len(some.y) == len(rows.y):
             return honest, best
         start = Factor(prior.n_coefficients)
@@ -118,6 +126,24 @@ class MatchedNoise:
             all_honest = np.abs(rows.y - fit) <= GROSS * best.scale
         return all_honest, self.around(rows.only(all_honest), fit[all_honest], best.scale)
 
+    def _hills(self, rows: Rows, prior: Factor, known: float | None) -> list[Hill]:
+        all_ = np.ones(len(rows.y), dtype=bool)
+        fit = _least_absolute(rows, prior, rows)
+        narrow = known or self._narrow(rows, fit)
+        hills = [self._climbed(rows, all_, prior, known, fit, narrow)]
+        if not self.from_core:
+            broad = prior.copy()
+            rows.append_to(broad, rows.y, np.ones(len(rows.y)))
+            wide = math.sqrt(float(broad.residual()[0, 0]) / rows.freed) * self.unit
+            wide = known or max(wide, rows.floor)
+            hills.append(self._climbed(rows, all_, prior, known, rows.fitted(broad), wide))
+        if known is None:
+            # Many gross errors lead least absolute deviations astray, but not the targets' median.
+            middle = np.full(len(rows.y), rows.median(rows.y))
+            hills += self._without_gross(rows, prior, fit)
+            hills += self._without_gross(rows, prior, middle)
+        return hills
+
     def _climbed(
         self, rows: Rows, honest: Mask, prior: Factor, known: float | None, fit: Array, scale: float
     ) -> Hill:
@@ -126,14 +152,15 @@ class MatchedNoise:
         best = self._matcher(some, prior).climb(start, known=known is not None, settled=ROUGH)
         return best.log_evidence, honest, best
 
-    def _without_gross(self, rows: Rows, prior: Factor, fit: Array, scale: float) -> Hill | None:
-        """The hill without gross errors; None where there are none."""
+    def _without_gross(self, rows: Rows, prior: Factor, fit: Array) -> list[Hill]:
+        """The hill without gross errors, seen from a fit; none where there are none."""
+        scale = self._narrow(rows, fit)
         honest = np.zeros(len(rows.y), dtype=bool)
         for _ in range(MOST_LOOKS):
             last, honest = honest, np.abs(rows.y - fit) <= GROSS * scale
             few = float(rows.weights[honest].sum()) <= max(0.5 * rows.total, prior.n_coefficients)
             if honest.all() or few:
-                return None
+                return []
             if (honest == last).all():
                 break
             some = rows.only(honest)
@@ -141,7 +168,7 @@ class MatchedNoise:
             scale = self._narrow(some, fit[honest])
         value, _, best = self._climbed(rows, honest, prior, None, fit, scale)
         value += _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
-        return value, honest, best
+        return [(value, honest, best)]
 
     def _narrow(self, rows: Rows, fit: Array) -> float:
         """Scale that the median error says."""

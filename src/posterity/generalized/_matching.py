@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import polygamma
 
 from posterity.factor import Factor
+from posterity.generalized._core import core_variance
 from posterity.generalized._working_noise import Rows, Spread
 
 Array = NDArray[np.float64]
@@ -75,6 +76,9 @@ class Matcher:
     # Scales it stays between.
     least: float
     most: float
+    # Standard deviation of the noise's core over its scale, where the scale follows the core of
+    # the errors instead of the evidence.
+    core_ratio: float | None = None
 
     def climb(
         self, start: Sites, *, known: bool, settled: float = SETTLED, rounds: int = MOST_ROUNDS
@@ -82,9 +86,8 @@ class Matcher:
         """Match all rows again and again until nothing moves, the scale too unless it is known."""
         now, bold, last = start, BOLD, math.inf
         for _ in range(rounds):
-            ahead, move, slope = self._round(now, bold)
-            step = 0.0 if known else slope / self.rows.total
-            step = min(max(step, -LONGEST_STEP), LONGEST_STEP)
+            ahead, move, step = self._round(now, bold)
+            step = 0.0 if known else min(max(step, -LONGEST_STEP), LONGEST_STEP)
             scale = min(max(now.scale * math.exp(step), self.least), self.most)
             if move < settled and abs(math.log(scale / now.scale)) < settled:
                 break
@@ -126,7 +129,7 @@ class Matcher:
         return self.climb(start, known=True, settled=ROUGH)
 
     def _round(self, now: Sites, bold: float) -> tuple[Sites, float, float]:
-        """The next sites, how far fits move in their standard deviations, and the scale's slope."""
+        """The next sites, how far fits move in their standard deviations, and the log scale."""
         rows, s = self.rows, now.scale
         power = np.minimum(rows.weights, 1.0)
         copies = np.maximum(rows.weights, 1.0)
@@ -143,14 +146,26 @@ class Matcher:
         middle = mean + s * moved
         target = middle + s * moved / (share * kept)
         weight = weight * kept
-        pull = moved / variance
-        slope = copies @ (-power + off * pull - variance * pull * pull - (ratio - 1.0))
-        slope += self._penalty(factor) / s**2 + self.prior.n_coefficients - self.prior.rank
-        slope -= rows.weights @ (now.weight * leverage)
+        if self.core_ratio is None:
+            pull = moved / variance
+            slope = copies @ (-power + off * pull - variance * pull * pull - (ratio - 1.0))
+            slope += self._penalty(factor) / s**2 + self.prior.n_coefficients - self.prior.rank
+            slope -= rows.weights @ (now.weight * leverage)
+            step = float(slope) / rows.total
+        else:
+            step = self._step_to_core(np.square(off) / (1.0 + variance), self.core_ratio)
         move = np.abs(middle - fit) / s / np.sqrt(np.maximum(leverage, 1e-300))
         mixed = now.weight + bold * (weight - now.weight)
         target = now.target + bold * weight / mixed * (target - now.target)
-        return Sites(s, mixed, target), float(move.max()), float(slope)
+        return Sites(s, mixed, target), float(move.max()), step
+
+    def _step_to_core(self, square: Array, ratio: float) -> float:
+        """From the scale to that of the core of errors (n,), squared and relative, in logarithms.
+
+        The errors are those of each row without itself, as of rows that come one after another.
+        """
+        variance = core_variance(square, self.rows.weights, ratio**2, 1e-300)
+        return 0.5 * math.log(variance) - math.log(ratio)
 
     def _told(self, now: Sites) -> Fit:
         """The evidence at this scale (Minka 2001): flat directions have density 1."""
@@ -194,13 +209,17 @@ def _cavity(now: Sites, power: Array, fit: Array, leverage: Array) -> tuple[Arra
 def _df_of(variance: float) -> float:
     """Degrees of freedom d of an inverse gamma whose log scale has this variance.
 
-    trigamma(d / 2) / 4 = variance; Newton's method on its logarithm.
+    trigamma(d / 2) / 4 = variance.
     """
-    half = 0.5 / (2.0 * variance) + 0.5
+    return 2.0 * trigamma_inverse(4.0 * variance)
+
+
+def trigamma_inverse(value: float) -> float:
+    """Where trigamma is this, by Newton's method."""
+    at = 1.0 / value + 0.5
     for _ in range(50):
-        value, slope = float(polygamma(1, half)), float(polygamma(2, half))
-        step = (value - 4.0 * variance) / slope
-        half = max(half - step, 0.2 * half)
-        if abs(step) < 1e-10 * half:
+        step = (float(polygamma(1, at)) - value) / float(polygamma(2, at))
+        at = max(at - step, 0.2 * at)
+        if abs(step) < 1e-10 * at:
             break
-    return 2.0 * half
+    return at

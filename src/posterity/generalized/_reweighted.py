@@ -43,11 +43,12 @@ SETTLED = 1e-10
 
 @dataclass(frozen=True)
 class Told:
-    """What was said of each row before it: its mean, relative leverage and scale."""
+    """What was said of each row before it: mean, relative leverage, scale, and the scale's df."""
 
     mean: Array
     leverage: Array
     scale: Array
+    df: Array
 
 
 class ReweightedPosterior:
@@ -109,14 +110,14 @@ class ReweightedPosterior:
     ) -> RowDistribution:
         """Learn row after row; returns the distribution of each target before its row."""
         told = self._learn_rows(X, y, weights, elapsed)
-        return self.noise.predictive(told.mean, told.leverage, told.scale)
+        return self.noise.predictive(told.mean, told.leverage, told.scale, told.df)
 
     def settle(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: their most probable fit. Nothing was learned before."""
         _check_usable(X, y)
         g = np.ones(len(X)) if weights is None else weights
         ahead = self.copy()
-        ahead._fit(Kept(X, y[:, 0], g, elapsed))
+        ahead._fit(Kept(X, y[:, 0], g, elapsed), self.noise)
         ahead.evidence = ahead.mode_evidence
         ahead.clock = int(np.count_nonzero(g))
         if ahead.clock < ahead._n_start:
@@ -141,7 +142,8 @@ class ReweightedPosterior:
         if self.kept is not None and other.kept is not None:
             one = other.kept
             both.kept = self.kept.joined(one.X, one.y, one.weights, one.elapsed)
-            both._fit(both.kept)
+            over = both.clock >= both._n_start
+            both._fit(both.kept, self.noise.in_order() if over else self.noise)
         else:
             noise = self.inner.noise
             assert isinstance(noise, KnownNoise)
@@ -179,7 +181,7 @@ class ReweightedPosterior:
     def predictive(self, X: Array) -> RowDistribution:
         """Distribution of new observations at the rows of ``X``."""
         mean, leverage = self.relative(X)
-        return self.noise.predictive(mean, leverage, self.tally.scale)
+        return self.noise.predictive(mean, leverage, self.tally.scale, self._scale_df)
 
     def core_predictive(self, X: Array) -> StudentT:
         """The same for observations that are no outliers: normal noise of the core's scale."""
@@ -265,6 +267,11 @@ class ReweightedPosterior:
         return math.inf if self.tally.known_scale is not None else max(self.tally.freed, 1.0)
 
     @property
+    def _scale_df(self) -> float:
+        """How well the scale is known, where a fit says; after other rows it is plugged in."""
+        return math.inf if self.spread is None else self.spread.df
+
+    @property
     def _core(self) -> float:
         return self.tally.core if self.tally.freed > 0.0 else math.inf
 
@@ -289,7 +296,7 @@ class ReweightedPosterior:
             told.append(ahead._learn_stretch(X[part], target[part], g[part], elapsed[part]))
             first = stop
         if ahead.kept is not None and len(X):
-            ahead._fit(ahead.kept)
+            ahead._fit(ahead.kept, self.noise)
         self.become(ahead)
         return Told(*(np.concatenate(parts) for parts in zip(*map(_fields, told), strict=True)))
 
@@ -307,7 +314,7 @@ class ReweightedPosterior:
     def _learn_stretch(self, X: Array, y: Array, g: Array, elapsed: Array) -> Told:
         """Learn rows whose weights depend on those before them, until nothing moves."""
         if not len(X):
-            return Told(np.empty(0), np.empty(0), np.empty(0))
+            return Told(np.empty(0), np.empty(0), np.empty(0), np.empty(0))
         mean, leverage = self._raw(X)
         discounts = self._left(elapsed)
         n = len(X) + 1
@@ -332,10 +339,11 @@ class ReweightedPosterior:
             if done:
                 break
         self.inner, leverage = inner, leverage * self._widened
-        self.evidence += float(g @ self.noise.log_density(y - mean, leverage, before.scale[:-1]))
+        scale, df = before.scale[:-1], self._scale_df
+        self.evidence += float(g @ self.noise.log_density(y - mean, leverage, scale, df))
         self.tally.learn(added, discounts)
         self._note(X, y, g, elapsed)
-        return Told(mean, leverage, before.scale[:-1])
+        return Told(mean, leverage, scale, np.full(len(y), df))
 
     def _sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):
@@ -352,10 +360,11 @@ class ReweightedPosterior:
             self.kept = self.kept.joined(X, y, g, elapsed)
         if self.clock < self.due:
             return
-        if self.kept is not None:
-            self._fit(self.kept)
-            if self.clock >= self._n_start:
-                self._go_on()
+        if self.kept is not None and self.clock >= self._n_start:
+            self._fit(self.kept, self.noise.in_order())
+            self._go_on()
+        elif self.kept is not None:
+            self._fit(self.kept, self.noise)
         else:
             self._refresh()
         self._set_due()
@@ -372,10 +381,10 @@ class ReweightedPosterior:
         if isinstance(self.inner, EvidencePosterior):
             self.inner = with_noise(self.inner, noise_of(self.tally.scale))
 
-    def _fit(self, kept: Kept) -> None:
+    def _fit(self, kept: Kept, noise: WorkingNoise) -> None:
         """The most probable fit of these rows, and nothing else."""
         found = most_probable(
-            self.fresh, self.noise, self.tally.known_scale, kept, self._left(kept.elapsed)
+            self.fresh, noise, self.tally.known_scale, kept, self._left(kept.elapsed)
         )
         self._seen = float(np.sum(kept.weights))
         self.inner, self.mode_evidence = found.inner, found.log_evidence
@@ -402,8 +411,8 @@ def _same(one: Array, other: Array, scale: Array | float) -> bool:
     return not moved.any()
 
 
-def _fields(told: Told) -> tuple[Array, Array, Array]:
-    return told.mean, told.leverage, told.scale
+def _fields(told: Told) -> tuple[Array, Array, Array, Array]:
+    return told.mean, told.leverage, told.scale, told.df
 
 
 def _check_usable(X: Array, y: Array) -> None:

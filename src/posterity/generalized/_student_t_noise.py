@@ -11,21 +11,26 @@ one after another; those that are there at once are matched by their moments.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln, polygamma
 
 from posterity.distributions import StudentT
 from posterity.generalized._core import core_of_t
 from posterity.generalized._matched_noise import MatchedNoise
-from posterity.generalized._matching import Moments, Sites
+from posterity.generalized._matching import Moments, Sites, trigamma_inverse
 from posterity.generalized._working_noise import Rows
 from posterity.likelihoods import noises
 
 Array = NDArray[np.float64]
 # Of what a weight says when leverage takes part: it settles in a few rounds.
 WEIGHT_ROUNDS = 6
+# Where sums of the noise with Normal(0, h) are found, the others between them: h / (1 + h).
+PLACES = np.linspace(0.0, 1.0, 257)
+# Of log precisions.
+LEAST_VARIANCE = 1e-6
 # Relative variance of a fit, times 1 / df, up to which nodes around it find the moments of its row:
 # the density's poles lie sqrt(df) scales off.
 NEAR = 0.1
@@ -65,6 +70,36 @@ def _by_nodes(
     centre = (mass * NODES).sum(axis=0)
     square = (mass * np.square(NODES - centre)).sum(axis=0)
     return np.array([top + np.log(total), sd * centre, square])
+
+
+@lru_cache(maxsize=64)
+def _nearest_t(df: float, scale_df: float) -> tuple[Array, Array]:
+    """The t nearest to s (t + Normal(0, h)): 1 / its df, and its scale over sqrt(1 + h).
+
+    ``scale_df`` says how well the scale s around 1 is known. Given the gamma precision g of the t's
+    mixture the sum is normal, of precision g / (s^2 (1 + g h)). That is taken as gamma, too: of the
+    same mean and variance of the logarithm, which fit the tails as well as the middle.
+    """
+    mean, variance = _log_precision(df)
+    variance = variance + float(polygamma(1, 0.5 * scale_df))
+    # A gamma of shape a has a logarithm of variance trigamma(a).
+    half = np.array([trigamma_inverse(max(one, LEAST_VARIANCE)) for one in variance])
+    log_scale = 0.5 * (digamma(half) - np.log(half) - mean)
+    return 0.5 / half, np.exp(log_scale)
+
+
+@lru_cache(maxsize=64)
+def _log_precision(df: float) -> tuple[Array, Array]:
+    """Mean and variance of log(g (1 + h) / (1 + g h)) at all places, g gamma with mean 1."""
+    half = 0.5 * df
+    reach = 40.0 / half + 9.0 / np.sqrt(half)
+    log_g = np.linspace(-reach, min(reach, 5.0), 10_001)
+    mass = np.exp(half * (log_g - np.exp(log_g) + 1.0))
+    mass /= mass.sum()
+    # g / (1 + g h) times 1 + h.
+    logs = log_g - np.log(1.0 - PLACES[:, None] + PLACES[:, None] * np.exp(log_g))
+    mean = logs @ mass
+    return mean, np.square(logs - mean[:, None]) @ mass
 
 
 @dataclass(frozen=True)
@@ -115,13 +150,27 @@ class StudentTNoise(MatchedNoise):
         """Nothing: the scale is read from the core."""
         return np.zeros_like(error)
 
-    def log_density(self, error: Array, leverage: Array, scale: Array) -> Array:
+    def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row; 0 where nothing is known."""
-        return self.predictive(np.zeros_like(error), leverage, scale).logpdf(error)
+        return self.predictive(np.zeros_like(error), leverage, scale, df).logpdf(error)
 
-    def predictive(self, mean: Array, leverage: Array, scale: float | Array) -> StudentT:
-        """Distribution of a new observation: t of the noise, widened by what is not known."""
-        return StudentT(self.df, mean, scale * np.sqrt(1.0 + leverage))
+    def predictive(
+        self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
+    ) -> StudentT:
+        """Distribution of a new observation: the noise, and what is not known of mean and scale.
+
+        A t again, of more degrees of freedom where the mean is open, and of fewer where the scale
+        is: so are sums and scales of t distributions nearly distributed.
+        """
+        place = 1.0 - 1.0 / (1.0 + leverage)
+        per_df, width = np.empty_like(place), np.sqrt(1.0 + leverage)
+        certain = np.broadcast_to(df, place.shape)
+        for one in np.unique(certain):
+            some = certain == one
+            per_dfs, narrowing = _nearest_t(self.df, float(one))
+            per_df[some] = np.interp(place[some], PLACES, per_dfs)
+            width[some] *= np.interp(place[some], PLACES, narrowing)
+        return StudentT(1.0 / per_df, mean, scale * width)
 
     def log_likelihood(self, error: Array, scale: float) -> Array:
         """Log density of each row around its mean."""

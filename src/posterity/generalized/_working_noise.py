@@ -137,20 +137,25 @@ class WorkingNoise(Protocol):
     def core_ratio(self) -> float | None:
         """Standard deviation of its core over its scale, if the scale is read from the core."""
 
+    def in_order(self) -> WorkingNoise:
+        """The same for a fit of rows that others will follow, one after another."""
+
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves."""
 
     def spread(self, error: Array, leverage: Array) -> Array:
         """What each row adds to the sum that the scale is read from."""
 
-    def log_density(self, error: Array, leverage: Array, scale: Array) -> Array:
+    def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row; 0 where nothing is known."""
 
     def log_likelihood(self, error: Array, scale: float) -> Array:
         """Log density of each row around its mean."""
 
-    def predictive(self, mean: Array, leverage: Array, scale: float | Array) -> RowDistribution:
-        """Distribution of a new observation."""
+    def predictive(
+        self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
+    ) -> RowDistribution:
+        """Distribution of a new observation, the scale known as by ``df``; see :class:`Spread`."""
 
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
         """Fit and scale under this prior, from what the round before found."""
