@@ -191,9 +191,9 @@ def _softmax(known: Any) -> bool:
     if recent is None:
         return True
     base = recent.base
-    return (
-        type(base) is type(contrasts)
-        and (base.n_classes, base.n_columns) == (contrasts.n_classes, contrasts.n_columns)
+    return type(base) is type(contrasts) and (base.n_classes, base.n_columns) == (
+        contrasts.n_classes,
+        contrasts.n_columns,
     )
 
 

@@ -9,14 +9,11 @@ now and then they are learned again, all at once: as if they had come in one bat
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import Array, Index, Rows
-
-if TYPE_CHECKING:
-    from posterity.posteriors.softmax import Contrasts
 
 # Rows that are kept, and how many new ones there are at least, and at most, when all are learned
 # again; in between whenever half of them are new.
