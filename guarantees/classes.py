@@ -69,30 +69,32 @@ def counts(rng: np.random.Generator, *, n: int, in_order: bool) -> tuple[int, in
 
 def checks() -> list[Check]:
     """Two to ten classes in three ways; counts in random order and in their own."""
-    settings: list[tuple[int, int, Way, int, float]] = [
-        (2, 1000, "fit", 100, 0.93),
-        (2, 1000, "batches of 100", 100, 0.93),
-        (2, 1000, "rows", 100, 0.93),
-        (3, 400, "fit", 60, 0.92),
-        (3, 400, "batches of 100", 60, 0.92),
-        (3, 400, "rows", 15, 0.90),
-        (5, 400, "batches of 100", 30, 0.90),
-        (5, 400, "rows", 12, 0.88),
-        (10, 1000, "fit", 20, 0.90),
-        (10, 1000, "batches of 100", 8, 0.88),
-        (10, 1000, "rows", 4, 0.86),
+    settings: list[tuple[int, int, int, Way, int, float]] = [
+        (2, 4, 1000, "fit", 100, 0.93),
+        (2, 4, 1000, "batches of 100", 100, 0.93),
+        (2, 4, 1000, "rows", 100, 0.93),
+        (3, 4, 400, "fit", 60, 0.92),
+        (3, 4, 400, "batches of 100", 40, 0.92),
+        (3, 4, 400, "rows", 8, 0.90),
+        (5, 4, 400, "batches of 100", 20, 0.90),
+        (5, 4, 400, "rows", 5, 0.90),
+        (10, 4, 1000, "fit", 20, 0.90),
+        (10, 4, 1000, "batches of 100", 6, 0.88),
+        (10, 4, 1000, "rows", 2, 0.88),
+        (10, 20, 500, "batches of 100", 4, 0.88),
+        (10, 20, 500, "rows", 2, 0.86),
     ]
     labels = [
         Check(
             "Probabilities of classes",
-            f"{n_classes} classes, 4 features, {n:,} rows: {way}",
+            f"{n_classes} classes, {p} features, {n:,} rows: {way}",
             0.95,
-            partial(probabilities, n_classes=n_classes, p=4, n=n, way=way),
+            partial(probabilities, n_classes=n_classes, p=p, n=n, way=way),
             replicates=replicates,
             lowest=lowest,
             highest=0.98,
         )
-        for n_classes, n, way, replicates, lowest in settings
+        for n_classes, p, n, way, replicates, lowest in settings
     ]
     rates = [
         Check(

@@ -7,8 +7,10 @@ import pytest
 from scipy.special import expit
 
 from posterity import BayesianLogisticRegression
+from posterity.forgetting import Exponential
 from posterity.generalized import _many
 from posterity.posteriors._softmax_likelihood import Rows
+from posterity.posteriors._softmax_recent import SIZE
 from posterity.posteriors._softmax_sites import around_one
 
 
@@ -74,6 +76,68 @@ def test_intervals_of_rows_hold() -> None:
         low, high = np.moveaxis(model.predict_interval(X[200:]), 2, 0)
         held.append(np.mean((low <= truth[200:]) & (truth[200:] <= high)))
     assert np.mean(held) > 0.87
+
+
+@pytest.mark.parametrize("largest_full", [600, 0])
+def test_rows_that_fill_what_is_kept_are_a_batch(
+    largest_full: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_many, "LARGEST_FULL", largest_full)
+    X, y, _ = drawn(0, 3, 2, SIZE)
+    batch = BayesianLogisticRegression(prior_precision=1.0).partial_fit(X, y)
+    rows = BayesianLogisticRegression(prior_precision=1.0)
+    told = rows.predict_then_learn(X, y, classes=range(3))
+    one = BayesianLogisticRegression(prior_precision=1.0)
+    one.partial_fit(X[:1], y[:1], classes=range(3))
+    for row, label in zip(X[1:], y[1:], strict=True):
+        one.predict_interval(X[:1])  # reads change nothing
+        one.learn_one(row, label)
+    assert np.array_equal(one.coef_, rows.coef_)
+    assert np.allclose(rows.coef_, batch.coef_, atol=1e-3 * np.abs(batch.coef_).max())
+    assert rows.log_evidence_ == pytest.approx(batch.log_evidence_, abs=1e-2)
+    assert rows._knowledge.recent is None  # type: ignore[attr-defined]
+    assert rows.n_observations_ == SIZE
+    assert told.probabilities.shape == (SIZE, 3)
+
+
+def test_rows_in_small_batches_are_learned_together() -> None:
+    X, y, truth = drawn(1, 5, 8, 240)
+    model = BayesianLogisticRegression(prior_precision=1.0)
+    for start in range(0, 200, 5):
+        part = slice(start, start + 5)
+        model.partial_fit(X[part], y[part], classes=range(5))
+    low, high = np.moveaxis(model.predict_interval(X[200:]), 2, 0)
+    assert np.mean((low <= truth[200:]) & (truth[200:] <= high)) > 0.88
+    whole = BayesianLogisticRegression(prior_precision=1.0)
+    whole.partial_fit(X[:200], y[:200], classes=range(5))
+    assert np.allclose(model.coef_, whole.coef_, atol=1e-3 * np.abs(whole.coef_).max())
+
+
+def test_rows_that_are_kept_are_bounded_and_fade() -> None:
+    X, y, _ = drawn(2, 3, 2, SIZE + 60)
+    model = BayesianLogisticRegression(prior_precision=1.0, forgetting=Exponential(discount=0.9))
+    model.partial_fit(X[: SIZE - 20], y[: SIZE - 20], classes=range(3))
+    for row, label in zip(X[SIZE - 20 :], y[SIZE - 20 :], strict=True):
+        model.learn_one(row, label)
+    kept = model._knowledge.recent  # type: ignore[attr-defined]
+    assert len(kept.X) == 60
+    assert np.allclose(kept.weights, 0.9 ** np.arange(59, -1, -1))
+    assert model.n_effective_ == pytest.approx(10.0, rel=1e-3)
+
+
+def test_kept_rows_are_settled_in_a_merge_and_the_other_stays() -> None:
+    X, y, _ = drawn(3, 3, 2, 60)
+    left, right = (
+        BayesianLogisticRegression(prior_precision=1.0).partial_fit(x, label, classes=range(3))
+        for x, label in ((X[:30], y[:30]), (X[30:], y[30:]))
+    )
+    right.learn_one(X[0], y[0])
+    before = right.coef_
+    left.merge(right)
+    assert left._knowledge.recent is None  # type: ignore[attr-defined]
+    assert right._knowledge.recent is not None  # type: ignore[attr-defined]
+    assert np.array_equal(right.coef_, before)
+    assert left.n_observations_ == 61.0
 
 
 def test_the_shared_factor_is_as_wide_as_the_full_one_on_average(

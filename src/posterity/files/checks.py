@@ -186,6 +186,30 @@ def _contrasts(known: Any) -> bool:
     return known.n_classes >= 2 and known.n_columns >= 0
 
 
+def _softmax(known: Any) -> bool:
+    contrasts, recent = known.contrasts, known.recent
+    if recent is None:
+        return True
+    base = recent.base
+    return type(base) is type(contrasts) and (base.n_classes, base.n_columns) == (
+        contrasts.n_classes,
+        contrasts.n_columns,
+    )
+
+
+def _recent_rows(recent: Any) -> bool:
+    n, labels = len(recent.weights), recent.labels
+    return (
+        recent.X.shape == (n, recent.base.n_columns)
+        and labels.shape == recent.weights.shape == (n,)
+        and labels.dtype.kind == "i"
+        and bool((labels >= 0).all() and (labels < recent.base.n_classes).all())
+        and bool((recent.weights >= 0.0).all() and np.isfinite(recent.weights).all())
+        and bool(np.isfinite(recent.X).all())
+        and 0 <= recent.fresh <= n
+    )
+
+
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "LinearPosterior": _posterior,
     "FadingPosterior": _fading,
@@ -206,6 +230,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "KeyIndex": _key_index,
     "FullContrasts": _contrasts,
     "SharedContrasts": _contrasts,
+    "SoftmaxPosterior": _softmax,
+    "RecentRows": _recent_rows,
 }
 
 __all__ = ["MOST_RUNS", "check"]

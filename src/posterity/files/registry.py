@@ -94,6 +94,7 @@ HOMES = {
     "Account": "posterity.posteriors.generalized",
     "SoftmaxPosterior": "posterity.posteriors.softmax",
     "ContrastPrior": "posterity.posteriors._softmax_prior",
+    "RecentRows": "posterity.posteriors._softmax_recent",
     "FullContrasts": "posterity.posteriors._softmax_full",
     "SharedContrasts": "posterity.posteriors._softmax_shared",
     "ReweightedPosterior": "posterity.generalized._reweighted",
@@ -137,6 +138,7 @@ LATER: dict[str, dict[str, object]] = {
     "BayesianLinearRegression": {"noise": "constant"},
     "NoiseTally": {"beyond_core": 0.0},
     "Relevance": {"most_nodes": 32},
+    "SoftmaxPosterior": {"recent": None},
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.

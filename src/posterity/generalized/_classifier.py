@@ -236,6 +236,7 @@ class Classifier(GeneralizedModel):
             self._knowledge = cast(Any, self._begun(len(self.classes_)))
 
     def _begun(self, n_classes: int) -> SoftmaxPosterior:
+        self._check_approximation()
         return _many.begun(
             n_classes,
             self._n_columns,

@@ -130,6 +130,8 @@ def _dispersed(new: DispersedPosterior, old: DispersedPosterior) -> None:
 
 
 def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
+    old = old.copy()
+    old.settle()
     theirs: Any = old.contrasts
     mine: Any = type(theirs)(old.n_classes, len(new.prior.center))
     p, wider, factor = theirs.n_columns, mine.n_columns, theirs.data

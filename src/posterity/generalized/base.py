@@ -122,13 +122,16 @@ class GeneralizedModel(LinearModel):
     def _noise(self) -> Noise:
         return KnownNoise(1.0)  # the rows that stand for observations are in units of their own
 
-    def _before_data(self) -> LinearPosterior:
-        inner = super()._before_data()
+    def _check_approximation(self) -> None:
         if self.approximation not in ("auto", "laplace", "moments"):
             raise ValueError(
                 f"approximation is {self.approximation!r}: it must be 'auto', 'laplace' or "
                 "'moments'"
             )
+
+    def _before_data(self) -> LinearPosterior:
+        inner = super()._before_data()
+        self._check_approximation()
         approximation = "moments" if self.approximation == "auto" else self.approximation
         return GeneralizedPosterior.around(inner, self._likelihood(), approximation)
 

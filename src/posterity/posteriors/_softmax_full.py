@@ -131,8 +131,9 @@ class FullContrasts:
         fresh._append_sites(rows, around)
         self.data, self.constant, self._joined = fresh.data, fresh.constant, None
 
-    def append(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+    def append(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> bool:
         """Learn rows at the mode of what is known and of them, or by averages around it."""
+        reached = True
         if len(rows.X) == 1:
             means, covariances = self.contrasts(rows.X, prior)
             weight = float(rows.weights[0])
@@ -140,8 +141,10 @@ class FullContrasts:
             around = sites.around_one(rows.labels, *believed, averaged=averaged)
         else:
             known = self.joined(prior)
-            around, _ = self._around(rows, known, known.coefficients()[:, 0], averaged=averaged)
+            start = known.coefficients()[:, 0]
+            around, reached = self._around(rows, known, start, averaged=averaged)
         self._append_sites(rows, around)
+        return reached
 
     def _around(
         self, rows: softmax.Rows, known: Factor, start: Array, *, averaged: bool

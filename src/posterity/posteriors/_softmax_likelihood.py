@@ -130,7 +130,7 @@ class Rows:
     labels: Index
     weights: Array
 
-    def of(self, part: slice) -> Rows:
+    def of(self, part: slice | Index) -> Rows:
         """Some of them."""
         return Rows(self.X[part], self.labels[part], self.weights[part])
 

@@ -114,6 +114,11 @@ class ContrastPrior:
         shape = np.where(shape > 0.0, shape, np.square(self.center))
         return np.where(shape > 0.0, shape, 1.0)
 
+    @property
+    def proper(self) -> bool:
+        """Whether something is believed of each feature's coefficient."""
+        return bool(np.diag(self.root)[int(self.intercept) :].all())
+
     def precision(self) -> Array:
         """(m, m) precision of the features, or (m,) where it is diagonal."""
         root = self.root[int(self.intercept) :, int(self.intercept) :]

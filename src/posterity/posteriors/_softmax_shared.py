@@ -28,6 +28,9 @@ BOUND = 0.5
 # Least precision of a row, and as a share of its slope: its target is then not infinitely far.
 LEAST_CURVATURE, LEAST_SHARE = 1e-10, 1e-4
 VAGUE_ROOT = 1e-2
+NOT_REACHED = (
+    "the mode was not reached: the classes may be separated; give a prior_precision above 0"
+)
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -100,21 +103,23 @@ class SharedContrasts:
             start = self.mean(prior)
         self.data, self.constant = Factor(self.n_columns, self.n_classes - 1), 0.0
         self._joined = None
-        self._append(rows, prior, start)
+        if not self._append(rows, prior, start):
+            warnings.warn(NOT_REACHED, stacklevel=6)
 
-    def append(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> None:
+    def append(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> bool:
         """Learn rows at the mode of what is known and of them; one row by averages around it."""
         if len(rows.X) == 1:
             means, covariances = self.contrasts(rows.X, prior)
             believed = float(rows.weights[0]), means[0], covariances[0]
             around = sites.around_one(rows.labels, *believed, averaged=averaged)
             self._append_sites(rows, around)
-        else:
-            self._append(rows, prior, self.mean(prior))
+            return True
+        return self._append(rows, prior, self.mean(prior))
 
-    def _append(self, rows: softmax.Rows, prior: ContrastPrior, start: Array) -> None:
-        mode = _climb(start, rows, self.joined(prior))
+    def _append(self, rows: softmax.Rows, prior: ContrastPrior, start: Array) -> bool:
+        mode, reached = _climb(start, rows, self.joined(prior))
         self._append_sites(rows, sites.Around(rows.X @ mode.T))
+        return reached
 
     def _append_sites(self, rows: softmax.Rows, around: sites.Around) -> None:
         told, slope, curvature = softmax.averages(rows.labels, around.contrast, around.moved)
@@ -169,8 +174,11 @@ class SharedContrasts:
         return value - 0.5 * float(np.trace(joined.residual()))
 
 
-def _climb(mode: Array, rows: softmax.Rows, known: Factor) -> Array:
-    """Newton's method; each step by conjugate gradients, preconditioned by the bound itself."""
+def _climb(mode: Array, rows: softmax.Rows, known: Factor) -> tuple[Array, bool]:
+    """Newton's method; each step by conjugate gradients, preconditioned by the bound itself.
+
+    Returns the mode, and whether it was reached.
+    """
     root, moments = known.root, known.moments.T
     bounded = Factor(known.n_coefficients)
     bounded.append(rows.X, np.zeros((len(rows.X), 1)), BOUND * rows.weights)
@@ -198,17 +206,13 @@ def _climb(mode: Array, rows: softmax.Rows, known: Factor) -> Array:
         while (new := value_at(mode + size * step)) < least and size > 1e-10:
             size *= 0.5
         if new < least:
-            return mode
+            return mode, True
         mode, value = mode + size * step, max(new, value)
         if decrement <= 1e-20 * (1.0 + abs(value)):
-            return mode
+            return mode, True
         if np.abs(mode).max() > 1e8:
             break
-    warnings.warn(
-        "the mode was not reached: the classes may be separated; give a prior_precision above 0",
-        stacklevel=6,
-    )
-    return mode
+    return mode, False
 
 
 def _newton_step(

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 import numpy as np
 
-from posterity.factor import Factor
+from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import (
     N_POINTS,
     Array,
@@ -30,58 +29,11 @@ from posterity.posteriors._softmax_likelihood import (
     spread,
 )
 from posterity.posteriors._softmax_prior import ContrastPrior
+from posterity.posteriors._softmax_recent import RecentRows
 
 # Log scales of the prior that agree: at the mode, and by averages, of points.
 AGREE, AVERAGED_AGREE = 1e-3, 3e-2
 BLOCK_NUMBERS = 4_000_000
-
-
-class Contrasts(Protocol):
-    """A Gaussian over V, learned from rows; see :class:`FullContrasts`, :class:`SharedContrasts`.
-
-    ``prior`` is that of each contrast; it is joined to what the data say when something is read.
-    """
-
-    n_classes: int
-
-    def copy(self) -> Contrasts:
-        """The same knowledge, to go its own way."""
-
-    def add_class(self) -> None:
-        """Make room for one class more."""
-
-    def rule_out(self, center: Array, weight: float, prior: ContrastPrior) -> None:
-        """Learn that so many rows, at their ``center`` (p,), were not of the last class."""
-
-    def turn(self, rotation: Array) -> None:
-        """Let the contrasts V become ``rotation`` V."""
-
-    def merge(self, other: Any) -> None:
-        """Learn all that another one of the same kind has learned."""
-
-    def fade(self, discount: float) -> None:
-        """Let all that the data said count for less."""
-
-    def fit(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> None:
-        """Learn the first rows, iterated to the mode, or to averages around it."""
-
-    def append(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> None:
-        """Learn rows at the mode of what is known and of them, or by averages around it."""
-
-    def scale(self, prior: ContrastPrior) -> float:
-        """The prior's scale that the evidence chooses."""
-
-    def joined(self, prior: ContrastPrior) -> Factor:
-        """The factor of prior and data."""
-
-    def mean(self, prior: ContrastPrior) -> Array:
-        """(K - 1, p) mean."""
-
-    def contrasts(self, X: Array, prior: ContrastPrior) -> tuple[Array, Array]:
-        """Means (n, K - 1) and covariances (n, K - 1, K - 1) at the rows of ``X``."""
-
-    def log_evidence(self, prior: ContrastPrior) -> float:
-        """Laplace's, or its bound; a flat direction has density 1."""
 
 
 @dataclass
@@ -96,6 +48,8 @@ class SoftmaxPosterior:
         The prior now in use; its scale is learned where ``learns`` is true.
     rate
         What is left of the past after one unit of time; 1: nothing is forgotten.
+    recent
+        The last rows, to be learned again together; ``contrasts`` knows them already.
     """
 
     contrasts: Contrasts
@@ -105,6 +59,7 @@ class SoftmaxPosterior:
     n_observations: float = 0.0
     n_effective: float = 0.0
     due: float = field(default=0.0, repr=False)
+    recent: RecentRows | None = field(default=None, repr=False)
 
     def copy(self) -> SoftmaxPosterior:
         """The same knowledge, to go its own way."""
@@ -119,6 +74,7 @@ class SoftmaxPosterior:
 
     def add_classes(self, n_classes: int) -> None:
         """Make room for so many classes in all, the new ones last."""
+        self.settle()
         for _ in range(n_classes - self.n_classes):
             self.contrasts.add_class()
             if self.n_effective > 0.0:
@@ -126,6 +82,7 @@ class SoftmaxPosterior:
 
     def reorder(self, order: Index) -> None:
         """Put class ``order[i]`` into place i: the contrasts V become H' P H V."""
+        self.settle()
         contrasts = helmert(self.n_classes)
         self.contrasts.turn(contrasts.T @ contrasts[order])
 
@@ -141,6 +98,9 @@ class SoftmaxPosterior:
 
     def merge(self, other: SoftmaxPosterior) -> None:
         """Learn all that ``other`` has learned about the same classes."""
+        self.settle()
+        other = other.copy()
+        other.settle()
         self.contrasts.merge(other.contrasts)
         self.prior.merge(other.prior)
         self.n_observations += other.n_observations
@@ -165,27 +125,16 @@ class SoftmaxPosterior:
         taken for; here and below.
         """
         self.prior = self.prior.with_flat_intercept()
+        self._saw(rows)
         self._begin(rows, averaged=averaged)
-        self._count(rows)
-        self.due = 1.25 * self.n_effective
+        self._count(rows, rows)
+        self.due, self.recent = 1.25 * self.n_effective, None
 
     def append(self, rows: Rows, elapsed: Array, *, averaged: bool = True) -> None:
-        """Learn a mini-batch, all of it together, from what is known so far."""
+        """Learn a mini-batch, all of it together and with the rows before it, as :meth:`_learn`."""
         after = self.rate ** (np.sum(elapsed) - np.cumsum(elapsed))
         self._fade(float(np.sum(elapsed)))
-        faded = Rows(rows.X, rows.labels, rows.weights * after)
-        first = self.n_observations == 0.0 and len(rows.X) > 1
-        if first:
-            self._begin(faded, averaged=averaged)
-        else:
-            self._saw(faded)
-            self.contrasts.append(faded, self.prior, averaged=averaged)
-        self.n_observations += float(np.sum(rows.weights))
-        self.n_effective += float(np.sum(faded.weights))
-        if first:
-            self.due = 1.25 * self.n_effective
-        else:
-            self._choose()
+        self._learn(rows, Rows(rows.X, rows.labels, rows.weights * after), averaged=averaged)
 
     def predict_then_learn(self, rows: Rows, elapsed: Array, *, averaged: bool = True) -> Array:
         """Learn row after row; (n, K) log probabilities before each."""
@@ -194,17 +143,56 @@ class SoftmaxPosterior:
             one = rows.of(slice(i, i + 1))
             self._fade(float(elapsed[i]))
             told[i] = self.log_probabilities(one.X)[0]
-            if one.weights[0] == 0.0:
-                continue
-            self._saw(one)
-            self.contrasts.append(one, self.prior, averaged=averaged)
-            self._count(one)
-            self._choose()
+            self._learn(one, one, averaged=averaged)
         return told
+
+    def settle(self) -> None:
+        """Learn the last rows together, and keep them no longer."""
+        if self.recent is not None and self.recent.fresh > 0:
+            self._learn_again(self.recent)
+        self.recent = None
+
+    def _learn(self, rows: Rows, faded: Rows, *, averaged: bool) -> None:
+        """Learn rows that came at one time; those that count, and with what is left of them.
+
+        They are kept for a while, and learned again together with those that come after them. With
+        a flat prior they are not: a few rows then have no mode.
+        """
+        told = faded.of(np.flatnonzero(faded.weights))
+        if len(told.X) == 0:
+            return
+        first = self.n_observations == 0.0
+        self._saw(told)
+        recent, again = self.recent, False
+        if self.prior.proper:
+            if recent is None:
+                recent = RecentRows.after(self.contrasts.copy(), told.X.shape[1], first=first)
+            recent = recent.and_these(told, averaged=averaged)
+            again = recent.due and self._learn_again(recent)
+            recent = recent.settled() if again else recent
+            recent = None if recent.full else recent
+        if first and len(told.X) > 1 and not again:
+            self._begin(told, averaged=averaged)
+        elif not again:
+            self.contrasts.append(told, self.prior, averaged=averaged)
+        self.recent = recent
+        self._count(rows, faded)
+        self._choose()
+
+    def _learn_again(self, recent: RecentRows) -> bool:
+        """Learn the last rows together, from what was known before them, if their mode is found."""
+        again = recent.base.copy()
+        if not again.append(recent.rows, self.prior, averaged=recent.averaged):
+            return False
+        self.contrasts = again
+        if recent.first and self.learns:
+            self._begin(recent.rows, averaged=recent.averaged)
+        return True
 
     def _begin(self, rows: Rows, *, averaged: bool) -> None:
         """Learn the first rows with the prior that their evidence chooses."""
-        self._saw(rows)
+        if self.learns:
+            self.prior = self.prior.scaled(self.prior.scale)
         self.contrasts.fit(rows, self.prior, averaged=averaged)
         for _ in range(20 if self.learns else 0):
             scale = self.contrasts.scale(self.prior)
@@ -213,6 +201,7 @@ class SoftmaxPosterior:
             self.contrasts.fit(rows, self.prior, averaged=averaged)
             if change < (AVERAGED_AGREE if averaged else AGREE):
                 break
+        self.due = 1.25 * float(np.sum(rows.weights))
 
     def _saw(self, rows: Rows) -> None:
         """Take the sizes of the features into account."""
@@ -223,15 +212,17 @@ class SoftmaxPosterior:
             # before, a scale would be chosen that is but that prior's echo.
             self.due = float(self.prior.center.size * (self.n_classes - 1))
 
-    def _count(self, rows: Rows) -> None:
+    def _count(self, rows: Rows, faded: Rows) -> None:
         self.n_observations += float(np.sum(rows.weights))
-        self.n_effective += float(np.sum(rows.weights))
+        self.n_effective += float(np.sum(faded.weights))
 
     def _fade(self, elapsed: float) -> None:
         if self.rate < 1.0 and elapsed > 0.0 and self.n_observations > 0.0:
             discount = self.rate**elapsed
             self.contrasts.fade(discount)
             self.prior.fade(discount)
+            if self.recent is not None:
+                self.recent = self.recent.faded(discount)
             self.n_effective *= discount
             self.due *= discount
 

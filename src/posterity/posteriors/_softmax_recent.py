@@ -1,0 +1,90 @@
+"""The last rows that came to a classifier of many classes, kept so that they are learned together.
+
+A row that is learned alone is looked at around what was known before it. Row after row that is too
+sure, the more so the more coefficients there are: what the rows after it tell of the same
+coefficients is not used. So the last rows are kept, together with what was known before them, and
+now and then they are learned again, all at once: as if they had come in one batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from posterity.posteriors._softmax_contrasts import Contrasts
+from posterity.posteriors._softmax_likelihood import Array, Index, Rows
+
+# Rows that are kept, and how many new ones there are at least, and at most, when all are learned
+# again; in between whenever half of them are new.
+SIZE, FEWEST, MOST = 200, 4, 50
+
+
+@dataclass(frozen=True)
+class RecentRows:
+    """Rows since ``base``; none of it is changed in place.
+
+    Parameters
+    ----------
+    base
+        What was known before these rows.
+    first
+        Whether that is nothing.
+    X, labels, weights
+        Rows (n, p) with the intercept's 1, labels (n,) from 0, weights (n,) that fade.
+    fresh
+        How many of them were only learned one by one so far.
+    averaged
+        Whether they are learned by averages, or at the mode.
+    """
+
+    base: Contrasts
+    first: bool
+    X: Array
+    labels: Index
+    weights: Array
+    fresh: int
+    averaged: bool
+
+    @classmethod
+    def after(cls, base: Contrasts, n_columns: int, *, first: bool) -> RecentRows:
+        """No rows so far."""
+        labels = np.zeros(0, dtype=np.intp)
+        return cls(base, first, np.zeros((0, n_columns)), labels, np.zeros(0), 0, True)
+
+    def and_these(self, rows: Rows, *, averaged: bool) -> RecentRows:
+        """With some more rows."""
+        return replace(
+            self,
+            X=np.concatenate([self.X, rows.X]),
+            labels=np.concatenate([self.labels, rows.labels]),
+            weights=np.concatenate([self.weights, rows.weights]),
+            fresh=self.fresh + len(rows.X),
+            averaged=averaged,
+        )
+
+    def faded(self, discount: float) -> RecentRows:
+        """The same, counting for less."""
+        base = self.base.copy()
+        base.fade(discount)
+        return replace(self, base=base, weights=discount * self.weights)
+
+    def settled(self) -> RecentRows:
+        """The same, learned together."""
+        return replace(self, fresh=0)
+
+    @property
+    def rows(self) -> Rows:
+        """All of them."""
+        return Rows(self.X, self.labels, self.weights)
+
+    @property
+    def full(self) -> bool:
+        """Whether there is room for no more."""
+        return len(self.X) >= SIZE
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to learn all of them again."""
+        enough = min(MOST, max(FEWEST, len(self.X) // 2))
+        return self.fresh > 0 and (self.full or self.fresh >= enough)
