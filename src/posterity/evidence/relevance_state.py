@@ -182,7 +182,7 @@ class Evidence:
         variances = np.exp(BACKGROUNDS) / signal
         kept = 1.0 / (1.0 + variances[:, None] * squares)
         m = matrix.shape[1]
-        # A set of as many as there are different rows explains any target: nothing is learned of it.
+        # As many features as there are different rows explain any target: that tells nothing.
         most = m if rank == m < freed else max(min(int(freed + 1e-6), rank) - 1, 1)
         sizes = np.arange(most + 2)
         # The share of strong features is uniform: every size is as probable as another.
