@@ -128,6 +128,7 @@ CLASS_NAMES = {
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
+    "Choice": {"coefficients": None},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
