@@ -134,6 +134,7 @@ CACHES: dict[str, dict[str, object]] = {
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"turn": None, "shared": None},
+    "Choice": {"coefficients": None},
     "EvidencePosterior": {"alone": False},
     "BayesianLinearRegression": {"noise": "constant"},
     "NoiseTally": {"beyond_core": 0.0},
