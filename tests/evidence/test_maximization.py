@@ -134,7 +134,7 @@ def test_alpha_alone_for_known_noise(make_rows, make_factor) -> None:
 def spectrum_of(squares: list[float], projections: list[float], residual: float, freed: float):
     r = len(squares)
     return Spectrum(
-        np.array(squares), np.array(projections), np.eye(r), residual, freed, freed, 0.0
+        np.array(squares), np.array(projections), np.eye(r), np.eye(r), residual, freed, freed, 0.0
     )
 
 

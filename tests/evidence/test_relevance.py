@@ -165,6 +165,24 @@ def test_the_same_rows_choose_the_same(make_rows, make_factor) -> None:
     assert one.log_evidence == pytest.approx(two.log_evidence, rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["few rows", "no noise", "doubled", "collinear", "a curve"])
+def test_weights_are_repeated_rows_where_the_fit_is_perfect(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.uniform(size=(15, 30 if kind == "few rows" else 5))
+    if kind == "doubled":
+        X = np.hstack([X, X])
+    elif kind == "collinear":
+        X = np.hstack([X, X @ rng.normal(size=(5, 3))])
+    elif kind == "a curve":
+        X = X[:, :1] ** np.arange(1, 6)
+    y = rng.integers(0, 3, 15) * 1.0 if kind == "few rows" else X[:, 0] - 2.0 * X[:, 2]
+    counts, mixed = rng.integers(0, 4, 15), rng.permutation(15)
+    model = BayesianLinearRegression(prior_precision="ard")
+    repeated = model.fit(X.repeat(counts, axis=0), y.repeat(counts)).predict(X)
+    weighed = model.fit(X[mixed], y[mixed], sample_weight=counts[mixed]).predict(X)
+    np.testing.assert_allclose(weighed, repeated, rtol=1e-7, atol=1e-8)
+
+
 def test_one_node_has_a_precision_for_each_feature(make_rows, make_factor) -> None:
     X, y = make_rows(80, 8, seed=2, signal=3.0, kept=2)
     data = make_factor(X, y, intercept=True)

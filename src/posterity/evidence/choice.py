@@ -50,6 +50,9 @@ class Choice:
         What kind of answer this is, in words.
     others
         Log evidence of other maxima that were found, if any.
+    coefficients
+        (K, p) mean of [intercept, coefficients] of each posterior of the data, where the strategy
+        came by them; None: the posteriors are to be asked.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class Choice:
     n_parameters: float = 0.0
     found: str = ""
     others: tuple[float, ...] = field(default=())
+    coefficients: Array | None = None
 
 
 class Strategy(Protocol):

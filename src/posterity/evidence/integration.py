@@ -107,6 +107,9 @@ class Integrated:
             for shape in shapes
         ]
         chosen = _joined(parts, self._disagreement, self.most_nodes, self.tolerance)
+        coefficients = None
+        if len(parts) == 1 and not pinned.any():
+            coefficients = _coefficients(data, parts[0].spectrum, chosen.ratios, mean, shapes[0])
         precisions = np.minimum(chosen.ratios[:, None] * shapes[chosen.which], LARGEST)
         if pinned.any():
             precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
@@ -121,6 +124,7 @@ class Integrated:
             disagreement=chosen.disagreement,
             n_parameters=chosen.n_parameters,
             found="integrated",
+            coefficients=coefficients,
         )
 
     @property
@@ -139,6 +143,25 @@ class _OfObservations(Integrated):
     @staticmethod
     def _disagreement(parts: list[_Integral], probabilities: Array) -> float:
         return _of_observations(parts, probabilities)
+
+
+def _coefficients(
+    data: Factor, spectrum: Spectrum, ratios: Array, mean: Array, shape: Array
+) -> Array | None:
+    """(K, p) as in :class:`Choice`."""
+    off = spectrum.deviations(ratios)
+    if off is None:
+        return None
+    slopes = off / np.sqrt(shape) + mean
+    if data.n_coefficients == len(mean):
+        return slopes
+    first = data.triangle[0]
+    if first[0] == 0.0:
+        return None
+    coefficients = np.empty((len(ratios), len(mean) + 1))
+    coefficients[:, 1:] = slopes
+    coefficients[:, 0] = (data.moments[0, 0] - slopes @ data.root[0, 1:]) / first[0]
+    return coefficients
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,8 @@ SLABS = np.linspace(-9.8, 16.1, 38)
 EXPONENT = 0.5
 # The residual sum of squares, against the target's, is not told from less: far above rounding.
 PERFECT = 1e-9
+# Singular values below this part of the largest are what rounding left of repeated rows.
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,15 +172,18 @@ class Evidence:
     ) -> Self:
         """Decompose standardised columns ``matrix`` (r, m); ``target`` is (r,)."""
         left, values, right = np.linalg.svd(matrix, full_matrices=False)
+        rank = max(int(np.count_nonzero(values > ROUNDING * values[0])), 1)
+        left, values, right = left[:, :rank], values[:rank], right[:rank]
         directions, squares = values[:, None] * right, values * values
         projections = left.T @ target
-        outside = max(float(target @ target - projections @ projections), 0.0)
-        residual += outside if len(target) > len(values) else 0.0
+        if len(target) > rank:
+            residual += float(np.square(target - left @ projections).sum())
         signal = float(squares.sum()) / count
         variances = np.exp(BACKGROUNDS) / signal
         kept = 1.0 / (1.0 + variances[:, None] * squares)
         m = matrix.shape[1]
-        most = min(m, max(int(freed + 1e-6) - 1, 1))
+        # As many features as there are different rows explain any target: that tells nothing.
+        most = m if rank == m < freed else max(min(int(freed + 1e-6), rank) - 1, 1)
         sizes = np.arange(most + 2)
         # The share of strong features is uniform: every size is as probable as another.
         log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
@@ -211,15 +216,19 @@ class Evidence:
     @property
     def least(self) -> float:
         """The smallest sum of squares that can be told from 0."""
-        twice_rate = 2.0 * self.noise.rate if isinstance(self.noise, LearnedNoise) else 0.0
         total = self.residual + float(self.projections @ self.projections)
-        return max(twice_rate + self.residual, PERFECT * total)
+        return max(self.nothing_left, PERFECT * total)
 
     @property
     def nothing(self) -> Array:
         """() 2 b_n where all coefficients are their prior mean."""
+        return np.asarray(self.nothing_left + self.projections @ self.projections)
+
+    @property
+    def nothing_left(self) -> float:
+        """2 b_n where coefficients explain all that they can."""
         twice_rate = 2.0 * self.noise.rate if isinstance(self.noise, LearnedNoise) else 0.0
-        return np.asarray(twice_rate + self.residual + self.projections @ self.projections)
+        return twice_rate + self.residual
 
     def noise_precision(self, energy: Array) -> Array:
         """Known, or a_n / b_n."""
@@ -254,7 +263,10 @@ class Evidence:
         covariance = np.linalg.inv(gram).astype(np.float64, copy=False)
         product = self.products[sets.background[:, None], members] * there
         mean = (covariance @ product[:, :, None])[:, :, 0]
-        energy = self.energies[sets.background] - np.sum(product * mean, axis=1)
+        # Not by what the members explain: of an almost perfect fit that would leave no digits.
+        left = self.projections - (mean[:, None, :] @ self.directions.T[members])[:, 0]
+        energy = np.sum(self.left[sets.background] * np.square(left), axis=1)
+        energy += precisions * np.square(mean).sum(axis=1) + self.nothing_left
         energy = np.maximum(energy, self.least)
         log_determinant = self.log_determinants[sets.background] + np.linalg.slogdet(gram)[1]
         log_determinant += sets.sizes * SLABS[sets.slab]

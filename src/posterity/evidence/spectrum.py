@@ -25,6 +25,9 @@ from posterity.noise import LOG_2PI, KnownNoise, LearnedNoise, Noise
 
 Array = NDArray[np.float64]
 
+# Largest quotient of squared singular values, the prior's included, that loses three digits.
+WELL_CONDITIONED = 1e6
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
@@ -36,8 +39,8 @@ class Spectrum:
         (r,) squared singular values d_i^2; 0 where the data say nothing, or a feature is pinned.
     projections
         (r,) q_i, the target along each singular direction.
-    rotation
-        (r, r) U: what turns singular directions back into rows of the factor.
+    rotation, directions
+        (r, r) U: what turns singular directions back into rows of the factor; (r, m) V'.
     residual
         S^2, the residual sum of squares of least squares.
     count, freed
@@ -65,6 +68,7 @@ class Spectrum:
     squares: Array
     projections: Array
     rotation: Array
+    directions: Array
     residual: float
     count: float
     freed: float
@@ -84,16 +88,29 @@ class Spectrum:
             filled = root.any(axis=1) | (target != 0.0)
             root, target = root[filled], target[filled]
         first = float(data.root[0, 0]) if intercept else 0.0
-        squares, rotation = _decomposed(root / np.sqrt(shape))
+        squares, rotation, directions = _decomposed(root / np.sqrt(shape))
         return cls(
             squares,
             rotation.T @ target,
             rotation,
+            directions,
             float(data.residual_root[0, 0]) ** 2,
             data.count,
             data.count - offset,
             2.0 * float(np.log(first)) if first > 0.0 else 0.0,
         )
+
+    def deviations(self, ratios: Array) -> Array | None:
+        """(K, m) mean of the coefficients less the prior's, times the shape's root.
+
+        None where that is less exact than solving for them: they almost depend on each other.
+        """
+        squares = self.squares
+        least, most = squares.min(initial=np.inf), squares.max(initial=0.0)
+        if not (most < WELL_CONDITIONED * (least + ratios.min())):
+            return None
+        shrunk = np.sqrt(squares) * self.projections / (ratios[:, None] + squares)
+        return np.asarray(shrunk @ self.directions)
 
     # ---- parts of the evidence -----------------------------------------------------------------
 
@@ -108,7 +125,10 @@ class Spectrum:
 
     def log_determinants(self, shares: Array) -> Array:
         """(g,) ``log |Lambda_0| - log |Lambda_n|``."""
-        return np.log(shares).sum(axis=1) - self.log_information
+        # A product of eight is far from underflow, and one logarithm.
+        places = np.arange(0, shares.shape[1], 8)
+        products = np.multiply.reduceat(shares, places, axis=1) if len(places) else shares
+        return np.log(products).sum(axis=1) - self.log_information
 
     def n_parameters(self, ratio: Array | float) -> Array:
         """(g,) gamma, the effective number of coefficients (Bishop 2006, eq. 3.91)."""
@@ -189,11 +209,11 @@ def _learned(noise: Noise, freed: float, residual: Array) -> tuple[float, Array]
     return noise.shape + 0.5 * freed, noise.rate + 0.5 * residual
 
 
-def _decomposed(matrix: Array) -> tuple[Array, Array]:
-    """Squared singular values and left singular vectors of a matrix that is not tall (U square)."""
+def _decomposed(matrix: Array) -> tuple[Array, Array, Array]:
+    """Squared singular values, U and V' of a matrix that is not tall (U square)."""
     if not matrix.size:
-        return np.zeros(len(matrix)), np.eye(len(matrix))
+        return np.zeros(len(matrix)), np.eye(len(matrix)), matrix
     # NumPy's, as all products are: NumPy and SciPy bring a pool of threads each, and small matrices
     # that went to and fro would wait for the other pool's threads to fall asleep.
-    left, values, _ = np.linalg.svd(matrix, full_matrices=False)
-    return values * values, left
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    return values * values, left, right

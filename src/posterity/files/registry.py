@@ -129,11 +129,13 @@ CLASS_NAMES = {
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
+    "Choice": {"coefficients": None},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"turn": None, "shared": None},
+    "Choice": {"coefficients": None},
     "EvidencePosterior": {"alone": False},
     "BayesianLinearRegression": {"noise": "constant"},
     "NoiseTally": {"beyond_core": 0.0},

@@ -125,6 +125,25 @@ class Nodes:
         return type(heaviest)(mean, root, 1.0, names=names)
 
 
+@dataclass
+class Fresh:
+    """Nodes for reading, whose posteriors are only made when more than the mean is read."""
+
+    choice: Choice
+    made: Nodes | None = None
+
+    def nodes(self, mean: Array, data: LinearPosterior) -> Nodes:
+        """With the data that they were chosen from."""
+        if self.made is None:
+            self.made = Nodes.of(self.choice, mean, data)
+        return self.made
+
+    def coefficients(self, mean: Array, data: LinearPosterior) -> Array:
+        """Mean of [intercept, coefficients]."""
+        each = self.choice.coefficients
+        return self.nodes(mean, data).coefficients if each is None else self.choice.weights @ each
+
+
 def widened(told: Distribution, variance: Array) -> Distribution:
     """The same with so much (n,) added to each squared scale."""
     more = np.where(variance > 0.0, variance, 0.0)  # a noise that is not known yet has none

@@ -66,7 +66,8 @@ def waiting(data: Factor, scales: RunningScales | None, *, intercept: bool) -> W
 
 def moved(X: Array, constants: Array) -> NDArray[np.bool_]:
     """(n, k) where the features ``X`` (n, k) are not what they have been."""
-    return np.abs(X - constants) > SAME * np.abs(constants)
+    with np.errstate(invalid="ignore"):  # what is infinite is refused where it is learned
+        return np.abs(X - constants) > SAME * np.abs(constants)
 
 
 def last_first_move(X: Array, weights: Array | None, still: Waiting) -> int:

@@ -19,12 +19,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Integrated, Relevance, RunningScales, Strategy
+from posterity.evidence import Choice, Integrated, Relevance, RunningScales, Strategy
 from posterity.evidence.members import InUnits, Weak
 from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
-from posterity.posteriors._nodes import Nodes, one_after_another
+from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
 from posterity.posteriors._turns import (
     Waiting,
     last_turn,
@@ -54,7 +54,7 @@ class Known:
 
     data: LinearPosterior
     stream: Nodes | None = None
-    fresh: Nodes | None = None
+    fresh: Fresh | None = None
     fresh_at: float = -1.0
     scales: RunningScales | None = None
     clock: NDArray[np.int64] = field(default_factory=lambda: np.array([0, 1]))
@@ -280,9 +280,13 @@ class EvidencePosterior(LinearPosterior):
     @property
     def nodes(self) -> Nodes:
         """The precisions that the evidence chooses from all rows so far."""
+        return self._fresh.nodes(self.mean, self.known.data)
+
+    @property
+    def _fresh(self) -> Fresh:
         known = self.known
         if known.fresh is None or known.fresh_at != known.data.factor.seen:
-            known.fresh, known.fresh_at = self._chosen(), known.data.factor.seen
+            known.fresh, known.fresh_at = Fresh(self._choice()), known.data.factor.seen
         return known.fresh
 
     def predictive(self, X: Array) -> Distribution:
@@ -308,7 +312,7 @@ class EvidencePosterior(LinearPosterior):
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
-        return self.nodes.coefficients.copy()
+        return self._fresh.coefficients(self.mean, self.known.data).copy()
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
         """Joint distribution of [intercept, coefficients]."""
@@ -317,9 +321,8 @@ class EvidencePosterior(LinearPosterior):
     @property
     def prior_precision(self) -> Array:
         """(m,) geometric mean of the precisions, in the user's units."""
-        nodes = self.nodes
-        logs = np.log(nodes.choice.precisions)
-        return np.exp(nodes.average(logs)) / self.noise.prior_unit
+        choice = self._fresh.choice
+        return np.exp(choice.weights @ np.log(choice.precisions)) / self.noise.prior_unit
 
     @property
     def n_flat(self) -> int:
@@ -344,7 +347,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def log_evidence(self) -> float:
         """Log p(y) at the prior that was chosen, or of the rows as they came."""
-        return self.nodes.choice.log_evidence if self.tells_evidence else self.known.tally
+        return self._fresh.choice.log_evidence if self.tells_evidence else self.known.tally
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -352,12 +355,18 @@ class EvidencePosterior(LinearPosterior):
         self, turn: Factor | None = None, *, stream: bool = False, single: bool = False
     ) -> Nodes:
         """Nodes by the evidence of all data, or as they were at a turn of the stream."""
+        choice = self._choice(turn, stream=stream, single=single)
+        return Nodes.of(choice, self.mean, self.known.data)
+
+    def _choice(
+        self, turn: Factor | None = None, *, stream: bool = False, single: bool = False
+    ) -> Choice:
         data, scales = self.known.data, self.known.scales
         single = single or (stream and self.alone)
         strategy = self._single_node if single else self.strategy
         if stream and isinstance(strategy, Integrated):
             strategy = strategy.in_stream
-        choice = strategy.choose(
+        return strategy.choose(
             data.factor if turn is None else turn,
             self.noise,
             intercept=self.intercept,
@@ -365,7 +374,6 @@ class EvidencePosterior(LinearPosterior):
             shapes=self.shapes,
             scales=None if scales is None else scales.read(intercept=self.intercept),
         )
-        return Nodes.of(choice, self.mean, data)
 
     def _stream(self) -> Nodes:
         """The nodes of the stream, as old as the schedule has them."""
