@@ -108,6 +108,7 @@ HOMES = {
     "ModelStanding": "posterity.averaging.standing",
     "GroupedPosterior": "posterity.posteriors.grouped",
     "GroupBelief": "posterity.posteriors.grouped",
+    "GroupSample": "posterity.evidence.shared",
     "SharedPrior": "posterity.evidence.shared",
     "KeyIndex": "posterity.grouped.keys",
     "AdaptedTails": "posterity.calibration.tails",
@@ -128,6 +129,7 @@ CLASS_NAMES = {
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
+    "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
@@ -135,8 +137,21 @@ LATER: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"turn": None, "shared": None},
     "EvidencePosterior": {"alone": False},
     "BayesianLinearRegression": {"noise": "constant"},
+    "GroupedPosterior": {
+        "turn": None,
+        "brief": None,
+        "rows": 0,
+        "span": None,
+        "read": None,
+        "fresh": None,
+    },
     "NoiseTally": {"beyond_core": 0.0},
     "Relevance": {"most_nodes": 32},
+}
+
+# Attributes that files from before have, and that are told from the others now.
+FORMER: dict[str, frozenset[str]] = {
+    "GroupedPosterior": frozenset({"learned_at", "exact_at"}),
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.

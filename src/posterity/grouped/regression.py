@@ -157,7 +157,7 @@ class GroupedRegression(GroupedModel):
         """
         if sample_weight is not None and not np.asarray(sample_weight).any():
             raise ValueError("every sample_weight is zero: there is nothing to fit")
-        return self._learn_first(X, y, sample_weight, groups)
+        return self._learn_first(X, y, sample_weight, groups, at_once=True)
 
     @one_at_a_time
     def partial_fit(
@@ -172,7 +172,7 @@ class GroupedRegression(GroupedModel):
         2
         """
         if self._knowledge is None:
-            return self._learn_first(X, y, sample_weight, groups)
+            return self._learn_first(X, y, sample_weight, groups, at_once=False)
         X, keys = self._split(X, groups)
         given = weighty(read(self, X, y, sample_weight, keys, reset=False))
         self._learn(given)
@@ -418,9 +418,7 @@ class GroupedRegression(GroupedModel):
 
     @one_at_a_time
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
-        """Mean at one row ``x`` (as in :meth:`learn_one`); of an unknown group the shared one.
-
-        The shared prior is as old as that of a stream.
+        """Mean at one row ``x`` (as in :meth:`learn_one`), as :meth:`predict` says it.
 
         Examples
         --------
