@@ -71,10 +71,8 @@ def opened(
     return 0, span
 
 
-def last_opening(
-    X: Array, span: Factor | None, *, intercept: bool
-) -> tuple[int, Factor | None]:
-    """Rows of ``X`` up to the last that has a direction that is new, and the directions with all."""
+def last_opening(X: Array, span: Factor | None, *, intercept: bool) -> tuple[int, Factor | None]:
+    """Rows of ``X`` up to the last that has a direction that is new, and all directions then."""
     found = 0
     while span is not None:
         more, span = opened(X[found:], span, intercept=intercept)

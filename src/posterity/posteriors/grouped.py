@@ -87,7 +87,7 @@ class GroupBelief:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of groups: a prior, a bank with posteriors on it, and what both say of the noise.
+    """What is read of groups: a prior, a bank with posteriors on it, and what is left for the noise.
 
     ``freed`` observations are left for the noise: their count less the flat directions.
     """
@@ -354,9 +354,7 @@ class GroupedPosterior:
         )
 
     def _prior_of(self, sample: GroupSample, tolerance: float) -> SharedPrior:
-        return self.belief.prior(
-            sample, self.noise, intercept=self.intercept, tolerance=tolerance
-        )
+        return self.belief.prior(sample, self.noise, intercept=self.intercept, tolerance=tolerance)
 
     # ---- the stream ----------------------------------------------------------------------------
 
@@ -369,21 +367,21 @@ class GroupedPosterior:
     def _begin(self) -> None:
         """The stream goes on from the groups as they are, unless there was a turn already."""
         if self.turn is None:
-            self._turn()
-            assert self.turn is not None
-            self.span = span_of(self.turn.rows)
+            sample = self._turn()
+            self.span = span_of(sample.rows)
             if self.span is not None and self.bank.size > MOST_GROUPS:
                 self.span = span_of(self.bank.rows())
             self.rows = self.bank.clock
             self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
 
-    def _turn(self) -> None:
+    def _turn(self) -> GroupSample:
         """The stream's prior is learned from the groups as they are now, once it is needed."""
         self.bank.drop_posterior()
-        self.turn = self.brief = self._sample(MOST_GROUPS)
+        self.turn = self.brief = sample = self._sample(MOST_GROUPS)
         if self.bank.size > STREAM_GROUPS:
             self.brief = self._sample(STREAM_GROUPS)
         self.prior = self.read = None
+        return sample
 
     def _counted(self, n: int, *, turns: bool) -> None:
         """So many more rows were learned, and there may be a turn."""
@@ -452,9 +450,7 @@ class GroupedPosterior:
             counted = np.cumsum(rows.weights[first:] > 0.0)
             stop = min(first + int(np.searchsorted(counted, left)) + 1, len(rows))
         weights = None if rows.weights is None else rows.weights[first:stop]
-        place, self.span = opened(
-            rows.X[first:stop], self.span, weights, intercept=self.intercept
-        )
+        place, self.span = opened(rows.X[first:stop], self.span, weights, intercept=self.intercept)
         return (stop, False) if place == 0 else (first + place, True)
 
 
