@@ -87,7 +87,7 @@ class GroupBelief:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of groups: a prior, a bank with posteriors on it, and what is left for the noise.
+    """What is read of groups: a prior, a bank with posteriors on it, and what is left as noise.
 
     ``freed`` observations are left for the noise: their count less the flat directions.
     """
