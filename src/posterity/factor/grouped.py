@@ -242,6 +242,23 @@ class GroupBank:
         twin._posterior = whole
         return twin
 
+    def some_stacked_on(self, priors: Array, slots: Slots) -> tuple[GroupBank, Slots]:
+        """A bank that has posterior triangles at least of the groups at ``slots`` (-1: of none).
+
+        Also where those are in it. Of few slots it costs as many triangles.
+        """
+        if len(slots) >= self.size:
+            return self.stacked_on(priors), slots
+        distinct, places = np.unique(slots, return_inverse=True)
+        strangers = int(np.searchsorted(distinct, 0))
+        distinct = distinct[strangers:]
+        own = distinct[distinct < len(priors) - 1]
+        some = GroupBank(self.n_coefficients)
+        some._arrays = [array[distinct] for array in self._arrays]
+        some.size, some.clock = len(distinct), self.clock
+        priors = np.concatenate([priors[own], priors[-1:]])
+        return some.stacked_on(priors), places.reshape(-1) - strangers
+
     def _twin(self) -> GroupBank:
         """A bank with the same arrays."""
         twin = GroupBank.__new__(GroupBank)

@@ -155,14 +155,26 @@ def _dispersed(known: Any) -> bool:
 
 
 def _grouped(known: Any) -> bool:
-    p, prior, belief = known.bank.n_coefficients, known.prior, known.belief
+    p, belief = known.bank.n_coefficients, known.belief
+    turns = [turn for turn in (known.turn, known.brief) if turn is not None]
     return (
         belief.mean.shape == belief.free.shape == (p,)
         and (belief.precision is None or belief.precision.n_coefficients == p)
         and p >= int(known.intercept)
         and 0.0 < known.discount <= 1.0
-        and (prior is not None or not known.bank.stacked)
-        and (prior is None or prior.mean.shape == (p,))
+        and len(turns) != 1
+        and all(turn.rows.shape[1:] == (p, p + 1) for turn in turns)
+        and (known.span is None or known.span.n_coefficients == p)
+        and known.rows >= 0
+    )
+
+
+def _group_sample(sample: Any) -> bool:
+    return (
+        sample.rows.ndim == 3
+        and bool(np.isfinite(sample.rows).all())
+        and 0.0 <= sample.count < np.inf
+        and 0.0 <= sample.residual < np.inf
     )
 
 
@@ -226,6 +238,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "HeteroscedasticPosterior": _heteroscedastic,
     "DispersedPosterior": _dispersed,
     "GroupedPosterior": _grouped,
+    "GroupSample": _group_sample,
     "SharedPrior": _shared_prior,
     "KeyIndex": _key_index,
     "FullContrasts": _contrasts,

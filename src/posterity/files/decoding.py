@@ -20,7 +20,7 @@ from posterity.factor.bank import Bank
 from posterity.factor.grouped import GroupBank
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
-from posterity.files.registry import DERIVED, HOMES, LATER, POSTERIORS, class_of, name_of
+from posterity.files.registry import DERIVED, FORMER, HOMES, LATER, POSTERIORS, class_of, name_of
 from posterity.files.types import check_type, hints_of
 from posterity.kernel import leading_dimension
 
@@ -82,7 +82,9 @@ class Decoder:
         if name not in HOMES:
             raise ValueError(f"{name!r} is no class that a model file may hold")
         kind = class_of(name)
-        values = LATER.get(name, {}) | {key: self.value(node) for key, node in fields.items()}
+        former = FORMER.get(name, frozenset())
+        known = {key: self.value(node) for key, node in fields.items() if key not in former}
+        values = LATER.get(name, {}) | known
         made = _made(kind, values)
         checks.check(name, made)
         if name == "Spline" and "knots_" in values:

@@ -109,6 +109,7 @@ HOMES = {
     "ModelStanding": "posterity.averaging.standing",
     "GroupedPosterior": "posterity.posteriors.grouped",
     "GroupBelief": "posterity.posteriors.grouped",
+    "GroupSample": "posterity.evidence.shared",
     "SharedPrior": "posterity.evidence.shared",
     "KeyIndex": "posterity.grouped.keys",
     "AdaptedTails": "posterity.calibration.tails",
@@ -130,6 +131,7 @@ CLASS_NAMES = {
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
     "Choice": {"coefficients": None},
+    "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
@@ -138,9 +140,22 @@ LATER: dict[str, dict[str, object]] = {
     "Choice": {"coefficients": None},
     "EvidencePosterior": {"alone": False},
     "BayesianLinearRegression": {"noise": "constant"},
+    "GroupedPosterior": {
+        "turn": None,
+        "brief": None,
+        "rows": 0,
+        "span": None,
+        "read": None,
+        "fresh": None,
+    },
     "NoiseTally": {"beyond_core": 0.0},
     "Relevance": {"most_nodes": 32},
     "SoftmaxPosterior": {"recent": None},
+}
+
+# Attributes that files from before have, and that are told from the others now.
+FORMER: dict[str, frozenset[str]] = {
+    "GroupedPosterior": frozenset({"learned_at", "exact_at"}),
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.

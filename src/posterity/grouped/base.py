@@ -74,22 +74,20 @@ class GroupedModel(RegressorMixin, BaseEstimator):
     @one_at_a_time
     def shared_mean_(self) -> Array:
         """(p,) mean of [intercept, coefficients] over groups."""
-        return self._known.exact().mean.copy()
+        return self._known.exact().prior.mean.copy()
 
     @property
     @one_at_a_time
     def shared_covariance_(self) -> Array:
         """(p, p) covariance of [intercept, coefficients] over groups."""
-        prior = self._known.exact()
-        return prior.covariance() / self.noise_precision_
+        return self._known.exact().prior.covariance() / self.noise_precision_
 
     @property
     @one_at_a_time
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
-        known = self._known
-        known.exact()
-        return known.noise.precision(known.freed, known.residual)
+        known = self._known.exact()
+        return self._known.noise.precision(known.freed, known.residual)
 
     @property
     def counts_(self) -> Array:
@@ -259,13 +257,16 @@ class GroupedModel(RegressorMixin, BaseEstimator):
         points = read_points(self, X)
         return points, self._index.places(keys)[keys.numbers]
 
-    def _learn_first(self, X: Any, y: Any, sample_weight: ArrayLike | None, groups: Any) -> Self:
+    def _learn_first(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, groups: Any, *, at_once: bool
+    ) -> Self:
         fresh = self._fresh()
         X, keys = fresh._split(X, groups)
         given = weighty(read(fresh, X, y, sample_weight, keys, reset=True))
         fresh._begin()
         with explained(fresh, given.X, given.y[:, None]):  # what is spoilt is not taken over
-            fresh._known.learn(given.rows(fresh._index, fresh.fit_intercept))
+            learn = fresh._known.fit if at_once else fresh._known.learn
+            learn(given.rows(fresh._index, fresh.fit_intercept))
         return self._take_over(fresh)
 
     def _learn(self, given: Input) -> None:

@@ -84,7 +84,8 @@ class GroupedRegression(GroupedModel):
     that keeps it off zero; Chung et al. 2015), from 2,048 groups at most, drawn evenly. Reading
     learns it anew from all rows; a stream goes on with one that is learned anew after a fourth,
     later half more rows, from 1,000 on as many again, from 100,000 on twice as many. Above 64
-    groups, predictions use one that may lag behind by a row for each 8 groups. The uncertainty of
+    groups, predictions use the prior and the noise of that moment: of all rows after a `fit`, an
+    `unlearn` or a `merge`, and as old as a stream's once rows came later. The uncertainty of
     the mean is part of what a new group is told. Of a known group the mean knows the rows already;
     with up to 16 groups each is told what the others say instead. D itself is taken for certain.
 
@@ -157,7 +158,7 @@ class GroupedRegression(GroupedModel):
         """
         if sample_weight is not None and not np.asarray(sample_weight).any():
             raise ValueError("every sample_weight is zero: there is nothing to fit")
-        return self._learn_first(X, y, sample_weight, groups)
+        return self._learn_first(X, y, sample_weight, groups, at_once=True)
 
     @one_at_a_time
     def partial_fit(
@@ -172,7 +173,7 @@ class GroupedRegression(GroupedModel):
         2
         """
         if self._knowledge is None:
-            return self._learn_first(X, y, sample_weight, groups)
+            return self._learn_first(X, y, sample_weight, groups, at_once=False)
         X, keys = self._split(X, groups)
         given = weighty(read(self, X, y, sample_weight, keys, reset=False))
         self._learn(given)
@@ -418,9 +419,7 @@ class GroupedRegression(GroupedModel):
 
     @one_at_a_time
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
-        """Mean at one row ``x`` (as in :meth:`learn_one`); of an unknown group the shared one.
-
-        The shared prior is as old as that of a stream.
+        """Mean at one row ``x`` (as in :meth:`learn_one`), as :meth:`predict` says it.
 
         Examples
         --------

@@ -14,8 +14,8 @@ from posterity.priors import GaussianPrior
 
 def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
     """What is known of the group at ``slot``, under the shared prior and the noise as they are."""
-    known = model._known
-    triangle, priors = known.triangle(slot), known.exact().priors
+    known, read = model._known, model._known.exact()
+    triangle, priors = read.bank.posterior[slot], read.prior.priors
     prior, factor = Factor(known.bank.n_coefficients), Factor(known.bank.n_coefficients)
     factor.commit(triangle, known.bank.count[slot], known.bank.seen[slot])
     prior.commit(priors[min(slot, len(priors) - 1)], 0.0, 0.0)
@@ -23,8 +23,8 @@ def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
     if isinstance(noise, LearnedNoise):
         # The other groups' rows are the prior of the noise, this group's are in its factor.
         own = factor.count - (prior.n_coefficients - prior.rank)
-        others = max(known.freed - own, 0.0)
-        residual = max(known.residual - float(factor.residual()[0, 0]), 0.0)
+        others = max(read.freed - own, 0.0)
+        residual = max(read.residual - float(factor.residual()[0, 0]), 0.0)
         noise_prior = noise.shape + 0.5 * others, noise.rate + 0.5 * residual
         noise = replace(noise, shape=noise_prior[0], rate=noise_prior[1])
     offset = int(known.intercept)
