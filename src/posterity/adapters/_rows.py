@@ -41,9 +41,11 @@ class RowTold(NamedTuple):
 class LeanPaths:
     """Bound methods that share memory with the model's factor; copies and pickles are empty."""
 
-    __slots__ = ("learn", "predict", "told", "width")
+    __slots__ = ("known", "learn", "predict", "told", "width")
 
     def __init__(self) -> None:
+        # The posterior that they share memory with.
+        self.known: LinearPosterior | None = None
         self.learn: Callable[..., bool] | None = None
         self.predict: Callable[[Any], float] | None = None
         # What a single factor tells of a row.
@@ -132,7 +134,11 @@ class NamedRows(Generic[Model]):
 
     def open_paths(self) -> None:
         """Open the lean paths, as far as the posterior has them by now."""
-        paths, known, names = self.paths, self.model._known, cast(Any, tuple(self.columns))
+        known, names = self.model._known, cast(Any, tuple(self.columns))
+        if self.paths.known is not known:  # it was replaced by one that has learned more
+            self.paths = LeanPaths()
+        paths = self.paths
+        paths.known = known
         paths.width = len(names)
         if paths.learn is None and known.learns_lean:
             paths.learn = known.row_path(names).learn

@@ -245,9 +245,7 @@ class Factor:
         self._counts += len(rows) - other._counts
         return least
 
-    def refuse_vanished(
-        self, triangle: Array, X: Array, Y: Array, weights: Array | None
-    ) -> None:
+    def refuse_vanished(self, triangle: Array, X: Array, Y: Array, weights: Array | None) -> None:
         """Raise ``FloatingPointError`` where columns that are not 0 are lost in a new triangle."""
         sizes = np.abs(triangle[:, : len(triangle)]).max(axis=0, initial=0.0)
         gone = sizes < SMALLEST

@@ -26,7 +26,7 @@ def turns_around(rows: int, p: int) -> tuple[int, int]:
     Examples
     --------
     >>> [turns_around(rows, 2) for rows in (0, 1, 5, 20, 3000)]
-    [(0, 1), (1, 2), (5, 6), (18, 27), (2340, 4680)]
+    [(0, 1), (1, 2), (5, 6), (18, 27), (2042, 4084)]
     """
     last, turn = 0, 1
     while turn <= rows:

@@ -50,6 +50,7 @@ class FullContrasts:
     >>> prior = ContrastPrior.of(np.eye(1), intercept=True)
     >>> rows = softmax.Rows(np.array([[1.0, 0.5]]), np.array([2]), np.ones(1))
     >>> known.append(rows, prior, averaged=False)
+    True
     >>> known.mean(prior).round(2)[1]
     array([3.45, 0.02])
     """
