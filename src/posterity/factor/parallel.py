@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 # Multiply-adds below which starting a thread costs more than it saves (about 0.2 ms of work).
 SMALLEST_SHARE = 2_000_000
+# Columns below which BLAS starts no threads, and up to which they cost more than they save in a
+# singular value decomposition (measured to 1,000 on two cores, where they never paid).
+WITHOUT_THREADS, FEW_COLUMNS = 32, 1000
 
 
 def workers() -> int:
@@ -68,3 +75,41 @@ def take_turns(task: Callable[[int], None], turns: Iterable[int]) -> None:
             task(turn)
 
     run_together(work, range(workers()))
+
+
+_limit_lock = RLock()
+_limits: list[Any] = []  # one for each block that is under way; the first holds the limit
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def blas_threads(size: int) -> Iterator[None]:
+    """Keep BLAS to one thread for work on ``size`` columns, where threads do not pay.
+
+    Always where ``POSTERITY_NUM_THREADS`` is 1. Threads of Python may be in it at the same time:
+    the first sets the limit, the last restores what was there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with blas_threads(200):
+    ...     np.linalg.svd(np.eye(200)).S[0]
+    np.float64(1.0)
+    """
+    if size < WITHOUT_THREADS or (size > FEW_COLUMNS and workers() > 1):
+        yield
+        return
+    with _limit_lock:
+        limit = None if _limits else _controller().limit(limits=1, user_api="blas")
+        _limits.append(limit or _limits[0])
+    try:
+        yield
+    finally:
+        with _limit_lock:
+            held = _limits.pop()
+            if not _limits:
+                held.restore_original_limits()

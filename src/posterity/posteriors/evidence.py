@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from posterity.evidence import Choice, Integrated, Relevance, RunningScales, Strategy
 from posterity.evidence.members import InUnits, Weak
 from posterity.factor import Factor
+from posterity.factor.parallel import blas_threads
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
@@ -366,14 +367,15 @@ class EvidencePosterior(LinearPosterior):
         strategy = self._single_node if single else self.strategy
         if stream and isinstance(strategy, Integrated):
             strategy = strategy.in_stream
-        return strategy.choose(
-            data.factor if turn is None else turn,
-            self.noise,
-            intercept=self.intercept,
-            mean=self.mean,
-            shapes=self.shapes,
-            scales=None if scales is None else scales.read(intercept=self.intercept),
-        )
+        with blas_threads(len(self.mean)):
+            return strategy.choose(
+                data.factor if turn is None else turn,
+                self.noise,
+                intercept=self.intercept,
+                mean=self.mean,
+                shapes=self.shapes,
+                scales=None if scales is None else scales.read(intercept=self.intercept),
+            )
 
     def _stream(self) -> Nodes:
         """The nodes of the stream, as old as the schedule has them."""
