@@ -24,11 +24,7 @@ _BRANCH = "_is_branch"
 def lock_of(model: object) -> Any:
     """The lock that a thread holds while it changes a model."""
     # One step, which no thread and no interrupt divides: so it needs no lock of its own.
-    return _LOCKS.setdefault(ref(model, _forget), RLock())
-
-
-def _forget(gone: ref[Any]) -> None:
-    _LOCKS.pop(gone, None)
+    return _LOCKS.setdefault(ref(model, _LOCKS.pop), RLock())
 
 
 def all_or_nothing(method: Method) -> Method:

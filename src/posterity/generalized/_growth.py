@@ -130,19 +130,11 @@ def _dispersed(new: DispersedPosterior, old: DispersedPosterior) -> None:
 
 
 def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
-    old = old.copy()
-    old.settle()
-    theirs: Any = old.contrasts
-    mine: Any = type(theirs)(old.n_classes, len(new.prior.center))
-    p, wider, factor = theirs.n_columns, mine.n_columns, theirs.data
-    blocks = factor.n_coefficients // p
-    # Each contrast has p columns of its own, which stay in order; or all share them.
-    columns = (np.arange(blocks)[:, None] * wider + np.arange(p)).ravel()
-    triangle = mine.data.triangle.copy()
-    _place(triangle, factor, columns, mine.data.n_coefficients)
-    mine.data.commit(triangle, factor.count, factor.seen)
-    mine.constant = theirs.constant
-    new.contrasts = mine
+    p, wider = old.contrasts.n_columns, len(new.prior.center)
+    new.contrasts = _wider_contrasts(old.contrasts, old.n_classes, wider)
+    if old.recent is not None:
+        base = _wider_contrasts(old.recent.base, old.n_classes, wider)
+        new.recent = replace(old.recent, base=base, X=_padded(old.recent.X, wider - p))
     prior = new.prior
     prior.count = old.prior.count
     prior.center = _padded(old.prior.center, wider - p)
@@ -152,6 +144,19 @@ def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
     if old.learns:
         new.prior = prior.scaled(old.prior.scale)
     new.n_observations, new.n_effective, new.due = old.n_observations, old.n_effective, old.due
+
+
+def _wider_contrasts(theirs: Any, n_classes: int, wider: int) -> Any:
+    mine = type(theirs)(n_classes, wider)
+    p, factor = theirs.n_columns, theirs.data
+    blocks = factor.n_coefficients // p
+    # Each contrast has p columns of its own, which stay in order; or all share them.
+    columns = (np.arange(blocks)[:, None] * wider + np.arange(p)).ravel()
+    triangle = mine.data.triangle.copy()
+    _place(triangle, factor, columns, mine.data.n_coefficients)
+    mine.data.commit(triangle, factor.count, factor.seen)
+    mine.constant = theirs.constant
+    return mine
 
 
 def _place(triangle: Array, factor: Factor, columns: NDArray[np.intp], p: int) -> None:
