@@ -98,7 +98,7 @@ def test_what_has_no_graph_says_so() -> None:
     many = BayesianLogisticRegression().fit(X, np.arange(20) % 3)
     with pytest.raises(ValueError, match="this model has 3: probabilities of more are integrated"):
         to_onnx(many)
-    one = BayesianLogisticRegression().fit(X, np.zeros(20, dtype=int))
+    one = BayesianLogisticRegression().partial_fit(X, np.zeros(20, dtype=int))
     with pytest.raises(ValueError, match="this model has 1: learn rows of another"):
         to_onnx(one)
     with pytest.raises(ValueError, match=r"level is 1\.0: it must lie between 0 and 1"):

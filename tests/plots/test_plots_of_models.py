@@ -211,10 +211,12 @@ def test_lines_are_drawn_from_the_posterior(ax: Any, basis: Any, fit_intercept: 
     lines = np.array([line.get_ydata() for line in ax.lines])
     x = ax.lines[0].get_xdata()[:, None]
     assert lines.shape == (400, 301)
-    # Of the function itself: the variance of a new observation, less the noise's.
-    told, df = model.predict_distribution(x), 39.0 if fit_intercept else 40.0
-    noise = 1.0 / model.noise_precision_ * df / (df - 2.0)
-    function = np.sqrt(np.maximum(told.var() - noise, 0.0))
+    # Of the function itself: that of the coefficients, in the columns that they multiply.
+    told, columns = model.predict_distribution(x), model._columns(x)
+    if fit_intercept:
+        columns = np.column_stack([np.ones(len(x)), columns])
+    covariance = model.posterior_.cov
+    function = np.sqrt(np.einsum("ij,jk,ik->i", columns, covariance, columns))
     assert np.abs(lines.mean(axis=0) - told.mean()).max() < 5.0 * function.max() / 20.0
     assert lines.std(axis=0) == pytest.approx(function, rel=0.2, abs=1e-6)
 

@@ -246,15 +246,18 @@ class Factor:
         return least
 
     def refuse_vanished(self, triangle: Array, X: Array, Y: Array, weights: Array | None) -> None:
-        """Raise ``FloatingPointError`` where columns that are not 0 are lost in a new triangle."""
-        sizes = np.abs(triangle[:, : len(triangle)]).max(axis=0, initial=0.0)
-        gone = sizes < SMALLEST
+        """Raise ``FloatingPointError`` where columns are lost in a new triangle for being small.
+
+        A target alone may be as small as it likes: it does not tell the unit.
+        """
+        gone = np.abs(triangle[:, : len(triangle)]).max(axis=0, initial=0.0) < SMALLEST
         if gone.any():
             if weights is not None:
                 X, Y = X[weights > 0.0], Y[weights > 0.0]
             p = self.n_coefficients
-            lost_X, lost_Y = gone[p - X.shape[1] : p], gone[p:]
-            if X[:, lost_X].any() or Y[:, lost_Y].any():
+            lost = [X[:, gone[p - X.shape[1] : p]], Y[:, gone[p:] & (len(Y) > 1)]]
+            sizes = np.abs(np.hstack(lost)).max(axis=0, initial=0.0)
+            if ((sizes > 0.0) & (sizes < np.sqrt(SMALLEST))).any():
                 raise FloatingPointError("the rows are too small to square")
 
     def scale(self, weight: float) -> None:

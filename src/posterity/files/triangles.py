@@ -50,7 +50,10 @@ def packed(triangle: Array, *, sparse: bool = True) -> dict[str, NDArray[Any]]:
 
 
 def unpacked(
-    factor: NDArray[Any], values: Array | None, size: int | None, take: Callable[[int], None]
+    factor: NDArray[Any],
+    values: Array | None,
+    size: int | None,
+    take: Callable[[int], None] = lambda n_bytes: None,
 ) -> Array:
     """The triangle (q, ld) again; ``ValueError`` where it can't be one.
 

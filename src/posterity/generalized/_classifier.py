@@ -116,9 +116,9 @@ class Classifier(GeneralizedModel):
         met = joined_classes(None if first else self.classes_, classes, labels)
         if way == "fit" and len(met) == 1:
             raise ValueError(
-                f"all labels are {met[0]!r}: a classifier needs rows of two classes at least. "
-                "Where others are still to come, begin with partial_fit, and name them all in its "
-                "classes"
+                f"all labels are {met.tolist()[0]!r}: a classifier needs rows of two classes at "
+                "least, not of one class. Where others are still to come, begin with partial_fit, "
+                "and name them all in its classes"
             )
         y = positions(met, labels)[0].astype(np.float64) if len(labels) else np.zeros(0)
         X, y, weights = read_rows(model, rows[0], y, rows[2], reset=first)

@@ -217,6 +217,8 @@ class EvidencePosterior(LinearPosterior):
             if 0 < part.stop == first:
                 turn = data.factor.copy()
         known.data.become(data)
+        if known.scales is not None:
+            known.scales.learn(self._features(X), weights)
         known.clock[:] = rows, due
         if first:
             known.turn, known.stream = turn, None
