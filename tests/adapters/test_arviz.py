@@ -146,7 +146,7 @@ def test_what_cannot_be_drawn_says_so(frame: Any) -> None:
             to_arviz(model, X, y)
     with pytest.raises(TypeError, match="exposure is for counts, and BayesianLinearRegression"):
         to_arviz(BayesianLinearRegression().fit(X, y), X, y, exposure=2.0)
-    labels = BayesianLogisticRegression().fit(X, np.full(80, "a"))
+    labels = BayesianLogisticRegression().partial_fit(X, np.full(80, "a"))
     with pytest.raises(ValueError, match="needs two classes, and all labels so far are 'a'"):
         to_arviz(labels, X, np.full(80, "a"))
     with pytest.raises(ValueError, match="y is 'c' in row 0, which is none of the classes"):

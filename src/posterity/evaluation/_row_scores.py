@@ -56,13 +56,14 @@ def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> Row
 def _asked(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
     """What the distribution itself says; where its mean is infinite, its median predicts.
 
-    Such a prediction is no proper one, whatever its interval: it has no width, and is left out.
+    Of a count it is the 5% quantile: the median of a rate of which nothing is known may be e^9. Such a prediction is no proper one, whatever its interval: it has no width, and is left out.
     """
     centre = distribution.mean()
     limits = [distribution.interval(level) for level in levels]
     proper = np.isfinite(centre)
     if not proper.all():
-        centre = np.where(proper, centre, distribution.ppf(0.5))
+        low = 0.05 if hasattr(distribution, "logpmf") else 0.5
+        centre = np.where(proper, centre, distribution.ppf(low))
         limits = [(low, np.where(proper, high, np.inf)) for low, high in limits]
     told = hasattr(distribution, "cdf") and not hasattr(distribution, "logpmf")
     return RowScores(
