@@ -13,6 +13,8 @@ __all__ = ["trusted_types"]
 
 # Triangles, which model files hold as arrays.
 FACTORS = {"posterity.factor.factor.Factor", "posterity.factor.bank.Bank"}
+# What was read last, which model files do not hold.
+READ = {"posterity.posteriors._nodes.Fresh"}
 
 
 def trusted_types() -> list[str]:
@@ -30,4 +32,4 @@ def trusted_types() -> list[str]:
     """
     kinds = (class_of(name) for name in HOMES)
     named = {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
-    return sorted(named | FACTORS)
+    return sorted(named | FACTORS | READ)
