@@ -56,8 +56,8 @@ def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> Row
 def _asked(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
     """What the distribution itself says; where its mean is infinite, its median predicts.
 
-    Such a prediction is no proper one, whatever its interval: it has no width, and is left out. Of a
-    count it is the 5% quantile: the median of a rate of which nothing is known may be e^9.
+    Such a prediction is no proper one, whatever its interval: it has no width, and is left out. Of
+    a count it is the 5% quantile: the median of a rate of which nothing is known may be e^9.
     """
     centre = distribution.mean()
     limits = [distribution.interval(level) for level in levels]
