@@ -130,7 +130,7 @@ def _dispersed(new: DispersedPosterior, old: DispersedPosterior) -> None:
 
 
 def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
-    p, wider = old.contrasts.n_columns, len(new.prior.center)
+    p, wider = len(old.prior.center), len(new.prior.center)
     new.contrasts = _wider_contrasts(old.contrasts, old.n_classes, wider)
     if old.recent is not None:
         base = _wider_contrasts(old.recent.base, old.n_classes, wider)
