@@ -11,7 +11,11 @@ from pathlib import Path
 import topics
 from check import Result, run_all
 
-INTRODUCTION = """# What is guaranteed
+INTRODUCTION = """---
+orphan: true
+---
+
+# What is guaranteed
 
 A 95% interval should hold the truth 95 times in 100. This page says how often it does, for each
 estimator as it comes, without tuning. Every line was simulated: a truth was drawn, data were drawn
