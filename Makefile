@@ -58,7 +58,7 @@ bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)
 
 guarantees: $(STAMPS)/runtime $(STAMPS)/installed  ## simulate what intervals hold: docs/guarantees.md
-	$(PYTHON) guarantees/run.py --output docs/guarantees.md $(ARGS)
+	$(PYTHON) -m guarantees --output docs/guarantees.md $(ARGS)
 
 lint: $(STAMPS)/lint $(STAMPS)/runtime  ## check style, format and types
 	$(PYTHON) -m ruff check .

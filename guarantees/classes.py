@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from check import Check
+from guarantees.check import Check
 
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
 

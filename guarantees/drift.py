@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from check import Check
+from guarantees.check import Check
 
 from posterity import BayesianLinearRegression
 from posterity.forgetting import Adaptive

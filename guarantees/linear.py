@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from check import Check
+from guarantees.check import Check
 
 from posterity import BayesianLinearRegression
 

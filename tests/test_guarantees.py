@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "guarantees"))
-import check as simulated
-import topics
+from guarantees import check as simulated
+from guarantees import topics
 
 CHECKS = topics.checks()
 

@@ -53,7 +53,7 @@ def cluster() -> Iterator[Any]:
     """Two worker processes, with a nanny each."""
     distributed = pytest.importorskip("distributed")
     workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "memory_limit": None}
-    quiet = {"dashboard_address": None, "silence_logs": 60, "host": "127.0.0.1"}
+    quiet = {"dashboard_address": ":0", "silence_logs": 60, "host": "127.0.0.1"}
     with (
         distributed.LocalCluster(**workers, **quiet) as running,
         distributed.Client(running, set_as_default=False) as client,

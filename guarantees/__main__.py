@@ -1,4 +1,4 @@
-"""Measure what intervals hold and write it as a page: python guarantees/run.py --output FILE."""
+"""Measure what intervals hold and write it as a page: python -m guarantees --output FILE."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
-import topics
-from check import Result, run_all
+from guarantees import topics
+from guarantees.check import Result, run_all
 
 INTRODUCTION = """---
 orphan: true
