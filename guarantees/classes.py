@@ -6,8 +6,8 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from guarantees.check import Check
 
+from guarantees.check import Check
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
 
 Way = Literal["fit", "batches of 100", "rows"]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from guarantees.check import Check
 from numpy.typing import NDArray
 
+from guarantees.check import Check
 from posterity import (
     BayesianLinearRegression,
     BayesianLogisticRegression,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from guarantees.check import Check
 
+from guarantees.check import Check
 from posterity import BayesianNegativeBinomialRegression, BayesianPoissonRegression
 
 KINDS = {
     "Poisson": BayesianPoissonRegression,
-    "Negative binomial": BayesianNegativeBinomialRegression,
+    "negative binomial": BayesianNegativeBinomialRegression,
 }
 # A prior that is known to be weak: how well "auto" does is another question.
 WEAK = 0.1
@@ -59,7 +59,7 @@ def _learned(kind: str, way: str, X: np.ndarray, y: np.ndarray):  # type: ignore
 def checks() -> list[Check]:
     """Rows few and many, counts as Poisson has them and counts in bursts."""
     found = []
-    cases = [("Poisson", 0.0), *(("Negative binomial", a) for a in (0.0, 0.1, 0.5, 2.0))]
+    cases = [("Poisson", 0.0), *(("negative binomial", a) for a in (0.0, 0.1, 0.5, 2.0))]
     for kind, dispersion in cases:
         for way, sizes in (("fit", (50, 5000)), ("rows", (50, 500))):
             for n in sizes:
@@ -68,7 +68,7 @@ def checks() -> list[Check]:
                 setting = f"{way}, n = {n:,}, dispersion {dispersion}"
                 found.append(
                     Check(
-                        f"Coefficients of {kind.lower()} regression",
+                        f"Coefficients of {kind} regression",
                         setting,
                         0.95,
                         partial(coefficients, **common),
@@ -80,7 +80,7 @@ def checks() -> list[Check]:
                 if n != 5000:
                     found.append(
                         Check(
-                            f"Predictions of {kind.lower()} regression",
+                            f"Predictions of {kind} regression",
                             setting,
                             0.95,
                             partial(predictions, **common),

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from guarantees.check import Check
 
+from guarantees.check import Check
 from posterity import BayesianLinearRegression
 from posterity.forgetting import Adaptive
 

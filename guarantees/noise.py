@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from guarantees.check import Check
 
+from guarantees.check import Check
 from posterity import BayesianLinearRegression
 
 NEW = 150

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from guarantees.check import Check
 from scipy import stats
 
+from guarantees.check import Check
 from posterity import BayesianQuantileRegression, RobustBayesianRegression
 
 

@@ -16,4 +16,6 @@ NAMES = sorted(
 
 def checks(names: list[str] | None = None) -> list[Check]:
     """All checks of these modules, by default of all."""
-    return [check for name in names or NAMES for check in import_module(f"guarantees.{name}").checks()]
+    return [
+        check for name in names or NAMES for check in import_module(f"guarantees.{name}").checks()
+    ]

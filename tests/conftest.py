@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, settings
 
 # Wall-clock deadlines say more about the machine than about the code.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", parent=settings.get_profile("explore"), derandomize=True)
+settings.register_profile(
+    "same", parent=settings.get_profile("explore"), derandomize=True, max_examples=30
+)
 settings.register_profile("thorough", parent=settings.get_profile("explore"), max_examples=1000)
-# The same examples in every run; `make test-all` looks for new ones.
+# The same few examples in every run; `make test-all` looks for new ones, and more.
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 REPORT_LINES = pytest.StashKey[list[str]]()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from posterity.averaging import Averaged
     from posterity.files import load, save
     from posterity.generalized import (
+        BayesianGeneralizedLinear,
         BayesianLogisticRegression,
         BayesianNegativeBinomialRegression,
         BayesianPoissonRegression,
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Averaged",
+    "BayesianGeneralizedLinear",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
     "BayesianNegativeBinomialRegression",
@@ -47,6 +49,7 @@ __all__ = [
 # Public name -> module that defines it: imported on first use, so that `import posterity` is free.
 _HOMES = {
     "Averaged": "posterity.averaging",
+    "BayesianGeneralizedLinear": "posterity.generalized",
     "BayesianLinearRegression": "posterity.linear",
     "BayesianLogisticRegression": "posterity.generalized",
     "BayesianNegativeBinomialRegression": "posterity.generalized",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 from posterity import (
     Averaged,
@@ -87,6 +88,17 @@ def _linear(**parameters: Any) -> Callable[[], Any]:
 
 def cases() -> list[Case]:
     return list(_cases())
+
+
+def parameters() -> list[Any]:
+    """The cases as pytest's parameters; those that take seconds are slow tests."""
+    slow = [
+        case for case in cases() if case.name.endswith("ard") and case.name != "linear None ard"
+    ]
+    return [
+        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case in slow else [])
+        for case in cases()
+    ]
 
 
 def _cases() -> Iterator[Case]:

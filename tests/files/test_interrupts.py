@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from files_models import Case, X, cases, taught
+from files_models import Case, X, parameters, taught
 
 import posterity
 from posterity import BayesianLinearRegression, BayesianLogisticRegression, GroupedRegression
@@ -94,14 +94,14 @@ def model_of_others(case: Case) -> Any:
     return case.make().fit(X[200:240], case.y[200:240])
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
+@pytest.mark.parametrize("case", parameters())
 def test_old_or_new(case: Case) -> None:
     for change in changes(case).values():
         check_lines(taught(case), change, most=6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", cases(), ids=str)
+@pytest.mark.parametrize("case", parameters())
 def test_old_or_new_at_every_line(case: Case) -> None:
     for change in changes(case).values():
         check_lines(taught(case), change, most=2000)

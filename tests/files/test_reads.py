@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from files_models import Case, X, Y, cases, numbers, taught
+from files_models import Case, X, Y, numbers, parameters, taught
 
 from posterity import BayesianLinearRegression
 from posterity.files import dumps
@@ -49,7 +49,7 @@ def read_all(model: Any, y: Any, shift: int = 0) -> None:
             reads[(i + shift) % len(reads)]()
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
+@pytest.mark.parametrize("case", parameters())
 def test_reads_change_neither_the_file_nor_what_follows(case: Case) -> None:
     model = taught(case)
     twin, before = copy.deepcopy(model), dumps(model)
@@ -70,7 +70,7 @@ def test_reads_change_neither_the_file_nor_what_follows(case: Case) -> None:
     )
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
+@pytest.mark.parametrize("case", parameters())
 def test_a_row_is_predicted_as_in_an_array(case: Case) -> None:
     model = taught(case)
     if not hasattr(model, "predict_one"):
@@ -82,11 +82,21 @@ def test_a_row_is_predicted_as_in_an_array(case: Case) -> None:
 
 
 WAYS = [None, Exponential(0.97), Stabilized(0.97), Window(size=30)]
+HISTORIES = [
+    pytest.param(
+        learned,
+        forgetting,
+        start,
+        id=f"{learned}-{forgetting}-{start}",
+        marks=[pytest.mark.slow] if learned == "ard" and (forgetting or start) else [],
+    )
+    for learned in ("auto", "ard", 1.0)
+    for forgetting in WAYS
+    for start in (0, 3, 40)
+]
 
 
-@pytest.mark.parametrize("learned", ["auto", "ard", 1.0])
-@pytest.mark.parametrize("forgetting", WAYS, ids=str)
-@pytest.mark.parametrize("start", [0, 3, 40])
+@pytest.mark.parametrize(("learned", "forgetting", "start"), HISTORIES)
 def test_rows_are_the_same_whoever_learned_them(learned: Any, forgetting: Any, start: int) -> None:
     """One by one, in batches, predicted or not: all that follows is the same, its sds too."""
     rows = X.copy()

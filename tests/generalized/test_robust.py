@@ -65,7 +65,7 @@ def test_scikit_learn_accepts_it(model: RobustBayesianRegression) -> None:
 
 
 @pytest.mark.parametrize("outliers", [0.0, 0.1])
-@pytest.mark.parametrize("seeds", [30, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_coefficients_and_coverage_of_clean_rows(
     outliers: float, seeds: int, report: Callable[[str], None]
 ) -> None:

@@ -22,7 +22,6 @@ from posterity.likelihoods import (
     laplace_sites,
     moment_sites,
 )
-from posterity.likelihoods.likelihood import kernel_of
 from posterity.likelihoods.moderation import log_expected_logistic
 
 Array = np.ndarray
@@ -49,7 +48,7 @@ def targets(likelihood: Likelihood, eta: Array, rng: np.random.Generator) -> Arr
 def both(
     likelihood: Likelihood, moments: bool, y: Array, mean: Array, variance: Array, weights: Array
 ) -> tuple[Sites, Sites]:
-    known = kernel_of(likelihood)
+    known = likelihood.kernel_code
     assert known is not None
     ours = Sites(*kernel.find_sites(*known, moments, y, mean, variance, weights))
     if moments:
@@ -86,7 +85,7 @@ def test_sites_stay_finite_whatever_comes(likelihood: Likelihood, moments: bool)
         [0.0, 1.0] if isinstance(likelihood, Bernoulli) else [0.0, 1.0, 1e9],
     )
     mean, variance, weights, y = (np.ravel(values).copy() for values in grid)
-    known = kernel_of(likelihood)
+    known = likelihood.kernel_code
     assert known is not None
     precision, target, log_normalizer = kernel.find_sites(
         *known, moments, y, mean, variance, weights
@@ -110,7 +109,7 @@ def test_learning_row_after_row(
     likelihood: Likelihood, seed: int, n: int, m: int, intercept: bool, flat: bool, fades: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    known = kernel_of(likelihood)
+    known = likelihood.kernel_code
     assert known is not None
     X, offsets = 0.5 * rng.normal(size=(n, m)), 0.3 * rng.normal(size=n)
     y, weights = targets(likelihood, X[:, 0], rng), rng.choice([0.0, 1.0, 2.0], size=n)
@@ -141,7 +140,7 @@ def test_the_prior_does_not_fade() -> None:
     prior = kernel.empty_triangle(6)
     prior[np.arange(5), np.arange(5)] = 1.5
     ours, theirs = prior.copy(), prior.copy()
-    known = kernel_of(Gaussian(1.0))
+    known = Gaussian(1.0).kernel_code
     assert known is not None
     kernel.learn_sites(ours, *known, False, X, y, weights, True, None, discounts, prior)
     twin_sites.learn_sites(
@@ -153,7 +152,7 @@ def test_the_prior_does_not_fade() -> None:
 @pytest.mark.parametrize("likelihood", LIKELIHOODS[:6], ids=repr)
 def test_working_rows_are_newtons(likelihood: Likelihood) -> None:
     rng = np.random.default_rng(4)
-    known = kernel_of(likelihood)
+    known = likelihood.kernel_code
     assert known is not None
     eta, offsets, weights = rng.normal(size=21), rng.normal(size=21), rng.uniform(0.5, 2.0, 21)
     y, precision, target = targets(likelihood, eta, rng), np.empty(21), np.empty(21)

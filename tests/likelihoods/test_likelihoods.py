@@ -158,7 +158,7 @@ def test_a_likelihood_of_ones_own() -> None:
     """The documented example, of exponential waiting times: the protocol is all there is."""
 
     @dataclass(frozen=True)
-    class Waiting:
+    class Waiting(Likelihood):
         def log_density(self, y: Array, eta: Array) -> Array:
             return -eta - y * np.exp(-eta)
 

@@ -17,6 +17,7 @@ from posterity.linear.base import SHARED
 # Name in files -> module; the class has the same name there, or that of ``CLASS_NAMES``.
 HOMES = {
     # estimators
+    "BayesianGeneralizedLinear": "posterity.generalized.generalized_linear",
     "BayesianLinearRegression": "posterity.linear",
     "BayesianLogisticRegression": "posterity.generalized.logistic",
     "BayesianNegativeBinomialRegression": "posterity.generalized.negative_binomial",

@@ -1,5 +1,6 @@
 """Floor 3: linear models of what has no Gaussian noise."""
 
+from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.generalized.logistic import BayesianLogisticRegression
 from posterity.generalized.negative_binomial import BayesianNegativeBinomialRegression
 from posterity.generalized.poisson import BayesianPoissonRegression
@@ -7,6 +8,7 @@ from posterity.generalized.quantile import BayesianQuantileRegression
 from posterity.generalized.robust import RobustBayesianRegression
 
 __all__ = [
+    "BayesianGeneralizedLinear",
     "BayesianLogisticRegression",
     "BayesianNegativeBinomialRegression",
     "BayesianPoissonRegression",

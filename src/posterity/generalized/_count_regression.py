@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -78,7 +79,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         """
         if sample_weight is not None and not np.asarray(sample_weight).any():
             raise ValueError("every sample_weight is zero: there is nothing to fit")
-        self._learned("fit", (X, y, sample_weight), times, exposure)
+        self._learned("fit", (X, y, sample_weight), times, partial(log_exposure, exposure))
         return self
 
     @all_or_nothing
@@ -100,7 +101,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> model.partial_fit([[0]], [1]).partial_fit([[1]], [3]).n_observations_
         2.0
         """
-        self._learned("append", (X, y, sample_weight), times, exposure)
+        self._learned("append", (X, y, sample_weight), times, partial(log_exposure, exposure))
         return self
 
     @all_or_nothing
@@ -124,39 +125,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> bool(told.logpmf([4, 4])[1] > told.logpmf([4, 4])[0])
         True
         """
-        return self._learned("predict_then_learn", (X, y, sample_weight), times, exposure)
-
-    def learn_one(
-        self,
-        x: ArrayLike | Mapping[str, float],
-        y: float,
-        weight: float = 1.0,
-        time: float | None = None,
-    ) -> Self:
-        """Learn one row ``x``: a 1-D array, or a mapping of feature names to numbers.
-
-        The lean path, a microsecond or two a call, where nothing is forgotten, and no basis or
-        time is given.
-
-        Examples
-        --------
-        >>> from posterity import BayesianPoissonRegression
-        >>> model = BayesianPoissonRegression().learn_one({"age": 1.0}, 3.0)
-        >>> model.n_observations_
-        1.0
-        """
-        try:
-            learn = self._learn_lean
-        except AttributeError:
-            if self._knowledge is None:
-                return self._begin_with(x, y, weight, time)
-            if not self._learns_lean:
-                self._learn_row(x, y, weight, time)
-                return self
-            learn = self._open_lean("_learn_lean", "learn")
-        if time is not None or self._now is not None or not learn(x, y, weight):
-            self._learn_row(x, y, weight, time)
-        return self
+        return self._learned(
+            "predict_then_learn", (X, y, sample_weight), times, partial(log_exposure, exposure)
+        )
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -239,15 +210,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> BayesianPoissonRegression().predict_one([3.0])
         1.0
         """
-        try:
-            predict = self._predict_lean
-        except AttributeError:
-            if self._knowledge is None or not self._predicts_lean:
-                model, row = self._one_row(x)
-                eta = model._known.predict_mean(model._columns(row))
-                return math.exp(min(float(eta[0]), 700.0))
-            predict = self._open_lean("_predict_lean", "predict_mean")
-        return math.exp(min(predict(x), 700.0))
+        return math.exp(min(self._predictor_one(x), 700.0))
 
     # ---- inner -----------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -28,6 +28,8 @@ from posterity.transaction import all_or_nothing
 Array = NDArray[np.float64]
 Approximation = Literal["auto", "laplace", "moments"]
 Way = Literal["fit", "append", "predict_then_learn"]
+# What is added to eta, of so many rows.
+Offsets = Callable[[int], Array | None]
 
 
 class GeneralizedModel(LinearModel):
@@ -104,7 +106,50 @@ class GeneralizedModel(LinearModel):
         draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
         return draws[:, self._offset :]
 
+    def learn_one(
+        self,
+        x: ArrayLike | Mapping[str, float],
+        y: float,
+        weight: float = 1.0,
+        time: float | None = None,
+    ) -> Self:
+        """Learn one row ``x``: a 1-D array, or a mapping of feature names to numbers.
+
+        The lean path, a microsecond or two a call, where nothing is forgotten, and no basis or
+        time is given.
+
+        Examples
+        --------
+        >>> from posterity import BayesianPoissonRegression
+        >>> model = BayesianPoissonRegression().learn_one({"age": 1.0}, 3.0)
+        >>> model.n_observations_
+        1.0
+        """
+        try:
+            learn = self._learn_lean
+        except AttributeError:
+            if self._knowledge is None:
+                return self._begin_with(x, y, weight, time)
+            if not self._learns_lean:
+                self._learn_row(x, y, weight, time)
+                return self
+            learn = self._open_lean("_learn_lean", "learn")
+        if time is not None or self._now is not None or not learn(x, y, weight):
+            self._learn_row(x, y, weight, time)
+        return self
+
     # ---- inner -----------------------------------------------------------------------------------
+
+    def _predictor_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+        """Mean of the linear predictor at one row ``x``; before any data, the prior's."""
+        try:
+            predict = self._predict_lean
+        except AttributeError:
+            if self._knowledge is None or not self._predicts_lean:
+                model, row = self._one_row(x)
+                return float(model._known.predict_mean(model._columns(row))[0])
+            predict = self._open_lean("_predict_lean", "predict_mean")
+        return predict(x)
 
     def _likelihood(self) -> Likelihood:
         raise NotImplementedError
@@ -140,21 +185,21 @@ class GeneralizedModel(LinearModel):
         way: Way,
         rows: tuple[Any, Any, ArrayLike | None],
         times: ArrayLike | None,
-        exposure: ArrayLike | None = None,
+        offsets: Offsets | None = None,
     ) -> Any:
         """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""
         first = way == "fit" or self._knowledge is None
         model = self._fresh() if first else self
         X, y, weights = read_rows(model, *rows, reset=first)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
-        offsets = log_exposure(exposure, len(X))
+        known_part = None if offsets is None else offsets(len(X))
         if first:
             model._begin(X)
         columns = model._columns(X)
         with explained(model, X, y):
             check_usable(columns, y)
             rows_read = columns, y, weights, elapsed
-            told = learn(model._known, way, rows_read, offsets, self.approximation)
+            told = learn(model._known, way, rows_read, known_part, self.approximation)
         model._now = now
         if first:
             self._take_over(model)

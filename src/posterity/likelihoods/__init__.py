@@ -16,6 +16,7 @@ from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Likelihood, Sites
 from posterity.likelihoods.log_precision import LogPrecision
 from posterity.likelihoods.noises import Gaussian, LaplaceNoise, Quantile, StudentT
+from posterity.likelihoods.predictive import Predictive, PredictiveCounts
 from posterity.likelihoods.sites import laplace_sites, moment_sites
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "LogPrecision",
     "NegativeBinomial",
     "Poisson",
+    "Predictive",
+    "PredictiveCounts",
     "Quantile",
     "Sites",
     "StudentT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.likelihoods.likelihood import Likelihood, Sites, is_noise, vague_variance
+from posterity.likelihoods.likelihood import Likelihood, Sites
 
 Array = NDArray[np.float64]
 
@@ -20,9 +20,9 @@ class Cavity:
     def of(cls, likelihood: Likelihood, y: Array, mean: Array, variance: Array) -> Cavity:
         """Complete what is not known at all: vaguely, or by the target itself where that tells."""
         open_ = np.isinf(variance)
-        vague = vague_variance(likelihood)
+        vague = likelihood.vague_variance
         filled = np.where(open_, vague, variance)
-        if is_noise(likelihood):
+        if likelihood.is_noise:
             return cls(np.where(open_, y, mean), filled, np.zeros(len(y)), open_)
         added = np.where(open_, 1.0 / vague, 0.0)
         return cls(mean, filled, added, np.zeros(len(y), dtype=bool))

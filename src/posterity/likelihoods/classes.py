@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_ndtr
 
 from posterity.likelihoods.labels import Labels
-from posterity.likelihoods.likelihood import Kernel, named_row
+from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 from posterity.likelihoods.moderation import log_expected_normal, log_odds_averaged
 
 Array = NDArray[np.float64]
@@ -18,7 +18,7 @@ LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Likelihood):
     """A label 0 or 1; eta is the log odds of 1 ("logit") or its normal quantile ("probit").
 
     Parameters
@@ -42,10 +42,9 @@ class Bernoulli:
         if self.link not in ("logit", "probit"):
             raise ValueError(f"link is {self.link!r}: it must be 'logit' or 'probit'")
 
-    is_noise: ClassVar[bool] = False
-
     @property
-    def _kernel(self) -> Kernel:
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
         return Kernel(1 if self.link == "logit" else 2)
 
     def log_density(self, y: Array, eta: Array) -> Array:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
-from posterity.likelihoods.likelihood import Kernel, named_row
+from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 
 Array = NDArray[np.float64]
 
@@ -28,7 +27,7 @@ def _rate(eta: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(Likelihood):
     """A count of the rate exp(eta); exposure enters as an offset of eta, log(exposure).
 
     Examples
@@ -39,10 +38,9 @@ class Poisson:
     (array([1.]), array([2.]))
     """
 
-    is_noise: ClassVar[bool] = False
-
     @property
-    def _kernel(self) -> Kernel:
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
         return Kernel(3)
 
     def log_density(self, y: Array, eta: Array) -> Array:
@@ -68,7 +66,7 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class NegativeBinomial:
+class NegativeBinomial(Likelihood):
     """A count of the rate exp(eta) that varies more: variance = rate + dispersion rate^2 (NB2).
 
     Parameters
@@ -85,8 +83,6 @@ class NegativeBinomial:
 
     dispersion: float = 1.0
 
-    is_noise: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if not 0.0 < self.dispersion < np.inf:
             raise ValueError(
@@ -95,7 +91,8 @@ class NegativeBinomial:
             )
 
     @property
-    def _kernel(self) -> Kernel:
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
         return Kernel(4, (self.dispersion, 0.0, 0.0))
 
     def log_density(self, y: Array, eta: Array) -> Array:

@@ -82,6 +82,10 @@ class Labels:
         """Central interval of the label."""
         return self.ppf(0.5 - 0.5 * level), self.ppf(0.5 + 0.5 * level)
 
+    def crps(self, y: ArrayLike) -> Array:
+        """Continuous ranked probability score: of labels that of Brier, (y - P(1))^2."""
+        return np.square(np.asarray(y, dtype=np.float64) - self.mean())
+
     def rvs(
         self,
         size: int | tuple[int, ...] | None = None,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from posterity.distributions import Normal
-from posterity.likelihoods.likelihood import Kernel, named_row
+from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 
 Array = NDArray[np.float64]
 
@@ -18,7 +18,7 @@ LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True)
-class LogPrecision:
+class LogPrecision(Likelihood):
     """A squared residual r^2 of noise Normal(0, exp(-eta)), as half a count.
 
     Its log density is eta / 2 - exp(eta) r^2 / 2: but for a constant that of half a Poisson count
@@ -36,13 +36,12 @@ class LogPrecision:
     (array([0.]), array([0.5]))
     """
 
-    is_noise: ClassVar[bool] = False
-
     # Squares below this, of residuals in units of their noise, tell no more than it.
     least_square: ClassVar[float] = 1e-6
 
     @property
-    def _kernel(self) -> Kernel:
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
         return Kernel(3)  # the Poisson's
 
     def offsets(self, squares: Array) -> Array:

@@ -23,6 +23,8 @@ def modes(likelihood: Likelihood, y: Array, mean: Array, variance: Array, weight
         with np.errstate(over="ignore", invalid="ignore"):
             return eta - mean - variance * weights * slope, 1.0 + variance * weights * curvature
 
+    closeness = likelihood.closeness
+    least = 1e-300 if closeness < 1e-12 else 1.0  # differences have no relative precision near 0
     place = mean.copy()
     value, rise = slope_at(place)
     # The function rises at least as fast as eta: its zero lies within -value of where it is known.
@@ -48,7 +50,7 @@ def modes(likelihood: Likelihood, y: Array, mean: Array, variance: Array, weight
             high = np.where(slow & (tried[0] > 0.0), middle, high)
             place = np.where(slow, middle, place)
             value, rise = np.where(slow, tried[0], value), np.where(slow, tried[1], rise)
-        near = 1e-15 * np.maximum(np.abs(place), 1e-300)
+        near = closeness * np.maximum(np.abs(place), least)
         done = (value == 0.0) | (high - low <= 4.0 * near) | (~slow & (step <= 4.0 * near))
         if done.all():
             break

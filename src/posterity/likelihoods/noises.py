@@ -11,7 +11,7 @@ from scipy.special import gammaln, logsumexp
 
 from posterity.distributions import Mixture, Normal
 from posterity.likelihoods.kinked import kinked_moments
-from posterity.likelihoods.likelihood import Kernel, named_row
+from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 
 Array = NDArray[np.float64]
 Moments = tuple[Array, Array, Array]
@@ -30,7 +30,7 @@ def _positive(name: str, value: float) -> None:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Likelihood):
     """Normal noise of a known precision: sites are exact.
 
     Examples
@@ -54,7 +54,8 @@ class Gaussian:
         return VAGUE_SCALES**2 / self.precision
 
     @property
-    def _kernel(self) -> Kernel:
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
         return Kernel(5, (self.precision, 0.0, 0.0))
 
     def log_density(self, y: Array, eta: Array) -> Array:
@@ -88,7 +89,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class StudentT:
+class StudentT(Likelihood):
     """Noise with heavy tails: Student-t of ``df`` degrees of freedom and known scale.
 
     Far out an observation says less and less, and an outlier nothing. As curvature the weight of
@@ -123,7 +124,8 @@ class StudentT:
         return (VAGUE_SCALES * self.scale) ** 2
 
     @property
-    def _kernel(self) -> Kernel:
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
         return Kernel(6, (self.df, self.scale, self._log_constant))
 
     @property
@@ -203,66 +205,57 @@ class StudentT:
         return _scale_mixture(mean, variance, self.scale**2 * np.exp(-t), log_share)
 
 
-@dataclass(frozen=True)
-class Quantile:
-    """Asymmetric Laplace noise, whose q-quantile is eta: a working likelihood of quantiles.
+class Kinked(Likelihood):
+    """Asymmetric Laplace noise: the log density falls by one slope on each side of its kink.
 
-    Its mode under a flat prior is quantile regression (Koenker and Bassett 1978; Yu and Moyeed
-    2001). It has a kink at eta and no curvature, so that both approximations match its moments,
-    which are those of two truncated normals, exactly.
-
-    Parameters
-    ----------
-    q
-        Between 0 and 1.
-    scale
-        Positive; of the check function.
-
-    Examples
-    --------
-    >>> Quantile(0.9, 1.0).log_density(np.array([1.0, -1.0]), np.zeros(2)).round(3)
-    array([-3.308, -2.508])
+    It has no curvature, so that both approximations match its moments, which are those of two
+    truncated normals, exactly.
     """
-
-    q: float = 0.5
-    scale: float = 1.0
 
     is_noise: ClassVar[bool] = True
     kinked: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        if not 0.0 < self.q < 1.0:
-            raise ValueError(f"q is {self.q}: it must lie between 0 and 1, as in 0.9")
-        _positive("scale", self.scale)
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """Of the log density in eta: up to the target, and down from there."""
+        raise NotImplementedError
+
+    @property
+    def smooth(self) -> Likelihood:
+        """Student-t noise of the same scale."""
+        return StudentT(4.0, 1.0 / sum(self.slopes))
 
     @property
     def vague_variance(self) -> float:
         """Of eta around the target, where nothing is known of it."""
-        return (VAGUE_SCALES * self.scale) ** 2
+        return (VAGUE_SCALES / sum(self.slopes)) ** 2
 
     @property
-    def _kernel(self) -> Kernel:
-        return Kernel(7, (self.q / self.scale, (1.0 - self.q) / self.scale, self._log_constant))
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(7, (*self.slopes, self._log_constant))
 
     @property
     def _log_constant(self) -> float:
-        return float(np.log(self.q) + np.log1p(-self.q) - np.log(self.scale))
+        up, down = self.slopes
+        return float(np.log(up) + np.log(down) - np.log(up + down))
 
     def log_density(self, y: Array, eta: Array) -> Array:
-        """log(q (1 - q) / scale) - check((y - eta) / scale), check(u) = u (q - [u < 0])."""
-        off = (y - eta) / self.scale
-        return self._log_constant - np.maximum(self.q * off, (self.q - 1.0) * off)
+        """The log of the constant, less slope times distance."""
+        up, down = self.slopes
+        off = y - eta
+        return self._log_constant - np.maximum(up * off, -down * off)
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """q / scale below the target and -(1 - q) / scale above; no curvature."""
-        above = np.asarray(y) < eta
-        slope = np.where(above, self.q - 1.0, self.q) / self.scale
+        """The slope of the side, 0 at the kink; no curvature."""
+        up, down = self.slopes
+        slope = np.where(np.asarray(y) < eta, -down, up)
         return np.where(np.asarray(y) == eta, 0.0, slope), np.zeros(slope.shape)
 
     def moments(self, y: Array, mean: Array, variance: Array, weights: Array) -> Moments:
         """Exact: log Z, the mean's move, and the ratio of the variances."""
-        below, above = weights * self.q / self.scale, weights * (1.0 - self.q) / self.scale
-        log_mass, moved, ratio = kinked_moments(mean - y, variance, below, above)
+        up, down = self.slopes
+        log_mass, moved, ratio = kinked_moments(mean - y, variance, weights * up, weights * down)
         return weights * self._log_constant + log_mass, moved, ratio
 
     def check_targets(self, y: Array) -> None:
@@ -275,17 +268,52 @@ class Quantile:
         The noise is scale (theta z + tau sqrt(z) e), z exponential and e standard normal, with
         theta = (1 - 2 q) / (q (1 - q)) and tau^2 = 2 / (q (1 - q)).
         """
-        both = self.q * (1.0 - self.q)
-        theta, tau_squared = (1.0 - 2.0 * self.q) / both, 2.0 / both
+        scale = 1.0 / sum(self.slopes)
+        q = scale * self.slopes[0]
+        both = q * (1.0 - q)
+        theta, tau_squared = (1.0 - 2.0 * q) / both, 2.0 / both
         t = np.linspace(-12.0, np.log(40.0), 24)
         z = np.exp(t)
-        return _scale_mixture(
-            mean, variance, self.scale**2 * tau_squared * z, t - z, self.scale * theta * z
-        )
+        return _scale_mixture(mean, variance, scale**2 * tau_squared * z, t - z, scale * theta * z)
 
 
 @dataclass(frozen=True)
-class LaplaceNoise(Quantile):
+class Quantile(Kinked):
+    """Asymmetric Laplace noise, whose q-quantile is eta: a working likelihood of quantiles.
+
+    Its mode under a flat prior is quantile regression (Koenker and Bassett 1978; Yu and Moyeed
+    2001).
+
+    Parameters
+    ----------
+    q
+        Between 0 and 1.
+    scale
+        Positive; of the check function: log p = log(q (1 - q) / scale) - check((y - eta) / scale),
+        check(u) = u (q - [u < 0]).
+
+    Examples
+    --------
+    >>> Quantile(0.9, 1.0).log_density(np.array([1.0, -1.0]), np.zeros(2)).round(3)
+    array([-3.308, -2.508])
+    """
+
+    q: float = 0.5
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.q < 1.0:
+            raise ValueError(f"q is {self.q}: it must lie between 0 and 1, as in 0.9")
+        _positive("scale", self.scale)
+
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """Of the log density in eta: up to the target, and down from there."""
+        return self.q / self.scale, (1.0 - self.q) / self.scale
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(Kinked):
     """Laplace noise of a known scale: its mode is least absolute deviations.
 
     The density is ``exp(-|y - eta| / scale) / (2 scale)``.
@@ -296,11 +324,15 @@ class LaplaceNoise(Quantile):
     array([-2.3863])
     """
 
-    def __init__(self, scale: float = 1.0) -> None:
-        _positive("scale", scale)
-        # The check function of the median is half the absolute value.
-        object.__setattr__(self, "q", 0.5)
-        object.__setattr__(self, "scale", 0.5 * scale)
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("scale", self.scale)
+
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """Of the log density in eta: up to the target, and down from there."""
+        return 1.0 / self.scale, 1.0 / self.scale
 
 
 def _scale_mixture(

@@ -62,7 +62,7 @@ def laplace_sites(
     (array([0.1927]), array([2.3951]))
     """
     y, mean, variance, weights = as_rows(y, mean, variance, weights)
-    if getattr(likelihood, "kinked", False):  # no curvature to go by
+    if likelihood.kinked:  # no curvature to go by
         return moment_sites(likelihood, y, mean, variance, weights)
     cavity = Cavity.of(likelihood, y, mean, variance)
     mode = modes(likelihood, y, cavity.mean, cavity.variance, weights)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.likelihoods import Likelihood, Quantile, StudentT
+from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_fit import MANY_ROWS, SHARE, Fitted, mode, propagate
 from posterity.posteriors._site_rows import SiteRows
 from posterity.posteriors.evidence import EvidencePosterior
@@ -70,11 +70,8 @@ def _fitted(
     before: Factor, model: SiteModel, rows: SiteRows, start: Array | None, intercept: bool
 ) -> Fitted:
     # A kink has no curvature: moments are matched there, from where smooth noise leads.
-    smooth = model.likelihood
-    if isinstance(smooth, Quantile):
-        smooth = StudentT(4.0, smooth.scale)
-    fitted = mode(before, smooth, rows, start, intercept)
-    if model.approximation == "laplace" and smooth is model.likelihood:
+    fitted = mode(before, model.likelihood.smooth, rows, start, intercept)
+    if model.approximation == "laplace" and not model.likelihood.kinked:
         return fitted
     return propagate(before, model.likelihood, rows, fitted, intercept)
 

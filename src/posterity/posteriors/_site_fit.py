@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from posterity.factor import Factor
 from posterity.kernel import total_density, working_rows
 from posterity.likelihoods import Bernoulli, Likelihood, Sites
-from posterity.likelihoods.likelihood import kernel_of
 from posterity.posteriors._site_rows import SiteRows, find_sites
 
 Array = NDArray[np.float64]
 
 MOST_STEPS = 100
+MOST_REWEIGHTINGS = 1000  # heavy tails are climbed by weights: surely, but not as Newton does
 MOST_SWEEPS = 500
 HALVINGS = 60
 # From here on the search for the mode begins with every SHARE-th row.
@@ -78,7 +78,7 @@ def _climbed(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
     eta = problem.eta(w)
     value = problem.value(w, eta)
     usable: tuple[Array, Array] | None = None
-    for _ in range(MOST_STEPS):
+    for _ in range(MOST_STEPS if not problem.likelihood.is_noise else MOST_REWEIGHTINGS):
         try:
             factor = problem.sites_at(eta)[1]
         except FloatingPointError:
@@ -93,7 +93,7 @@ def _climbed(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
         # What a sum of rounded terms can tell is the limit where there are very many. Towards a
         # maximum at infinity little is gained, but eta goes on by about 1 a step.
         settled = np.abs(eta - here).max(initial=0.0) < WANDERING
-        if decrement <= max(CLOSE, 1e-16 * abs(value)) and settled:
+        if decrement <= max(problem.close, 1e-16 * abs(value)) and settled:
             return w, eta, True
         if not moved:
             break
@@ -112,7 +112,9 @@ class _Problem:
             rows,
             intercept,
         )
-        self.known = kernel_of(likelihood)
+        self.known = likelihood.kernel_code
+        # A gradient by differences is right to that many digits only.
+        self.close = max(CLOSE, likelihood.closeness)
         self.said = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
 
     def eta(self, w: Array) -> Array:

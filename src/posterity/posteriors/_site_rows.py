@@ -12,7 +12,6 @@ from posterity.evidence import matched
 from posterity.factor.sites import Observations, SiteCode, learn_sites
 from posterity.kernel import find_sites as kernel_sites
 from posterity.likelihoods import Likelihood, Sites, laplace_sites, moment_sites
-from posterity.likelihoods.likelihood import kernel_of
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
@@ -73,7 +72,7 @@ def find_sites(
     weights: Array,
 ) -> Sites:
     """Sites by the approximation of that name; in the kernel, where that knows the likelihood."""
-    known = kernel_of(likelihood)
+    known = likelihood.kernel_code
     if known is not None:
         moments = approximation == "moments"
         told = kernel_sites(*known, moments, y, mean, variance, weights)
@@ -105,7 +104,7 @@ def learn_rows(
     """Learn row after row in ``posterior``: in the kernel, where that knows how."""
     if isinstance(posterior, EvidencePosterior):
         return _learn_with_evidence(posterior, likelihood, approximation, rows)
-    known = kernel_of(likelihood)
+    known = likelihood.kernel_code
     if known is None or not _kernel_learns(posterior):
         return one_by_one(posterior, likelihood, approximation, rows)
     discounts = prior = None

@@ -15,7 +15,6 @@ from posterity.factor import Factor
 from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
 from posterity.likelihoods import Likelihood
-from posterity.likelihoods.likelihood import is_noise, kernel_of, vague_variance
 from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._pearson import pearson_dispersion
@@ -233,16 +232,16 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
-        return kernel_of(self.likelihood) is not None and self.inner.learns_lean
+        return self.likelihood.kernel_code is not None and self.inner.learns_lean
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
         """Whether one factor predicts."""
-        return kernel_of(self.likelihood) is not None and self.inner.predicts_lean
+        return self.likelihood.kernel_code is not None and self.inner.predicts_lean
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
-        known, inner = kernel_of(self.likelihood), self.inner
+        known, inner = self.likelihood.kernel_code, self.inner
         learned = isinstance(inner, EvidencePosterior)
         if known is None or not (inner.learns_lean if learned else inner.predicts_lean):
             return Factor(self.n_coefficients).row_path(self.intercept, names)
@@ -377,9 +376,9 @@ class GeneralizedPosterior(LinearPosterior):
 
     def predicted(self, mean: Array, variance: Array) -> Any:
         """Distribution of targets whose eta has this mean and variance, offsets included."""
-        if not is_noise(self.likelihood):
+        if not self.likelihood.is_noise:
             # As little as is believed of eta when the first row is learned.
-            variance = np.where(np.isinf(variance), vague_variance(self.likelihood), variance)
+            variance = np.where(np.isinf(variance), self.likelihood.vague_variance, variance)
         return self.likelihood.predictive(mean, variance)
 
     def _close(self, rows: SiteRows) -> None:

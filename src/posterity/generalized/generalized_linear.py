@@ -1,0 +1,319 @@
+"""Bayesian regression under any likelihood, the library's or one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+
+from posterity.basis import Basis
+from posterity.distributions import Normal
+from posterity.evidence import Strategy
+from posterity.forgetting import Forgetting
+from posterity.generalized.base import Approximation, GeneralizedModel, Way
+from posterity.likelihoods import Likelihood
+from posterity.linear.inputs import read_points
+from posterity.transaction import all_or_nothing
+
+Array = NDArray[np.float64]
+
+
+class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
+    """Generalised linear regression: a target of any likelihood, in one pass or to convergence.
+
+    ``y ~ likelihood(eta)`` with ``eta = intercept + x . coef + offset``. Each row is learned as a
+    Gaussian row that stands for its likelihood, so that learning online, forgetting, weights and
+    the evidence work as in :class:`posterity.BayesianLinearRegression`.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        One of :mod:`posterity.likelihoods`, as ``Bernoulli("probit")``, or your own. What it has as
+        parameters (a scale, a dispersion) is taken as known.
+    prior_mean : float or (m,) array, default 0.0
+        Prior mean of the coefficients.
+    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, default "auto"
+        Prior precision of the coefficients, in 1 / coefficient units squared; "auto" learns it
+        from the evidence. 0.0 is a flat prior: maximum likelihood.
+    fit_intercept : bool, default True
+        Whether to learn an intercept. Its prior is flat in :meth:`fit`; online the first row is met
+        with Normal(0, 10^2), or with what the target tells where eta is its location.
+    approximation : "auto", "laplace" or "moments", default "auto"
+        The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
+        (maximum a posteriori). "moments": of equal moments, so that it ends near the posterior mean
+        (expectation propagation). "auto" is "laplace" in ``fit`` and "moments" in all that comes
+        online.
+    basis : transformer from posterity.basis, optional
+        Functions of the features to be linear in.
+    forgetting : strategy from posterity.forgetting, optional
+        How old rows lose their say; None: never.
+
+    Attributes
+    ----------
+    coef_ : (m,) array
+        Posterior mean (after ``fit`` the mode) of the coefficients, in units of eta per unit.
+    intercept_ : float
+    posterior_ : MultivariateNormal
+        Joint posterior of [intercept, coefficients].
+    prior_precision_, log_evidence_, n_observations_, n_effective_, forgotten_
+        As in :class:`posterity.BayesianLinearRegression`. ``log_evidence_`` compares likelihoods,
+        too, and values of their parameters.
+
+    Raises
+    ------
+    TypeError
+        When it learns, if ``likelihood`` is no :class:`posterity.likelihoods.Likelihood`.
+
+    Examples
+    --------
+    Of ten trials each, how many succeed:
+
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> from scipy import special, stats
+    >>> from posterity.likelihoods import Likelihood
+    >>> @dataclass(frozen=True)
+    ... class Successes(Likelihood):
+    ...     trials: int
+    ...     def observed(self, eta):
+    ...         return stats.binom(self.trials, special.expit(eta))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = rng.binomial(10, special.expit(0.5 + X @ [1.0, -0.5]))
+    >>> model = BayesianGeneralizedLinear(Successes(10)).fit(X, y)
+    >>> model.coef_.round(1), round(model.intercept_, 1)
+    (array([ 1. , -0.5]), 0.5)
+    >>> model.predict([[0.0, 0.0]]).round(0)
+    array([6.])
+    >>> model.predict_interval([[0.0, 0.0]], level=0.9)
+    array([[4., 9.]])
+    """
+
+    def __init__(
+        self,
+        likelihood: Likelihood,
+        *,
+        prior_mean: ArrayLike = 0.0,
+        prior_precision: ArrayLike | str | Strategy = "auto",
+        fit_intercept: bool = True,
+        approximation: Approximation = "auto",
+        basis: Basis | None = None,
+        forgetting: Forgetting | None = None,
+    ) -> None:
+        self.likelihood = likelihood
+        self.prior_mean = prior_mean
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.approximation = approximation
+        self.basis = basis
+        self.forgetting = forgetting
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> Self:
+        """Forget everything and learn these rows together, to convergence.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+        y : (n,) array
+            Targets, which the likelihood must know.
+        sample_weight : (n,) array, optional
+            Weights >= 0; weight 2 is the row twice.
+        offset : (n,) array or float, optional
+            Added to eta, known and without a coefficient.
+        times : (n,) array, optional
+            When each row came; what ``forgetting`` counts its time in.
+
+        Raises
+        ------
+        ValueError
+            If a value can't be used; the message names the row and column.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Bernoulli
+        >>> model = BayesianGeneralizedLinear(Bernoulli("probit"), prior_precision=1.0)
+        >>> model.fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]]).round(6)
+        array([0.5])
+        """
+        if sample_weight is not None and not np.asarray(sample_weight).any():
+            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        self._learn("fit", (X, y, sample_weight), offset, times)
+        return self
+
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> Self:
+        """Learn these rows too, together, from what is known so far. Parameters as in :meth:`fit`.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Poisson
+        >>> model = BayesianGeneralizedLinear(Poisson(), prior_precision=1.0)
+        >>> model.partial_fit([[0]], [1]).partial_fit([[1]], [3]).n_observations_
+        2.0
+        """
+        self._learn("append", (X, y, sample_weight), offset, times)
+        return self
+
+    @all_or_nothing
+    def predict_then_learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> Any:
+        """Predict each row before it is learned, then learn it: one pass, row after row.
+
+        Returns the distribution of each target given all the rows before it.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import StudentT
+        >>> told = BayesianGeneralizedLinear(StudentT(4.0)).predict_then_learn([[0], [0]], [4, 4])
+        >>> told[1:].mean().round(3)
+        array([4.])
+        """
+        return self._learn("predict_then_learn", (X, y, sample_weight), offset, times)
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict(self, X: Any, *, offset: ArrayLike | None = None) -> Array:
+        """(n,) expected targets: the mean of :meth:`predict_distribution`.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Gaussian
+        >>> model = BayesianGeneralizedLinear(Gaussian(1.0), prior_precision=0.0)
+        >>> model.fit([[0], [1], [2]], [1, 3, 5]).predict([[3]], offset=0.5).round(6)
+        array([7.5])
+        """
+        return np.asarray(self.predict_distribution(X, offset=offset).mean())
+
+    def predict_distribution(self, X: Any, *, offset: ArrayLike | None = None) -> Any:
+        """Distribution of new targets, integrated over the posterior: one a row of ``X``.
+
+        Of the kind that the likelihood has; of your own, without ``predictive``, by quadrature.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import NegativeBinomial
+        >>> model = BayesianGeneralizedLinear(NegativeBinomial(0.5)).fit([[0], [1], [2]], [1, 3, 8])
+        >>> model.predict_distribution([[1.0]]).pmf([3]).shape
+        (1,)
+        """
+        known: Any = self._known
+        X = read_points(self, X)
+        return known.predictive(self._columns(X), read_offset(offset, len(X)))
+
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.95,
+        *,
+        offset: ArrayLike | None = None,
+        of: Literal["target", "eta"] = "target",
+    ) -> Array:
+        """(n, 2) ends of the central interval of a new target, or of the linear predictor.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+        level : float, default 0.95
+        offset : (n,) array or float, optional
+        of : "target" or "eta"
+            Eta's interval knows the coefficients' uncertainty only; a target varies more.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Gaussian
+        >>> model = BayesianGeneralizedLinear(Gaussian(4.0), fit_intercept=False, prior_precision=4)
+        >>> model.fit([[1.0]], [0.0]).predict_interval([[0.0]]).round(2)
+        array([[-0.98,  0.98]])
+        """
+        if of not in ("target", "eta"):
+            raise ValueError(f"of is {of!r}: it must be 'target' or 'eta'")
+        if of == "target":
+            told = self.predict_distribution(X, offset=offset)
+        else:
+            self._known  # noqa: B018  (says that nothing was learned before X is looked at)
+            X = read_points(self, X)
+            mean, variance = self._predictor(X, read_offset(offset, len(X)))
+            told = Normal(mean, np.sqrt(variance))
+        return np.stack(told.interval(level), axis=1)
+
+    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+        """Expected target at one row ``x``, as of :meth:`predict`; before any data, the prior's.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Bernoulli
+        >>> round(BayesianGeneralizedLinear(Bernoulli()).predict_one([3.0]), 6)
+        0.5
+        """
+        model, row = self._one_row(x)
+        known: Any = model._known
+        return float(known.predictive(model._columns(row)).mean()[0])
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood:
+        if not isinstance(self.likelihood, Likelihood):
+            raise TypeError(
+                f"likelihood is {self.likelihood!r}: it must be an instance of a class derived "
+                "from posterity.likelihoods.Likelihood, as Poisson()"
+            )
+        return self.likelihood
+
+    def _learn(
+        self,
+        way: Way,
+        rows: tuple[Any, Any, ArrayLike | None],
+        offset: ArrayLike | None,
+        times: ArrayLike | None,
+    ) -> Any:
+        return self._learned(way, rows, times, partial(read_offset, offset))
+
+
+def read_offset(offset: ArrayLike | None, n: int) -> Array | None:
+    """What is added to eta (n,), or None for nothing. Raises ``ValueError`` naming the row.
+
+    Examples
+    --------
+    >>> read_offset(1.0, 2)
+    array([1., 1.])
+    """
+    if offset is None:
+        return None
+    values = np.asarray(offset, dtype=np.float64)
+    values = np.full(n, values) if values.ndim == 0 else values
+    if values.shape != (n,):
+        raise ValueError(f"offset has shape {values.shape}: expected ({n},), one for each row of X")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise ValueError(f"offset is {values[bad[0]]} in row {bad[0]}: it must be finite")
+    return values
