@@ -223,9 +223,7 @@ def test_what_is_observed_is_all_that_is_needed() -> None:
         getattr(ours, way)(X[:60], Y["wait"][:60])
         getattr(theirs, way)(X[:60], Y["wait"][:60])
         np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6)
-        np.testing.assert_allclose(
-            ours.posterior_.cov, theirs.posterior_.cov, rtol=1e-5
-        )
+        np.testing.assert_allclose(ours.posterior_.cov, theirs.posterior_.cov, rtol=1e-5)
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-6)
 
 
