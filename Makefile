@@ -12,6 +12,9 @@ ARGS ?=
 # The build finds meson, ninja and cython by name.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
+# Tests run in a process for each core: BLAS with threads of its own would have them wait.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -n auto
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
@@ -24,10 +27,10 @@ demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw 
 	$(VENV)/bin/posterity demo $(ARGS)
 
 test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
-	$(PYTHON) -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
+	$(PYTEST) --dist loadfile -m "not slow" $(ARGS)
 
 test-all: test-sanitized $(STAMPS)/test $(STAMPS)/installed  ## run every test, on new random examples
-	HYPOTHESIS_PROFILE=explore $(PYTHON) -m pytest -n auto --dist loadfile $(ARGS)
+	HYPOTHESIS_PROFILE=explore $(PYTEST) --dist loadfile $(ARGS)
 
 # The package built in other ways, each in a folder of its own, and the tests of what is compiled.
 BUILD_INTO := $(PIP_INSTALL) --no-build-isolation --no-deps --upgrade .
@@ -58,7 +61,7 @@ bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)
 
 guarantees: $(STAMPS)/runtime $(STAMPS)/installed  ## simulate what intervals hold: docs/guarantees.md
-	$(PYTHON) -m guarantees --output docs/guarantees.md $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m guarantees --output docs/guarantees.md $(ARGS)
 
 lint: $(STAMPS)/lint $(STAMPS)/runtime  ## check style, format and types
 	$(PYTHON) -m ruff check .

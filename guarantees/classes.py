@@ -10,7 +10,7 @@ import numpy as np
 from guarantees.check import Check
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
 
-Way = Literal["fit", "batches of 100", "rows"]
+Way = Literal["fit", "batches of 100", "rows", "rows, classes not named before"]
 # Counts or labels in the order of their target are met around a Gaussian that knows of one kind of
 # target only: what their intervals hold is stated, not promised.
 IN_ORDER = "counts in increasing order"
@@ -46,6 +46,10 @@ def _learned(
 ) -> BayesianLogisticRegression:
     if way == "fit":
         return model.fit(X, y)
+    if way == "rows, classes not named before":
+        for row, label in zip(X, y, strict=True):
+            model.learn_one(row, int(label))
+        return model
     if way == "rows":
         model.predict_then_learn(X, y, classes=classes)
         return model
@@ -78,6 +82,7 @@ def checks() -> list[Check]:
         (3, 4, 400, "rows", 8, 0.90),
         (5, 4, 400, "batches of 100", 20, 0.90),
         (5, 4, 400, "rows", 5, 0.90),
+        (7, 18, 400, "rows, classes not named before", 10, 0.90),
         (10, 4, 1000, "fit", 20, 0.90),
         (10, 4, 1000, "batches of 100", 6, 0.88),
         (10, 4, 1000, "rows", 2, 0.88),

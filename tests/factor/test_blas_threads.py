@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +11,13 @@ import pytest
 from posterity.factor.parallel import FEW_COLUMNS, blas_threads
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    """Whatever the tests are run with."""
+    with threadpoolctl.threadpool_limits(limits=2, user_api="blas"):
+        yield
 
 
 def threads() -> list[int]:

@@ -166,7 +166,9 @@ def test_gaussian_is_linear_regression_with_known_noise() -> None:
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
 @pytest.mark.parametrize("forgetting", FORGETTING, ids=str)
-@pytest.mark.parametrize("prior", ["auto", "ard", 1.0])
+@pytest.mark.parametrize(
+    "prior", ["auto", *(pytest.param(other, marks=pytest.mark.slow) for other in ("ard", 1.0))]
+)
 def test_it_learns_predicts_and_is_saved(
     name: str, forgetting: Any, prior: Any, tmp_path: Any
 ) -> None:

@@ -67,6 +67,20 @@ def test_intervals_of_batches_hold_when_features_are_many() -> None:
     assert np.mean(held) > 0.87
 
 
+def test_classes_that_are_not_named_before_make_little_difference() -> None:
+    """A prior chosen from the two rows before the third class came would be no prior at all."""
+    X, y, _ = drawn(0, 7, 18, 150)
+    late, named = BayesianLogisticRegression(), BayesianLogisticRegression()
+    named.partial_fit(X[:1], y[:1], classes=range(7))
+    late.learn_one(X[0], int(y[0]))
+    for row, label in zip(X[1:100], y[1:100], strict=True):
+        late.learn_one(row, int(label))
+        named.learn_one(row, int(label))
+    scores = [model.predict_log_proba(X[100:])[np.arange(50), y[100:]] for model in (late, named)]
+    assert abs(np.mean(scores[0] - scores[1])) < 0.05
+    assert np.abs(late.coef_).max() < 5.0
+
+
 def test_intervals_of_rows_hold() -> None:
     held = []
     for seed in range(2):

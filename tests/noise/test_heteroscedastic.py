@@ -290,7 +290,7 @@ def test_log_precision_is_the_normal_density_of_the_residual(square: float, eta:
     density = likelihood.log_density(np.full(2, 0.5), points + offset)
     exact = Normal(0.0, np.exp(-0.5 * points)).logpdf(np.sqrt(square))
     np.testing.assert_allclose(np.diff(density), np.diff(exact), rtol=1e-9, atol=1e-9)
-    assert likelihood._kernel == Poisson()._kernel
+    assert likelihood.kernel_code == Poisson().kernel_code
 
 
 @given(df=st.floats(0.2, 1e4), t=st.floats(-50.0, 50.0))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
+from posterity.factor.parallel import blas_threads
 from posterity.generalized import _many
 from posterity.generalized._labels import joined_classes, positions, read_labels
 from posterity.generalized.base import GeneralizedModel, Way, check_usable, learn

@@ -111,7 +111,8 @@ def from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> Softm
     fresh.n_observations = posterior.n_observations
     fresh.n_effective = posterior.n_effective
     _take_moments(fresh.prior, data.root, fresh.n_effective)
-    if fresh.learns:
+    fresh.wait()
+    if fresh.learns and fresh.n_effective >= fresh.due:
         fresh.prior = fresh.prior.scaled(two.scale(fresh.prior))
     return fresh
 

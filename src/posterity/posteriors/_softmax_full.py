@@ -121,7 +121,9 @@ class FullContrasts:
         """Learn the first rows: Newton's method to the mode, or by averages around it."""
         start = np.zeros(self.data.n_coefficients)
         if self.data.count > 0.0:
-            start = self.mean(prior).ravel()
+            # The last mode; what the sites say of another prior may be far beyond both.
+            last = self.joined(prior) if self._joined is None else self._joined[1]
+            start = last.coefficients()[:, 0]
         fresh = FullContrasts(self.n_classes, self.n_columns)
         known = fresh.joined(prior)
         around, converged = fresh._around(rows, known, start, averaged=averaged)
@@ -130,7 +132,7 @@ class FullContrasts:
             flat = not np.diag(prior.root)[int(prior.intercept) :].all()
             warnings.warn(SEPARATED if flat else NOT_REACHED, stacklevel=6)
         fresh._append_sites(rows, around)
-        self.data, self.constant, self._joined = fresh.data, fresh.constant, None
+        self.data, self.constant, self._joined = fresh.data, fresh.constant, fresh._joined
 
     def append(self, rows: softmax.Rows, prior: ContrastPrior, *, averaged: bool) -> bool:
         """Learn rows at the mode of what is known and of them, or by averages around it."""
@@ -153,6 +155,9 @@ class FullContrasts:
         """Where rows that come together are looked at, and whether their mode was reached."""
         p, moved = self.n_columns, None
         mode, converged = _climb(start, _objective(rows, known, None))
+        if not converged and start.any():
+            # Far off, where nearly all labels are sure, a step leads anywhere.
+            mode, converged = _climb(np.zeros_like(start), _objective(rows, known, None))
         n_points = max(1, MOST_POINTS // len(rows.X))
         for _ in range(ROUNDS if averaged and converged else 0):
             hessian = _objective(rows, known, moved)(mode, True)[2]

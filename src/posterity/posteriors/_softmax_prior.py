@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,12 @@ VAGUE_PRECISION = 0.01
 # more than e^5 (Gelman et al. 2008, "A weakly informative default prior distribution for logistic
 # and other regression models"), which one, and few rows of separated classes, would not say.
 LOG_SCALES = np.arange(-20.0, 20.05, 0.1)
-LOG_BELIEF = -0.5 * np.square(LOG_SCALES / 2.0)
+MOST_MOVES = 12
+
+
+def log_belief(log_scale: Any) -> Any:
+    """Log density of the prior's log scale, up to a constant: Normal(0, 2^2)."""
+    return -0.5 * np.square(log_scale / 2.0)
 
 
 @dataclass
@@ -155,6 +162,30 @@ def learned_scale(root: Array, moments: Array, shape: Array) -> float:
     shares = 1.0 / (1.0 + np.square(singular) * np.exp(-LOG_SCALES)[:, None])
     with np.errstate(divide="ignore"):
         logs = 0.5 * (moments.shape[1] * np.log(shares).sum(axis=1) - shares @ turned)
-    logs += LOG_BELIEF
+    logs += log_belief(LOG_SCALES)
     weights = np.exp(logs - logs.max())
     return float(np.exp(weights @ LOG_SCALES / weights.sum()))
+
+
+def peak(function: Callable[[float], float], start: float, step: float) -> float:
+    """Where a function of one hump is largest: uphill by steps, then a parabola through three.
+
+    Examples
+    --------
+    >>> peak(lambda x: -((x - 3.3) ** 2), 0.0, 1.0)
+    3.3
+    """
+    values = {0: function(start)}
+    best = 0
+    while (ends := [best - 1, best + 1]) and abs(best) < MOST_MOVES:
+        for place in ends:
+            if place not in values:
+                values[place] = function(start + place * step)
+        highest = max((*ends, best), key=lambda place: values[place])
+        if highest == best:
+            break
+        best = highest
+    below, here, above = (values.get(best + off, values[best]) for off in (-1, 0, 1))
+    bend = below - 2.0 * here + above
+    moved = 0.5 * (below - above) / bend if bend < 0.0 else 0.0
+    return start + (best + moved) * step

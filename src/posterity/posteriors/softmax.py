@@ -13,6 +13,7 @@ all rows before, taken at their mean, were of other classes.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,11 +29,11 @@ from posterity.posteriors._softmax_likelihood import (
     log_softmax,
     spread,
 )
-from posterity.posteriors._softmax_prior import ContrastPrior
+from posterity.posteriors._softmax_prior import ContrastPrior, log_belief, peak
 from posterity.posteriors._softmax_recent import RecentRows
 
-# Log scales of the prior that agree: at the mode, and by averages, of points.
-AGREE, AVERAGED_AGREE = 1e-3, 3e-2
+# Of the log of the prior's scale, between which the best one is looked for.
+STEP = math.log(4.0)
 BLOCK_NUMBERS = 4_000_000
 
 
@@ -79,6 +80,7 @@ class SoftmaxPosterior:
             self.contrasts.add_class()
             if self.n_effective > 0.0:
                 self.contrasts.rule_out(self.prior.center, self.n_effective, self.prior)
+        self.wait()
 
     def reorder(self, order: Index) -> None:
         """Put class ``order[i]`` into place i: the contrasts V become H' P H V."""
@@ -192,25 +194,39 @@ class SoftmaxPosterior:
     def _begin(self, rows: Rows, *, averaged: bool) -> None:
         """Learn the first rows with the prior that their evidence chooses."""
         if self.learns:
-            self.prior = self.prior.scaled(self.prior.scale)
+            self.prior = self.prior.scaled(self._best_scale(rows, averaged=averaged))
         self.contrasts.fit(rows, self.prior, averaged=averaged)
-        for _ in range(20 if self.learns else 0):
-            scale = self.contrasts.scale(self.prior)
-            change = abs(np.log(scale / self.prior.scale))
-            self.prior = self.prior.scaled(scale)
-            self.contrasts.fit(rows, self.prior, averaged=averaged)
-            if change < (AVERAGED_AGREE if averaged else AGREE):
-                break
         self.due = 1.25 * float(np.sum(rows.weights))
+
+    def _best_scale(self, rows: Rows, *, averaged: bool) -> float:
+        """Where the evidence of the rows, learned anew with each scale, is largest.
+
+        Sites that were found with one scale speak for it: the evidence of the sites alone would
+        stay where it is.
+        """
+        trial = self.contrasts.copy()
+
+        def told(log_scale: float) -> float:
+            prior = self.prior.scaled(math.exp(log_scale))
+            trial.fit(rows, prior, averaged=averaged)
+            return trial.log_evidence(prior) + log_belief(log_scale)
+
+        return math.exp(peak(told, math.log(self.prior.scale), STEP))
 
     def _saw(self, rows: Rows) -> None:
         """Take the sizes of the features into account."""
         self.prior.saw(rows.X, rows.weights)
         if self.learns and self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
-            # From fewer rows than coefficients that came one by one, each met with the prior
-            # before, a scale would be chosen that is but that prior's echo.
-            self.due = float(self.prior.center.size * (self.n_classes - 1))
+            self.wait()
+
+    def wait(self) -> None:
+        """Keep the prior's scale until there are as many rows as coefficients.
+
+        From fewer that came one by one, each met with the prior before, a scale would be chosen
+        that is but that prior's echo.
+        """
+        self.due = max(self.due, float(self.prior.center.size * (self.n_classes - 1)))
 
     def _count(self, rows: Rows, faded: Rows) -> None:
         self.n_observations += float(np.sum(rows.weights))
