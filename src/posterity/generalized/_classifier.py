@@ -219,14 +219,15 @@ class Classifier(GeneralizedModel):
         fits = way == "fit" and after.rate == 1.0
         # "auto" is the mode in fit, and averages in all that comes online.
         averaged = self.approximation == "moments" or (self.approximation == "auto" and not fits)
-        if way == "predict_then_learn":
-            told = Categorical(
-                self.classes_, after.predict_then_learn(rows, elapsed, averaged=averaged)
-            )
-        elif fits:
-            after.fit(rows, averaged=averaged)
-        else:
-            after.append(rows, elapsed, averaged=averaged)
+        with blas_threads((n_classes - 1) * rows.X.shape[1]):
+            if way == "predict_then_learn":
+                told = Categorical(
+                    self.classes_, after.predict_then_learn(rows, elapsed, averaged=averaged)
+                )
+            elif fits:
+                after.fit(rows, averaged=averaged)
+            else:
+                after.append(rows, elapsed, averaged=averaged)
         self._knowledge = cast(Any, after)
         return told
 

@@ -34,6 +34,8 @@ from posterity.posteriors._softmax_recent import RecentRows
 
 # Of the log of the prior's scale, between which the best one is looked for.
 STEP = math.log(4.0)
+# Logs of scales that agree, where sites tell of averages.
+AGREE = 3e-2
 BLOCK_NUMBERS = 4_000_000
 
 
@@ -193,22 +195,29 @@ class SoftmaxPosterior:
 
     def _begin(self, rows: Rows, *, averaged: bool) -> None:
         """Learn the first rows with the prior that their evidence chooses."""
-        if self.learns:
-            self.prior = self.prior.scaled(self._best_scale(rows, averaged=averaged))
+        if self.learns and not averaged:
+            self.prior = self.prior.scaled(self._best_scale(rows))
         self.contrasts.fit(rows, self.prior, averaged=averaged)
+        for _ in range(20 if self.learns and averaged else 0):
+            scale = self.contrasts.scale(self.prior)
+            change = abs(np.log(scale / self.prior.scale))
+            self.prior = self.prior.scaled(scale)
+            self.contrasts.fit(rows, self.prior, averaged=averaged)
+            if change < AGREE:
+                break
         self.due = 1.25 * float(np.sum(rows.weights))
 
-    def _best_scale(self, rows: Rows, *, averaged: bool) -> float:
-        """Where the evidence of the rows, learned anew with each scale, is largest.
+    def _best_scale(self, rows: Rows) -> float:
+        """Where the evidence of the rows, each time at their mode, is largest.
 
-        Sites that were found with one scale speak for it: the evidence of the sites alone would
-        stay where it is.
+        Curvatures found at a mode speak for the scale that led there: taken as they are, as those
+        of averages are, they would keep it where it is.
         """
         trial = self.contrasts.copy()
 
         def told(log_scale: float) -> float:
             prior = self.prior.scaled(math.exp(log_scale))
-            trial.fit(rows, prior, averaged=averaged)
+            trial.fit(rows, prior, averaged=False)
             return trial.log_evidence(prior) + log_belief(log_scale)
 
         return math.exp(peak(told, math.log(self.prior.scale), STEP))
