@@ -64,10 +64,9 @@ def test_scikit_learn_accepts_it(model: RobustBayesianRegression) -> None:
 # ---- figures -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("outliers", "seeds"),
-    [(0.1, 30), *(pytest.param(share, 100, marks=pytest.mark.slow) for share in (0.0, 0.1))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("outliers", [0.0, 0.1])
+@pytest.mark.parametrize("seeds", [30, 100])
 def test_coefficients_and_coverage_of_clean_rows(
     outliers: float, seeds: int, report: Callable[[str], None]
 ) -> None:
