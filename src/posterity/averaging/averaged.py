@@ -13,7 +13,7 @@ from posterity.averaging import inputs
 from posterity.averaging.base import AverageOfModels, evidences
 from posterity.averaging.members import check_same_steps, final_of, may_be_flat, transformed
 from posterity.distributions import Mixture
-from posterity.linear.inputs import check_same_features
+from posterity.linear.inputs import check_same_features, refuse_no_weight
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -147,8 +147,7 @@ class Averaged(AverageOfModels):
         >>> Averaged(models).fit([[0.0], [1.0], [2.0]], [0.0, 5.0, 10.1]).weights_.round(2)
         array([0.81, 0.19])
         """
-        if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        refuse_no_weight(sample_weight)
         fresh_one = self._fresh()
         fresh_one._learn(X, y, sample_weight, times)
         return self._take_over(fresh_one)

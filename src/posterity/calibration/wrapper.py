@@ -22,6 +22,7 @@ from posterity.linear.inputs import (
     read_rows,
     read_times,
     read_weights,
+    refuse_no_weight,
     refuse_unusable,
 )
 from posterity.transaction import all_or_nothing, branch_of
@@ -92,8 +93,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> model.fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).predict([[3.0]]).round(9)
         array([7.])
         """
-        if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        refuse_no_weight(sample_weight)
         new = self._fresh()
         new._learn(new._rows(X, y, sample_weight, reset=True), how, telling=False)
         return self._take_over(new)

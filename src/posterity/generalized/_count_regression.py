@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 
 from posterity.distributions import LogNormalCounts
 from posterity.generalized.base import GeneralizedModel, log_exposure
-from posterity.linear.inputs import read_points
+from posterity.linear.inputs import read_points, refuse_no_weight
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -77,8 +77,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> model.predict([[0], [1]]).round(6)
         array([1., 3.])
         """
-        if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        refuse_no_weight(sample_weight)
         self._learned("fit", (X, y, sample_weight), times, partial(log_exposure, exposure))
         return self
 

@@ -13,7 +13,7 @@ from posterity.forgetting import Adaptive, Changepoint
 from posterity.generalized._noise_tally import NoiseFading
 from posterity.generalized._reweighted import ReweightedPosterior
 from posterity.generalized._working_noise import WorkingNoise
-from posterity.linear.inputs import explained, read_rows, read_times
+from posterity.linear.inputs import explained, read_rows, read_times, refuse_no_weight
 from posterity.linear.regression import BayesianLinearRegression
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
@@ -57,8 +57,7 @@ class ReweightedRegression(BayesianLinearRegression):
             If a value is not finite or not a number, a weight is negative, shapes disagree, or a
             parameter is out of its range; the message names the row and column.
         """
-        if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        refuse_no_weight(sample_weight)
         fresh = self._fresh()
         X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
         elapsed, fresh._now = read_times(times, len(X), weights, None)

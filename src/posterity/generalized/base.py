@@ -267,6 +267,22 @@ def check_usable(*arrays: Array) -> None:
             raise FloatingPointError("the rows are not finite, or too large to square")
 
 
+def one_for_each_row(name: str, values: ArrayLike, n: int) -> Array:
+    """``values`` as floats (n,); one number is meant for all rows.
+
+    Examples
+    --------
+    >>> one_for_each_row("offset", 1.0, 2)
+    array([1., 1.])
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 0:
+        array = np.full(n, array)
+    if array.shape != (n,):
+        raise ValueError(f"{name} has shape {array.shape}: expected ({n},), one for each row of X")
+    return array
+
+
 def log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:
     """Log exposures (n,), or None for ones. Raises ``ValueError`` naming the row.
 
@@ -277,13 +293,7 @@ def log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:
     """
     if exposure is None:
         return None
-    values = np.asarray(exposure, dtype=np.float64)
-    if values.ndim == 0:
-        values = np.full(n, values)
-    if values.shape != (n,):
-        raise ValueError(
-            f"exposure has shape {values.shape}: expected ({n},), one for each row of X"
-        )
+    values = one_for_each_row("exposure", exposure, n)
     bad = ~((values > 0.0) & np.isfinite(values))
     if bad.any():
         row = int(np.argmax(bad))

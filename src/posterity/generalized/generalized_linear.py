@@ -14,9 +14,9 @@ from posterity.basis import Basis
 from posterity.distributions import Normal
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, GeneralizedModel, Way
+from posterity.generalized.base import Approximation, GeneralizedModel, Way, one_for_each_row
 from posterity.likelihoods import Likelihood
-from posterity.linear.inputs import read_points
+from posterity.linear.inputs import read_points, refuse_no_weight
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -150,8 +150,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> model.fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]]).round(6)
         array([0.5])
         """
-        if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        refuse_no_weight(sample_weight)
         self._learn("fit", (X, y, sample_weight), offset, times)
         return self
 
@@ -309,10 +308,7 @@ def read_offset(offset: ArrayLike | None, n: int) -> Array | None:
     """
     if offset is None:
         return None
-    values = np.asarray(offset, dtype=np.float64)
-    values = np.full(n, values) if values.ndim == 0 else values
-    if values.shape != (n,):
-        raise ValueError(f"offset has shape {values.shape}: expected ({n},), one for each row of X")
+    values = one_for_each_row("offset", offset, n)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise ValueError(f"offset is {values[bad[0]]} in row {bad[0]}: it must be finite")

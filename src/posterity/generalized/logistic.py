@@ -16,7 +16,7 @@ from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._classifier import Classifier
 from posterity.generalized.base import Approximation
-from posterity.linear.inputs import read_points
+from posterity.linear.inputs import read_points, refuse_no_weight
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -152,8 +152,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]).predict([[5.0]])
         array(['b'], dtype='<U1')
         """
-        if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        refuse_no_weight(sample_weight)
         self._classified("fit", (X, y, sample_weight), times)
         return self
 

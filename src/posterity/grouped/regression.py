@@ -14,7 +14,7 @@ from posterity.grouped.inputs import By, read, weighty
 from posterity.grouped.keys import key_of
 from posterity.grouped.single import plain_model
 from posterity.linear import BayesianLinearRegression
-from posterity.linear.inputs import check_same_features, read_weights
+from posterity.linear.inputs import check_same_features, read_weights, refuse_no_weight
 from posterity.noise import Distribution
 from posterity.transaction import one_at_a_time
 
@@ -156,8 +156,7 @@ class GroupedRegression(GroupedModel):
         >>> GroupedRegression().fit(X, y, groups=["a", "a", "b", "b", "b"]).groups_.tolist()
         ['a', 'b']
         """
-        if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        refuse_no_weight(sample_weight)
         return self._learn_first(X, y, sample_weight, groups, at_once=True)
 
     @one_at_a_time

@@ -100,7 +100,7 @@ class Likelihood:
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """d log p / d eta, and -d^2 log p / d eta^2, not negative (0 where it would be).
 
-        By differences of the log density, of five points, to about ten digits.
+        By differences of the log density, of five points, to about nine digits.
         """
         points = np.multiply.outer(STEP * np.arange(-2, 3), np.ones(np.shape(eta))) + eta
         with np.errstate(all="ignore"):

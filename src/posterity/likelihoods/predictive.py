@@ -149,7 +149,9 @@ class Predictive(RowDistribution):
 
     def _average(self, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
         """(n,) average over eta of what is said of ``observed`` at every node (k, n)."""
-        told = np.broadcast_to(of(self.likelihood.observed(mean + std * NODES)), (113, len(mean)))
+        told = np.broadcast_to(
+            of(self.likelihood.observed(mean + std * NODES)), (len(NODES), len(mean))
+        )
         return np.asarray(np.sum(SHARES * told, axis=0))
 
     def _probability(self, y: Array, mean: Array, std: Array) -> Array:
@@ -159,8 +161,8 @@ class Predictive(RowDistribution):
         """Least target whose probability is at least q, by bisection."""
         told = self.likelihood.observed(mean + std * NODES)
         ends = np.broadcast_to(told.ppf(q), (len(NODES), len(mean)))
-        low, high = np.min(ends, axis=0) - self._unit, np.max(ends, axis=0)
-        inside = (q > 0.0) & (q < 1.0)
+        least, most = np.min(ends, axis=0), np.max(ends, axis=0)
+        low, high, inside = least - self._unit, most, (q > 0.0) & (q < 1.0)
         for _ in range(200):
             middle = 0.5 * low + 0.5 * high
             middle = np.floor(middle) if self._unit else middle
@@ -169,7 +171,8 @@ class Predictive(RowDistribution):
             near = np.maximum(self._unit, CLOSE * np.maximum(np.abs(low), np.abs(high)))
             if not np.any(inside & (high - low > near)):
                 break
-        return np.where(inside, high, np.where((q >= 0.0) & (q <= 1.0), ends[0], np.nan))
+        edges = np.select([q == 0.0, q == 1.0], [least, most], np.nan)
+        return np.where(inside, high, edges)
 
     def _score(self, y: Array, mean: Array, std: Array) -> Array:
         """E|Y - y| - E|Y - Y'| / 2 of an ensemble (Gneiting and Raftery 2007, equation 21)."""

@@ -86,6 +86,12 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
         raise
 
 
+def refuse_no_weight(sample_weight: ArrayLike | None) -> None:
+    """Raise ``ValueError`` where all weights are zero."""
+    if sample_weight is not None and not np.asarray(sample_weight).any():
+        raise ValueError("every sample_weight is zero: there is nothing to fit")
+
+
 def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
     """Weights (n,), or None for ones."""
     if sample_weight is None:

@@ -20,6 +20,7 @@ from posterity.linear.inputs import (
     read_points,
     read_rows,
     read_times,
+    refuse_no_weight,
 )
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.noise import Predictive
@@ -195,8 +196,7 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
         >>> BayesianLinearRegression(prior_precision=0.0).fit([[0], [1], [2]], [1, 3, 5]).coef_
         array([2.])
         """
-        if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise ValueError("every sample_weight is zero: there is nothing to fit")
+        refuse_no_weight(sample_weight)
         return self._learn_first(X, y, sample_weight, times)
 
     @all_or_nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -175,17 +176,13 @@ def peak(function: Callable[[float], float], start: float, step: float) -> float
     >>> peak(lambda x: -((x - 3.3) ** 2), 0.0, 1.0)
     3.3
     """
-    values = {0: function(start)}
+    value = cache(lambda place: function(start + place * step))
     best = 0
-    while (ends := [best - 1, best + 1]) and abs(best) < MOST_MOVES:
-        for place in ends:
-            if place not in values:
-                values[place] = function(start + place * step)
-        highest = max((*ends, best), key=lambda place: values[place])
-        if highest == best:
+    for _ in range(MOST_MOVES):
+        last, best = best, max(best, best - 1, best + 1, key=value)
+        if best == last:
             break
-        best = highest
-    below, here, above = (values.get(best + off, values[best]) for off in (-1, 0, 1))
+    below, here, above = value(best - 1), value(best), value(best + 1)
     bend = below - 2.0 * here + above
     moved = 0.5 * (below - above) / bend if bend < 0.0 else 0.0
     return start + (best + moved) * step

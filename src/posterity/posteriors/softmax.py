@@ -195,8 +195,10 @@ class SoftmaxPosterior:
 
     def _begin(self, rows: Rows, *, averaged: bool) -> None:
         """Learn the first rows with the prior that their evidence chooses."""
-        if self.learns and not averaged:
-            self.prior = self.prior.scaled(self._best_scale(rows))
+        if self.learns:
+            # The sizes of the features are taken into account anew, too.
+            scale = self.prior.scale if averaged else self._best_scale(rows)
+            self.prior = self.prior.scaled(scale)
         self.contrasts.fit(rows, self.prior, averaged=averaged)
         for _ in range(20 if self.learns and averaged else 0):
             scale = self.contrasts.scale(self.prior)
