@@ -128,6 +128,28 @@ class CountRegression(RegressorMixin, GeneralizedModel):
             "predict_then_learn", (X, y, sample_weight), times, partial(log_exposure, exposure)
         )
 
+    @all_or_nothing
+    def unlearn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
+        """As :meth:`GeneralizedModel.unlearn`; ``exposure`` as when the rows were learned.
+
+        Examples
+        --------
+        >>> from posterity import BayesianPoissonRegression
+        >>> X, y = [[0.0], [1.0], [2.0]], [1, 2, 5]
+        >>> model = BayesianPoissonRegression(prior_precision=1.0).partial_fit(X[:2], y[:2])
+        >>> before = model.coef_
+        >>> model.learn_one(X[2], y[2]).unlearn(X[2:], y[2:]).coef_.round(6) == before.round(6)
+        array([ True])
+        """
+        return self._unlearned((X, y, sample_weight), partial(log_exposure, exposure))
+
     # ---- predicting ------------------------------------------------------------------------------
 
     def predict(self, X: Any, *, exposure: ArrayLike | None = None) -> Array:

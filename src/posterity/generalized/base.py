@@ -78,19 +78,39 @@ class GeneralizedModel(LinearModel):
         self._knowledge.merge(theirs)
         return self
 
+    @all_or_nothing
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Refuse: what a row said depended on what was known when it came.
+        """Forget rows that were learned: what they say now, given all others, is taken out.
+
+        Exact for the row that was learned last, and for rows that came one after another and leave
+        last first, as rows of one call do, but for a prior that was learned again in between. Of
+        rows that were fitted together the others keep what they said beside them: 5% of 400 rows
+        leave the means within 0.01 of their standard deviations of a fit without them, half of the
+        rows within 0.2. Rows from the start of a stream said less then, when little was known,
+        than is taken out now: intervals are then rather too wide.
 
         Raises
         ------
         ValueError
-            Always, once something was learned: fit the remaining rows again.
+            If the rows can't have been learned; under any way to forget.
         """
-        self._known.remove(np.empty((0, 0)), np.empty((0, 1)), None)
-        raise ValueError(
-            f"can't unlearn rows in {type(self).__name__}: what a row said depended on what was "
-            "known when it came; fit the remaining rows again"
-        )
+        return self._unlearned((X, y, sample_weight))
+
+    def _unlearned(
+        self, rows: tuple[Any, Any, ArrayLike | None], offsets: Offsets | None = None
+    ) -> Self:
+        """Unlearn rows (X, y, sample_weight)."""
+        known: Any = self._known
+        X, y, weights = read_rows(self, *rows, reset=False)
+        known_part = None if offsets is None else offsets(len(X))
+        columns = self._columns(X)
+        with explained(self, X, y):
+            check_usable(columns, y)
+            if known_part is None:
+                known.remove(columns, y, weights)
+            else:
+                known.remove(columns, y, weights, known_part)
+        return self
 
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` coefficient vectors (size, m) from the posterior.

@@ -199,6 +199,29 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         """
         return self._learn("predict_then_learn", (X, y, sample_weight), offset, times)
 
+    @all_or_nothing
+    def unlearn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> Self:
+        """As :meth:`GeneralizedModel.unlearn`; ``offset`` as when the rows were learned.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Gaussian
+        >>> model = BayesianGeneralizedLinear(Gaussian(1.0), prior_precision=1.0)
+        >>> model = model.fit([[0], [1], [2], [3]], [1, 3, 5, 99]).unlearn([[3]], [99])
+        >>> model.coef_.round(6) == BayesianGeneralizedLinear(
+        ...     Gaussian(1.0), prior_precision=1.0
+        ... ).fit([[0], [1], [2]], [1, 3, 5]).coef_.round(6)
+        array([ True])
+        """
+        return self._unlearned((X, y, sample_weight), partial(read_offset, offset))
+
     # ---- predicting ------------------------------------------------------------------------------
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> Array:

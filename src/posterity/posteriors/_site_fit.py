@@ -243,9 +243,7 @@ def _eta(factor: Factor, rows: SiteRows, intercept: bool) -> tuple[Array, Array]
     return mean[:, 0] + rows.offsets, variance
 
 
-def cavity_of(
-    mean: Array, variance: Array, precision: Array, shift: Array
-) -> tuple[Array, Array]:
+def cavity_of(mean: Array, variance: Array, precision: Array, shift: Array) -> tuple[Array, Array]:
     """Mean and variance of each eta without its own site, of this precision and shift."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         left = 1.0 - precision * variance

@@ -9,6 +9,8 @@ leave with what they would say today.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,11 +26,10 @@ Array = NDArray[np.float64]
 
 MOST_ROUNDS = 200
 SETTLED = 1e-12
+# How well sites of rows that were fitted together are known, and of those that came one by one.
+AGREED, NEAR = 1e-5, 1e-3
 # Of the variance of eta: what a site leaves of it.
 LEAST_LEFT = 1e-9
-# Of all that rows say of a direction: a row that would say so many times as much was not learned.
-# Up to there it only says more today than it did.
-MOST_SAID = 1.5
 
 
 def sites_within(
@@ -73,39 +74,21 @@ def taken_out(
     ``node`` is what is known with a prior. Rows that were fitted ``together`` have sites that
     agree, which are all found at once; others leave one after another, the last one first.
     """
-    left, known = data.copy(), node.factor.copy()
-    whole = known.predict(rows.X, intercept=node.intercept)
-    sites, logs = sites_within(model, rows, whole[0][:, 0] + rows.offsets, whole[1])
-    precision, target = sites.precision.copy(), sites.target - rows.offsets
-    if together:
-        try:
-            left.remove(rows.X, target[:, None], precision, intercept=node.intercept)
-            return left, precision, logs
-        except NotInFactorError:
-            left = data.copy()
-    for i in reversed(range(len(rows))):
-        row = rows[i : i + 1]
-        if not together:
-            mean, variance = known.predict(row.X, intercept=node.intercept)
-            one, logs[i : i + 1] = sites_within(model, row, mean[:, 0] + row.offsets, variance)
-            precision[i], target[i] = one.precision[0], one.target[0] - row.offsets[0]
-        precision[i], target[i] = _within(left, row.X, precision[i], target[i], node.intercept, i)
-        gone = row.X, target[i : i + 1, None], precision[i : i + 1]
-        left.remove(*gone, intercept=node.intercept)
-        if not together:
-            known = node.prior.copy()
-            known.merge(left)
+    left, known, intercept = data.copy(), node.factor, node.intercept
+    unknown = np.isinf(data.predict(rows.X, intercept=intercept)[1])
+    if unknown.any():
+        raise ValueError(never_learned(f"row {int(np.argmax(unknown))}"))
+    precision, logs = np.zeros(len(rows)), np.zeros(len(rows))
+    last_first = range(len(rows) - 1, -1, -1)
+    for part in [slice(None)] if together else [slice(i, i + 1) for i in last_first]:
+        some = rows[part]
+        mean, variance = known.predict(some.X, intercept=intercept)
+        sites, logs[part] = sites_within(model, some, mean[:, 0] + some.offsets, variance)
+        precision[part] = sites.precision
+        with suppress(NotInFactorError):  # rows that left before have taken all of its direction
+            target = (sites.target - some.offsets)[:, None]
+            gone = some.X, target, sites.precision
+            left.reduce(*gone, intercept=intercept, rounding=AGREED if together else NEAR)
+        known = node.prior.copy()
+        known.merge(left)
     return left, precision, logs
-
-
-def _within(
-    data: Factor, x: Array, precision: float, target: float, intercept: bool, row: int
-) -> tuple[float, float]:
-    """The site, or all that the rows say of its direction where it would say more."""
-    mean, leverage = data.predict(x, intercept=intercept)
-    said = float(leverage[0])
-    if not precision * said <= MOST_SAID:
-        raise ValueError(never_learned(f"row {row}"))
-    if precision * said < 1.0:
-        return precision, target
-    return 1.0 / said, float(mean[0, 0])

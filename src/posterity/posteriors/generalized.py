@@ -225,6 +225,10 @@ class GeneralizedPosterior(LinearPosterior):
                 f"can't unlearn rows of total weight {gone:g}: only {account.seen:g} is learned; "
                 "nothing was changed"
             )
+        if rest <= 1e-12 * gone:
+            self.inner.keep(Factor(self.n_coefficients), len(rows))
+            account.become(Account())
+            return
         together = account.together == account.seen
         left, precision, logs = taken_out(
             self.inner.rows_alone(),
@@ -233,8 +237,6 @@ class GeneralizedPosterior(LinearPosterior):
             rows,
             together=together,
         )
-        if rest <= 1e-12 * gone:
-            left, rest = Factor(left.n_coefficients), 0.0
         self.inner.keep(left, len(rows))
         account.seen = account.effective = rest
         account.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
