@@ -85,7 +85,8 @@ def test_a_fit_without_some_of_its_rows_is_near_the_fit_of_the_others(
     model = models(prior)[name].fit(X, y).unlearn(X[some], y[some])
     without = models(prior)[name].fit(X[~some], y[~some])
     moved, wider = off(model, without)
-    assert moved < (0.1 if name == "tails student" else 0.05) and wider < 0.03
+    assert moved < (0.1 if name == "tails student" else 0.05)
+    assert wider < 0.03
     assert abs(model.log_evidence_ - without.log_evidence_) < 0.2
 
 
@@ -95,7 +96,8 @@ def test_half_of_the_labels_of_a_fit_leave(prior: float | str) -> None:
     model = BayesianLogisticRegression(prior_precision=prior).fit(X, y).unlearn(X[150:], y[150:])
     without = BayesianLogisticRegression(prior_precision=prior).fit(X[:150], y[:150])
     moved, wider = off(model, without)
-    assert moved < 0.3 and wider < 0.12
+    assert moved < 0.3
+    assert wider < 0.12
 
 
 @pytest.mark.parametrize("way", ["fit", "predict_then_learn"])
@@ -155,7 +157,7 @@ def test_refusals_change_nothing() -> None:
     before = dumps(model)
     with pytest.raises(ValueError, match="rows of total weight 900: only 300 is learned"):
         model.unlearn(X, y, np.full(300, 3.0))
-    with pytest.raises(ValueError, match="y is 2.0 in row 1, a label that was never learned"):
+    with pytest.raises(ValueError, match=r"y is 2\.0 in row 1, a label that was never learned"):
         model.unlearn(X[:2], [1.0, 2.0])
     fading = BayesianLogisticRegression(forgetting=Stabilized(0.99)).fit(X, y)
     with pytest.raises(ValueError, match="under Stabilized: what is left of a row depends on"):

@@ -9,6 +9,7 @@ leave with what they would say today.
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 
 import numpy as np
@@ -44,17 +45,17 @@ def sites_within(
         logs = weights * likelihood.log_density(y, mean)
         return Sites(precision, mean + step, logs), logs + 0.5 * precision * step * step
     precision, shift = np.zeros(len(y)), np.zeros(len(y))
-    step, last = 1.0, np.inf
+    share, last = 1.0, math.inf
     for _ in range(MOST_ROUNDS):
         centre, cavity = cavity_of(mean, variance, precision, shift)
         sites = find_sites(likelihood, "moments", y, centre, cavity, weights)
         wanted = np.minimum(sites.precision, (1.0 - LEAST_LEFT) / variance)
         moved = float(np.max(np.abs(wanted - precision) * variance, initial=0.0))
-        precision = precision + step * (wanted - precision)
-        shift = shift + step * (wanted * sites.target - shift)
+        precision = precision + share * (wanted - precision)
+        shift = shift + share * (wanted * sites.target - shift)
         if moved < SETTLED:
             break
-        step, last = (max(0.7 * step, 0.05) if moved >= last else step), moved
+        share, last = (max(0.7 * share, 0.05) if moved >= last else share), moved
     with np.errstate(divide="ignore", invalid="ignore"):
         target = np.where(precision > 0.0, shift / precision, mean)
     centre, cavity = cavity_of(mean, variance, precision, shift)

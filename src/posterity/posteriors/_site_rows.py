@@ -43,7 +43,7 @@ class SiteRows:
             np.ascontiguousarray(self.offsets[part]),
         )
 
-    def __getitem__(self, part: slice) -> SiteRows:
+    def __getitem__(self, part: slice | NDArray[np.bool_]) -> SiteRows:
         return SiteRows(
             self.X[part], self.y[part], self.weights[part], self.elapsed[part], self.offsets[part]
         )

@@ -416,7 +416,7 @@ class GeneralizedPosterior(LinearPosterior):
         return self.likelihood.predictive(mean, variance)
 
     def _way_of(self, together: bool) -> Approximation:
-        """How the sites of the rows were found: of those that were fitted together, as they were."""
+        """How the sites of the rows were found; rows fitted together may have gone another way."""
         return "laplace" if together and self.account.at_mode else self.approximation
 
     def _close(self, rows: SiteRows) -> None:
