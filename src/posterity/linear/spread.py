@@ -43,8 +43,9 @@ def noise_depends(model: Any) -> bool:
 def with_spread(mean: LinearPosterior, forgetting: Any, shapes: Any) -> HeteroscedasticPosterior:
     """A posterior of mean and log variance, around that of the mean, which has seen nothing.
 
-    What only fades, fades in both. Where forgetting is learned, coefficients wander or rows leave, it
-    is the mean that changes, and the noise with it in size; how the noise depends on the features stays.
+    What only fades, fades in both. Where forgetting is learned, coefficients wander or rows leave,
+    it is the mean that changes, and the noise with it in size; how the noise depends on the
+    features stays.
     """
     if isinstance(forgetting, Changepoint):
         raise ValueError(
