@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import LARGEST, Before, Factor
+from posterity.factor.factor import Before, Factor
+from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
 Told = tuple[Array, Array, Array]
@@ -77,7 +78,7 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
     Rows before leave[i] are out when row start + i is predicted, and rows before the last of
     ``leave`` (n - start + 1,) at the end.
     """
-    _check_rows(rows)
+    check_usable(rows.X, rows.Y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     told = kernel.slide(
         triangle,
@@ -99,16 +100,6 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
     return Before(*told, counts[:-1])
 
 
-def _check_rows(rows: Rows) -> None:
-    """Look before learning: what fades or leaves within the call would leave no trace."""
-    for values in (rows.X, rows.Y):
-        flat = values.ravel()
-        with np.errstate(over="ignore", invalid="ignore"):
-            square = float(flat @ flat)
-        if not square <= LARGEST**2:  # NaN is not, either
-            raise FloatingPointError("the rows are not finite, or too large to square")
-
-
 def _learn(
     factor: Factor,
     rows: Rows,
@@ -117,7 +108,7 @@ def _learn(
     arguments: tuple[Array, ...],
     seen: float | None = None,
 ) -> Before:
-    _check_rows(rows)
+    check_usable(rows.X, rows.Y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     ones = factor.lacks_ones(rows.X, rows.intercept)
     told = learn(triangle, factor.n_targets, rows.X, rows.Y, rows.weights, ones, *arguments)

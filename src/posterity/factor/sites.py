@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import LARGEST, Factor
+from posterity.factor.factor import Factor
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
+from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ def learn_sites(
     >>> learn_sites(factor, logit, rows).variance, factor.coefficients().round(4)
     (array([1.]), array([[0.4011]]))
     """
-    _check_rows(rows)
+    check_usable(rows.X)  # before: what fades within the call would leave no trace
     if discounts is not None and prior is not None:
         discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle = factor.triangle.copy()
@@ -122,12 +123,3 @@ def site_path(
     """
     triangle, counts = factor.triangle, factor._counts
     return kernel.SitePath(triangle, counts, intercept, names, site, account, check_targets)
-
-
-def _check_rows(rows: Observations) -> None:
-    """Look before learning: what fades within the call would leave no trace."""
-    flat = rows.X.ravel()
-    with np.errstate(over="ignore", invalid="ignore"):
-        square = float(flat @ flat)
-    if not square <= LARGEST**2:  # NaN is not, either
-        raise FloatingPointError("the rows are not finite, or too large to square")

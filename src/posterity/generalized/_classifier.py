@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
 from posterity.factor.parallel import blas_threads
+from posterity.factor.usable import check_usable
 from posterity.generalized import _many
 from posterity.generalized._labels import joined_classes, positions, read_labels
-from posterity.generalized.base import GeneralizedModel, Way, check_usable, learn
+from posterity.generalized.base import GeneralizedModel, Way, learn
 from posterity.kernel import SitePath
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions

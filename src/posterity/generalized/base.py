@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.factor.factor import LARGEST
+from posterity.factor.usable import check_usable
 from posterity.likelihoods import Likelihood
 from posterity.linear import functions
 from posterity.linear.base import LinearModel
@@ -255,16 +254,6 @@ def learn(
     if approximation == "auto" and way == "fit" and at_the_mode is not None:
         known = at_the_mode()
     return getattr(known, way)(*rows, offsets)
-
-
-def check_usable(*arrays: Array) -> None:
-    """Raise ``FloatingPointError``, which is then explained, unless all is finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        # A sum is not finite when a term isn't; only then is it worth looking closer.
-        totals = [float(array.sum()) for array in arrays]
-    for array, total in zip(arrays, totals, strict=True):
-        if not math.isfinite(total) and not np.abs(array).max(initial=0.0) <= LARGEST:
-            raise FloatingPointError("the rows are not finite, or too large to square")
 
 
 def one_for_each_row(name: str, values: ArrayLike, n: int) -> Array:

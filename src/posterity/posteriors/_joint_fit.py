@@ -55,7 +55,7 @@ def _in_turns(
         fitted = _fitted(chosen, model, rows, start, before.intercept)
         trial = before.copy()
         target = (fitted.sites.target - rows.offsets)[:, None]
-        trial.append(rows.X, target, fitted.sites.precision, rows.elapsed.copy())
+        trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
         if not isinstance(trial, EvidencePosterior):
             break
         start = fitted.coefficients

@@ -109,7 +109,7 @@ class DispersedPosterior(LinearPosterior):
             part = slice(first, first + trial._stretch(weights, first, len(X)))
             some = None if weights is None else weights[part]
             off = None if offsets is None else offsets[part]
-            one = trial.now.predict_then_learn(X[part], y[part], some, elapsed[part].copy(), off)
+            one = trial.now.predict_then_learn(X[part], y[part], some, elapsed[part], off)
             told.append(one)
             trial.spread.learn(y[part, 0], some, one.log_mean, one.log_variance, after=False)
             if trial.spread.rows >= trial.spread.due:
@@ -211,7 +211,7 @@ class DispersedPosterior(LinearPosterior):
         for _ in range(MOST_ROUNDS):
             trial = self.copy()
             trial.spread.value = value
-            getattr(trial.now, way)(X, y, weights, elapsed.copy(), offsets)
+            getattr(trial.now, way)(X, y, weights, elapsed, offsets)
             eta = trial.counts.linear_predictor(X, offsets)
             variance = np.square(eta.scale)
             trial.spread.learn(y[:, 0], weights, eta.loc, variance, after=True)
@@ -250,6 +250,6 @@ def _every(share: int, rows: tuple[Any, ...]) -> tuple[Any, ...]:
         np.ascontiguousarray(X[part]),
         y[part].copy(),
         share * weights[part],
-        elapsed[part].copy(),
+        elapsed[part],
         None if offsets is None else offsets[part].copy(),
     )

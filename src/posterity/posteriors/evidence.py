@@ -213,7 +213,7 @@ class EvidencePosterior(LinearPosterior):
         for part in (slice(0, first), slice(first, len(X))):
             some = None if weights is None else weights[part]
             if part.start < part.stop or not len(X):
-                data.append(X[part], y[part], some, elapsed[part].copy())
+                data.append(X[part], y[part], some, elapsed[part])
             if 0 < part.stop == first:
                 turn = data.factor.copy()
         known.data.become(data)
@@ -239,7 +239,7 @@ class EvidencePosterior(LinearPosterior):
                 some = None if weights is None else weights[part]
                 added = self.unseen(stream, X[part])
                 told.append(
-                    stream.predict_then_learn(X[part], y[part], some, elapsed[part].copy(), added)
+                    stream.predict_then_learn(X[part], y[part], some, elapsed[part], added)
                 )
                 self._learn(X[part], y[part], some, elapsed[part])
                 first = stop

@@ -137,5 +137,6 @@ class FadingPosterior(LinearPosterior):
     def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
         rows = Rows(X, y, weights, self.intercept)
         if self.factor.seen == 0.0:
-            elapsed[: rows.first + 1] = 0.0  # before the first row there is nothing to forget
+            # Before the first row there is nothing to forget.
+            elapsed = np.where(np.arange(len(elapsed)) > rows.first, elapsed, 0.0)
         return self.strategy.learn(self.factor, self.prior, rows, elapsed)
