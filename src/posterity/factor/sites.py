@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from posterity import kernel
 from posterity.factor.factor import Factor
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
+from posterity.factor.rows import SiteRows
 from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
@@ -23,16 +24,6 @@ class SiteCode(NamedTuple):
     code: int
     parameters: tuple[float, float, float]
     moments: bool
-
-
-class Observations(NamedTuple):
-    """``X`` (n, m), targets, weights and offsets of eta (n,), and whether a 1 precedes each x."""
-
-    X: Array
-    y: Array
-    weights: Array
-    offsets: Array
-    intercept: bool
 
 
 @dataclass(frozen=True)
@@ -49,7 +40,7 @@ class SiteBefore:
 def learn_sites(
     factor: Factor,
     site: SiteCode,
-    rows: Observations,
+    rows: SiteRows,
     discounts: Array | None = None,
     prior: Factor | None = None,
 ) -> SiteBefore:
@@ -62,7 +53,7 @@ def learn_sites(
     --------
     >>> factor = Factor(1)
     >>> factor.append(np.ones((1, 1)), np.zeros((1, 1)))
-    >>> rows = Observations(np.ones((1, 1)), np.ones(1), np.ones(1), np.zeros(1), False)
+    >>> rows = SiteRows(np.ones((1, 1)), np.ones(1), np.ones(1), np.zeros(1), np.zeros(1))
     >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
     >>> learn_sites(factor, logit, rows).variance, factor.coefficients().round(4)
     (array([1.]), array([[0.4011]]))

@@ -112,6 +112,7 @@ class ChangepointPosterior(LinearPosterior):
     strategy: Changing
     learned: Learned = field(repr=False)
 
+    forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
 

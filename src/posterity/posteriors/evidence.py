@@ -164,6 +164,11 @@ class EvidencePosterior(LinearPosterior):
     # ---- learning ------------------------------------------------------------------------------
 
     @property
+    def forgets(self) -> bool:  # type: ignore[override]
+        """Whether rows count for less as they age."""
+        return self.known.data.forgets
+
+    @property
     def tells_evidence(self) -> bool:
         """Whether the data still tell the evidence of all rows."""
         return self.known.data.tells_evidence
