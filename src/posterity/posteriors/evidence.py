@@ -243,9 +243,7 @@ class EvidencePosterior(LinearPosterior):
                 part = slice(first, stop)
                 some = None if weights is None else weights[part]
                 added = self.unseen(stream, X[part])
-                told.append(
-                    stream.predict_then_learn(X[part], y[part], some, elapsed[part], added)
-                )
+                told.append(stream.predict_then_learn(X[part], y[part], some, elapsed[part], added))
                 self._learn(X[part], y[part], some, elapsed[part])
                 first = stop
         except BaseException:
