@@ -318,6 +318,8 @@ class EvidencePosterior(LinearPosterior):
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
+        if self.known.data.n_observations == 0.0:  # the prior's, under whatever precision
+            return np.concatenate([np.zeros(self.n_flat), self.mean])
         return self._fresh.coefficients(self.mean, self.known.data).copy()
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
