@@ -25,11 +25,11 @@ from scipy.linalg import solve_triangular
 from posterity import kernel
 from posterity.factor import removal
 from posterity.factor.parallel import partitions, run_together
+from posterity.factor.usable import check_usable
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
-LARGEST = 1e150  # squares of larger values would overflow
-SMALLEST = 1e-140  # and of smaller ones vanish
+SMALLEST = 1e-140  # squares of smaller values vanish
 
 
 # A smallest cosine below this: rounding may have decided what is left of a direction.
@@ -370,17 +370,12 @@ class Factor:
         return left
 
     def _commit(self, triangle: Array, counts: ArrayLike) -> None:
-        _check_usable(triangle)
+        check_usable(triangle)
         self._replace(triangle, counts)
 
     def _replace(self, triangle: Array, counts: ArrayLike) -> None:
         self.triangle[...] = triangle
         self._counts[...] = counts
-
-
-def _check_usable(triangle: Array) -> None:
-    if not np.abs(triangle).max(initial=0.0) <= LARGEST:  # NaN is not, either
-        raise FloatingPointError("the rows are not finite, or too large to square")
 
 
 def _total(weights: Array | None, n: int) -> float:

@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
+from posterity.factor import Rows as LabelRows
 from posterity.factor.parallel import blas_threads
+from posterity.factor.usable import check_usable
 from posterity.generalized import _many
 from posterity.generalized._labels import joined_classes, positions, read_labels
-from posterity.generalized.base import GeneralizedModel, Way, check_usable, learn
+from posterity.generalized.base import GeneralizedModel, learn
 from posterity.kernel import SitePath
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
+from posterity.linear.estimator import Way
 from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
 from posterity.posteriors._softmax_likelihood import Rows
@@ -128,7 +131,7 @@ class Classifier(GeneralizedModel):
 
     @all_or_nothing
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """As :meth:`GeneralizedModel.unlearn`, of rows and their labels; the classes stay.
+        """As :meth:`BayesianGeneralizedLinear.unlearn`, of rows and their labels; the classes stay.
 
         Examples
         --------
@@ -229,8 +232,9 @@ class Classifier(GeneralizedModel):
                 way = "append"  # a class without rows has no most probable flat intercept
         if many is None:
             y = 1.0 - y if self._flipped else y
-            rows_read = columns, y, weights, elapsed
-            told = learn(self._known, way, rows_read, None, self.approximation)
+            told = learn(
+                self._known, way, LabelRows(columns, y, weights, elapsed), self.approximation
+            )
             if way != "predict_then_learn":
                 return None
             return Categorical(self.classes_, self._log_odds_columns(told))

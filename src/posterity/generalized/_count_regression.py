@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from posterity.distributions import LogNormalCounts
-from posterity.generalized.base import GeneralizedModel, log_exposure
-from posterity.linear.inputs import read_points, refuse_no_weight
-from posterity.transaction import all_or_nothing
+from posterity.generalized.base import log_exposure
+from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
+from posterity.linear.estimator import LinearEstimator
+from posterity.linear.inputs import read_points
 
 Array = NDArray[np.float64]
+# Beyond this exp overflows.
+LARGEST_LOG = 700.0
 
 
 def check_counts_or_rates(y: Array) -> None:
@@ -30,8 +29,11 @@ def check_counts_or_rates(y: Array) -> None:
         )
 
 
-class CountRegression(RegressorMixin, GeneralizedModel):
-    """A count of the rate ``exposure * exp(intercept + x . coef)``."""
+class CountRegression(BayesianGeneralizedLinear):
+    """A count of the rate ``exposure * exp(intercept + x . coef)``: an exposure is an offset's exp.
+
+    Its subclasses say which likelihood, in place of a parameter.
+    """
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -40,8 +42,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @all_or_nothing
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -77,12 +78,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> model.predict([[0], [1]]).round(6)
         array([1., 3.])
         """
-        refuse_no_weight(sample_weight)
-        self._learned("fit", (X, y, sample_weight), times, partial(log_exposure, exposure))
-        return self
+        return super().fit(X, y, sample_weight, offset=exposure, times=times)
 
-    @all_or_nothing
-    def partial_fit(
+    def partial_fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -100,11 +98,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> model.partial_fit([[0]], [1]).partial_fit([[1]], [3]).n_observations_
         2.0
         """
-        self._learned("append", (X, y, sample_weight), times, partial(log_exposure, exposure))
-        return self
+        return super().partial_fit(X, y, sample_weight, offset=exposure, times=times)
 
-    @all_or_nothing
-    def predict_then_learn(
+    def predict_then_learn(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -124,12 +120,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> bool(told.logpmf([4, 4])[1] > told.logpmf([4, 4])[0])
         True
         """
-        return self._learned(
-            "predict_then_learn", (X, y, sample_weight), times, partial(log_exposure, exposure)
-        )
+        return super().predict_then_learn(X, y, sample_weight, offset=exposure, times=times)
 
-    @all_or_nothing
-    def unlearn(
+    def unlearn(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -137,7 +130,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         *,
         exposure: ArrayLike | None = None,
     ) -> Self:
-        """As :meth:`GeneralizedModel.unlearn`; ``exposure`` as when the rows were learned.
+        """As :meth:`BayesianGeneralizedLinear.unlearn`, with exposures for offsets.
 
         Examples
         --------
@@ -148,11 +141,13 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> model.learn_one(X[2], y[2]).unlearn(X[2:], y[2:]).coef_.round(6) == before.round(6)
         array([ True])
         """
-        return self._unlearned((X, y, sample_weight), partial(log_exposure, exposure))
+        return super().unlearn(X, y, sample_weight, offset=exposure)
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, X: Any, *, exposure: ArrayLike | None = None) -> Array:
+    def predict(  # type: ignore[override]
+        self, X: Any, *, exposure: ArrayLike | None = None
+    ) -> Array:
         """(n,) expected counts at the coefficients' mean (after ``fit`` the mode).
 
         The rate at the coefficients that are reported, as a generalised linear model's; the mean
@@ -168,11 +163,13 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         """
         known = self._known
         X = read_points(self, X)
-        offsets = log_exposure(exposure, len(X))
+        offsets = self._offsets(exposure, len(X))
         eta = known.predict_mean(self._columns(X))
-        return np.exp(np.minimum(eta if offsets is None else eta + offsets, 700.0))
+        return np.exp(np.minimum(eta if offsets is None else eta + offsets, LARGEST_LOG))
 
-    def predict_distribution(self, X: Any, *, exposure: ArrayLike | None = None) -> LogNormalCounts:
+    def predict_distribution(  # type: ignore[override]
+        self, X: Any, *, exposure: ArrayLike | None = None
+    ) -> Any:
         """Distribution of new counts, integrated over the posterior: one a row of ``X``.
 
         Examples
@@ -182,9 +179,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> model.predict_distribution([[1.0]]).pmf([3]).shape
         (1,)
         """
-        return self._counts(*self._at(X, exposure))
+        return self._predictive(X, exposure)
 
-    def predict_interval(
+    def predict_interval(  # type: ignore[override]
         self,
         X: Any,
         level: float = 0.95,
@@ -210,17 +207,12 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> bool(low < 3.0 < high)
         True
         """
-        if of == "count":
-            told = self.predict_distribution(X, exposure=exposure)
-            return np.stack(told.interval(level), axis=1)
-        if of != "rate":
+        if of not in ("count", "rate"):
             raise ValueError(f"of is {of!r}: it must be 'count' or 'rate'")
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-        mean, variance = self._at(X, exposure)
-        reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
+        if of == "count":
+            return super().predict_interval(X, level, offset=exposure)
         with np.errstate(over="ignore"):
-            return np.exp(np.stack([mean - reach, mean + reach], axis=1))
+            return np.exp(super().predict_interval(X, level, offset=exposure, of="eta"))
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Expected count at one row ``x``, as of :meth:`predict`; before any data, the prior's.
@@ -231,15 +223,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> BayesianPoissonRegression().predict_one([3.0])
         1.0
         """
-        return math.exp(min(self._predictor_one(x), 700.0))
+        return math.exp(min(LinearEstimator.predict_one(self, x), LARGEST_LOG))
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _counts(self, mean: Array, variance: Array) -> LogNormalCounts:
-        """Counts of log rates with these means and variances (n,)."""
-        raise NotImplementedError
-
-    def _at(self, X: Any, exposure: ArrayLike | None) -> tuple[Array, Array]:
-        self._known  # noqa: B018  (says that nothing was learned before X is looked at)
-        X = read_points(self, X)
-        return self._predictor(X, log_exposure(exposure, len(X)))
+    def _offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+        return log_exposure(added, n)

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
+from posterity.factor.usable import check_usable
 from posterity.generalized._noise_tally import SUMS, Before, NoiseFading, NoiseTally
 from posterity.generalized._start import Kept, most_probable, noise_of, with_noise
 from posterity.generalized._working_noise import Spread, WorkingNoise
@@ -114,7 +115,7 @@ class ReweightedPosterior:
 
     def settle(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: their most probable fit. Nothing was learned before."""
-        _check_usable(X, y)
+        check_usable(X, y)
         g = np.ones(len(X)) if weights is None else weights
         ahead = self.copy()
         ahead._fit(Kept(X, y[:, 0], g, elapsed), self.noise)
@@ -280,7 +281,7 @@ class ReweightedPosterior:
         return max(START_ROWS, START_ROWS_A_COEFFICIENT * self.n_coefficients)
 
     def _learn_rows(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Told:
-        _check_usable(X, y)
+        check_usable(X, y)
         g = np.ones(len(X)) if weights is None else weights
         target = y[:, 0]
         ahead = self.copy()
@@ -413,9 +414,3 @@ def _same(one: Array, other: Array, scale: Array | float) -> bool:
 
 def _fields(told: Told) -> tuple[Array, Array, Array, Array]:
     return told.mean, told.leverage, told.scale, told.df
-
-
-def _check_usable(X: Array, y: Array) -> None:
-    for values in (X, y):
-        if not np.abs(values).max(initial=0.0) <= 1e150:  # NaN is not, either
-            raise FloatingPointError("the rows are not finite, or too large to square")

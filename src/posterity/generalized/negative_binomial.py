@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis import Basis
-from posterity.distributions import NegativeBinomialLogNormal
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
@@ -103,10 +103,8 @@ class BayesianNegativeBinomialRegression(CountRegression):
     @property
     def dispersion_(self) -> float:
         """Posterior mean of the dispersion, or the known one."""
-        known = self._known
-        if isinstance(known, DispersedPosterior):
-            return known.dispersion
-        return self._likelihood().dispersion
+        known: Any = self._known
+        return known.dispersion if self.dispersion is None else self.dispersion
 
     def _likelihood(self) -> DispersedCounts:
         return DispersedCounts() if self.dispersion is None else DispersedCounts(self.dispersion)
@@ -116,6 +114,3 @@ class BayesianNegativeBinomialRegression(CountRegression):
         if self.dispersion is None:
             assert self._knowledge is not None
             self._knowledge = DispersedPosterior.around(self._knowledge)
-
-    def _counts(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
-        return NegativeBinomialLogNormal(mean, variance, self.dispersion_)

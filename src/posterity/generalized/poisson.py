@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis import Basis
-from posterity.distributions import PoissonLogNormal
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
 from posterity.generalized.base import Approximation
 from posterity.likelihoods import Likelihood, Poisson
-from posterity.posteriors import GeneralizedPosterior
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -118,10 +116,10 @@ class BayesianPoissonRegression(CountRegression):
     @property
     def dispersion_(self) -> float:
         """Pearson's chi-square over its degrees of freedom; NaN while there are none."""
-        return cast(GeneralizedPosterior, self._known).pearson[0]
+        return self._pearson[0]
 
     @all_or_nothing
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -132,7 +130,7 @@ class BayesianPoissonRegression(CountRegression):
     ) -> Self:
         """As :meth:`CountRegression.fit`; warns of counts that vary more than a Poisson's."""
         super().fit(X, y, sample_weight, exposure=exposure, times=times)
-        dispersion, freedom = cast(GeneralizedPosterior, self._known).pearson
+        dispersion, freedom = self._pearson
         if dispersion > OVERDISPERSED:
             # Of Poisson counts the terms of the statistic have variance 2 + 1 / rate.
             with np.errstate(divide="ignore"):
@@ -146,8 +144,10 @@ class BayesianPoissonRegression(CountRegression):
                 )
         return self
 
+    @property
+    def _pearson(self) -> tuple[float, float]:
+        known: Any = self._known
+        return known.pearson
+
     def _likelihood(self) -> Likelihood:
         return CountsOrRates()
-
-    def _counts(self, mean: Array, variance: Array) -> PoissonLogNormal:
-        return PoissonLogNormal(mean, variance)

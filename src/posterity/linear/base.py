@@ -16,11 +16,10 @@ from posterity.factor import Factor
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
-from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.priors import GaussianPrior
-from posterity.transaction import all_or_nothing, lock_of
+from posterity.transaction import lock_of
 
 Array = NDArray[np.float64]
 
@@ -112,20 +111,14 @@ class LinearModel(BaseEstimator):
     @property
     def change_probability_(self) -> Array:
         """(n,) with Changepoint: probability of a change right before each row of the last call."""
-        return self._reported("change_probability")
+        return self._known.change_probability
 
     @property
     def changes_(self) -> NDArray[np.int64]:
         """With Changepoint: rows, from the start of the stream, right before which it changed."""
-        return self._reported("changes")
+        return self._known.changes
 
     # ---- inner -----------------------------------------------------------------------------------
-
-    def _reported(self, name: str) -> Any:
-        known = self._known
-        if not hasattr(known, name):
-            raise AttributeError(f"{name}_ is reported only with forgetting=Changepoint(...)")
-        return getattr(known, name)
 
     @property
     def _known(self) -> LinearPosterior:
@@ -139,18 +132,6 @@ class LinearModel(BaseEstimator):
     @property
     def _offset(self) -> int:
         return 1 if self._known.intercept else 0
-
-    def _learn_first(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, times: ArrayLike | None
-    ) -> Self:
-        fresh = self._fresh()
-        X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
-        elapsed, now = read_times(times, len(X), weights, None)
-        fresh._begin(X, weights)
-        with explained(fresh, X, y):
-            fresh._known.append(fresh._columns(X), y, weights, elapsed)
-        fresh._now = now
-        return self._take_over(fresh)
 
     def _fresh(self) -> Self:
         """A model with the same parameters that knows nothing."""
@@ -200,6 +181,13 @@ class LinearModel(BaseEstimator):
             posterior = self.forgetting.begin(posterior)
         self._knowledge = posterior
 
+    def _begin_as(self, other: LinearModel) -> None:
+        """Start from the prior with the features and the basis of another model."""
+        self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
+        if other.basis is not None:
+            self.basis_ = other.basis_
+        self._start()
+
     def _begun_from(self, x: ArrayLike | Mapping[str, float]) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
         fresh = self._fresh()
@@ -231,25 +219,6 @@ class LinearModel(BaseEstimator):
     @property
     def _path(self) -> RowPath:
         return self.__dict__.get("_row_path") or self._open_row_path()
-
-    @all_or_nothing
-    def _begin_with(self, x: Any, y: float, weight: float, time: float | None) -> Self:
-        """Learn the first row."""
-        learner: Any = self if self._knowledge is not None else self._begun_from(x)
-        learner.learn_one(x, y, weight, time)
-        return self if learner is self else self._take_over(learner)
-
-    @all_or_nothing
-    def _learn_row(self, x: Any, y: float, weight: float, time: float | None) -> None:
-        """The general path of learn_one: forgetting, or a time of its own."""
-        known = self._known
-        X, target = self._path.values(x), np.array([[float(y)]])
-        columns = self._columns(X)
-        weights = None if weight == 1.0 else read_weights([weight], 1)
-        elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
-        with explained(self, X, target):
-            known.append(columns, target, weights, elapsed)
-        self._now = now
 
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
+from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_fit import MANY_ROWS, SHARE, Fitted, mode, propagate
-from posterity.posteriors._site_rows import SiteRows
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -55,7 +55,7 @@ def _in_turns(
         fitted = _fitted(chosen, model, rows, start, before.intercept)
         trial = before.copy()
         target = (fitted.sites.target - rows.offsets)[:, None]
-        trial.append(rows.X, target, fitted.sites.precision, rows.elapsed.copy())
+        trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
         if not isinstance(trial, EvidencePosterior):
             break
         start = fitted.coefficients

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
+from posterity.factor.rows import SiteRows
 from posterity.kernel import total_density, working_rows
 from posterity.likelihoods import Bernoulli, Likelihood, Sites
-from posterity.posteriors._site_rows import SiteRows, find_sites
+from posterity.posteriors._site_rows import find_sites
 
 Array = NDArray[np.float64]
 

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.factor.factor import NotInFactorError
+from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Sites
 from posterity.posteriors._joint_fit import SiteModel
 from posterity.posteriors._site_fit import cavity_of
-from posterity.posteriors._site_rows import SiteRows, find_sites
+from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior, never_learned
 
 Array = NDArray[np.float64]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import matched
-from posterity.factor.sites import Observations, SiteCode, learn_sites
+from posterity.factor.rows import SiteRows
+from posterity.factor.sites import SiteCode, learn_sites
 from posterity.kernel import find_sites as kernel_sites
 from posterity.likelihoods import Likelihood, Sites, laplace_sites, moment_sites
 from posterity.posteriors.evidence import EvidencePosterior
@@ -17,36 +18,6 @@ from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class SiteRows:
-    """Rows ``X`` (n, m), targets (n,), weights (n,), time before each (n,), offsets of eta (n,)."""
-
-    X: Array
-    y: Array
-    weights: Array
-    elapsed: Array
-    offsets: Array
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def every(self, share: int) -> SiteRows:
-        """Every so many-th row, each with the weight of all that it stands for."""
-        part = slice(None, None, share)
-        return SiteRows(
-            np.ascontiguousarray(self.X[part]),
-            np.ascontiguousarray(self.y[part]),
-            share * self.weights[part],
-            self.elapsed[part],
-            np.ascontiguousarray(self.offsets[part]),
-        )
-
-    def __getitem__(self, part: slice | NDArray[np.bool_]) -> SiteRows:
-        return SiteRows(
-            self.X[part], self.y[part], self.weights[part], self.elapsed[part], self.offsets[part]
-        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +89,7 @@ def learn_rows(
     before = learn_sites(
         posterior.factor,
         SiteCode(*known, approximation == "moments"),
-        Observations(rows.X, rows.y, rows.weights, rows.offsets, posterior.intercept),
+        replace(rows, intercept=posterior.intercept),
         discounts,
         prior,
     )

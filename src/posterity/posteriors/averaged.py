@@ -54,6 +54,7 @@ class AveragedPosterior(LinearPosterior):
     outer_persistence: float
     standing: Standing = field(repr=False)
 
+    forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
 

@@ -164,6 +164,11 @@ class EvidencePosterior(LinearPosterior):
     # ---- learning ------------------------------------------------------------------------------
 
     @property
+    def forgets(self) -> bool:  # type: ignore[override]
+        """Whether rows count for less as they age."""
+        return self.known.data.forgets
+
+    @property
     def tells_evidence(self) -> bool:
         """Whether the data still tell the evidence of all rows."""
         return self.known.data.tells_evidence
@@ -213,7 +218,7 @@ class EvidencePosterior(LinearPosterior):
         for part in (slice(0, first), slice(first, len(X))):
             some = None if weights is None else weights[part]
             if part.start < part.stop or not len(X):
-                data.append(X[part], y[part], some, elapsed[part].copy())
+                data.append(X[part], y[part], some, elapsed[part])
             if 0 < part.stop == first:
                 turn = data.factor.copy()
         known.data.become(data)
@@ -238,9 +243,7 @@ class EvidencePosterior(LinearPosterior):
                 part = slice(first, stop)
                 some = None if weights is None else weights[part]
                 added = self.unseen(stream, X[part])
-                told.append(
-                    stream.predict_then_learn(X[part], y[part], some, elapsed[part].copy(), added)
-                )
+                told.append(stream.predict_then_learn(X[part], y[part], some, elapsed[part], added))
                 self._learn(X[part], y[part], some, elapsed[part])
                 first = stop
         except BaseException:
@@ -325,6 +328,8 @@ class EvidencePosterior(LinearPosterior):
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
+        if self.known.data.n_observations == 0.0:  # the prior's, under whatever precision
+            return np.concatenate([np.zeros(self.n_flat), self.mean])
         return self._fresh.coefficients(self.mean, self.known.data).copy()
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:

@@ -36,6 +36,7 @@ class FadingPosterior(LinearPosterior):
     strategy: Fading
     tally: Array = field(default_factory=lambda: np.zeros(1), repr=False, compare=False)
 
+    forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
 
     @classmethod
@@ -135,7 +136,8 @@ class FadingPosterior(LinearPosterior):
         return type(self.strategy).__name__
 
     def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
-        rows = Rows(X, y, weights, self.intercept)
+        rows = Rows(X, y, weights, intercept=self.intercept)
         if self.factor.seen == 0.0:
-            elapsed[: rows.first + 1] = 0.0  # before the first row there is nothing to forget
+            # Before the first row there is nothing to forget.
+            elapsed = np.where(np.arange(len(elapsed)) > rows.first, elapsed, 0.0)
         return self.strategy.learn(self.factor, self.prior, rows, elapsed)

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 # Below this cosine a removal has lost more than half of the digits of some direction.
 WORRYING_COSINE = 1e-6
+NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,15 @@ class LinearPosterior:
         """The same under a prior that is not learned."""
         return self
 
+    def at_the_mode(self) -> LinearPosterior:
+        """The same, to find the mode of rows that come together; in memory that both share."""
+        return self
+
     # ---- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn the first rows together; a posterior that forgets learns them in order."""
+        self.append(X, y, weights, elapsed)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
@@ -100,6 +109,9 @@ class LinearPosterior:
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
         return self._told(self.factor.learn(X, y, weights, intercept=self.intercept), y)
+
+    # Whether rows count for less as they age.
+    forgets: ClassVar[bool] = False
 
     @property
     def tells_evidence(self) -> bool:
@@ -253,6 +265,24 @@ class LinearPosterior:
     def noise_precision(self) -> float:
         """Known, or the mean of what was learned."""
         return self.noise.precision(self.freed, self.residual)
+
+    # What only some can tell is refused by the others, in the words of their users.
+
+    @property
+    def change_probability(self) -> Array:
+        """(n,) probability of a change right before each row of the last call."""
+        raise AttributeError(NO_CHANGES.format("change_probability_"))
+
+    @property
+    def changes(self) -> NDArray[np.int64]:
+        """Rows right before which the world changed, from the start of the stream."""
+        raise AttributeError(NO_CHANGES.format("changes_"))
+
+    def noise_coefficients(self) -> Array:
+        """Mean of [intercept, coefficients] of the log variance of the noise."""
+        raise AttributeError(
+            "noise_intercept_ and noise_coef_ are reported only with noise='linear'"
+        )
 
     @property
     def log_evidence(self) -> float:

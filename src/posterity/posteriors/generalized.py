@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Normal
 from posterity.factor import Factor
+from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
 from posterity.likelihoods import Likelihood
@@ -19,7 +20,7 @@ from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_removal import taken_out
-from posterity.posteriors._site_rows import Learned, SiteRows, believed, learn_rows
+from posterity.posteriors._site_rows import Learned, believed, learn_rows
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
@@ -330,9 +331,9 @@ class GeneralizedPosterior(LinearPosterior):
         return self.account.effective
 
     @property
-    def forgets(self) -> bool:
+    def forgets(self) -> bool:  # type: ignore[override]
         """Whether rows count for less as they age."""
-        return type(self._of_rows) is not LinearPosterior
+        return self._of_rows.forgets
 
     @property
     def tells_evidence(self) -> bool:

@@ -128,7 +128,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             left = int(trial.account.clock[1] - trial.account.clock[0])
             part = slice(first, first + max(left, 1))
             some = None if weights is None else weights[part]
-            told.append(trial._learn(X[part], y[part], some, elapsed[part].copy()))
+            told.append(trial._learn(X[part], y[part], some, elapsed[part]))
             first = part.stop
         together = in_sequence(told)
         densities = together.logpdf(y[:, 0])
@@ -258,7 +258,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         log_precision, variance = self._relative(X)
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scaled(X, log_precision)
-        told = self.mean.predict_then_learn(rows, target, weights, elapsed.copy())
+        told = self.mean.predict_then_learn(rows, target, weights, elapsed)
         squares, known = squared_scores(told, target[:, 0])
         counted = known.astype(np.float64) if weights is None else known * weights
         offsets = LogPrecision().offsets(squares) - log_precision
@@ -284,7 +284,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             self._become_mean_and_spread(before)
             target = np.exp(0.5 * log_precision)[:, None] * y
             rows = self._scaled(X, log_precision)
-            self.mean.append(rows, target, weights, elapsed.copy())
+            self.mean.append(rows, target, weights, elapsed)
             told = cast(StudentT, self.mean.predictive(rows))
             squares, counted = self._corrected(told, target[:, 0])
             if weights is not None:
@@ -321,7 +321,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         before = 0.0 if first else spread.log_evidence
         halves = np.full((len(X), 1), 0.5)
         learn = spread.fit if first else spread.append
-        learn(X, halves, weights, elapsed.copy(), offsets)
+        learn(X, halves, weights, elapsed, offsets)
         eta = spread.predict_mean(X) + offsets
         likelihood = float(weights @ spread.likelihood.log_density(halves[:, 0], eta))
         volume = 0.0

@@ -40,6 +40,7 @@ class WindowPosterior(LinearPosterior):
     strategy: Keeping
     kept: KeptRows = field(repr=False)
 
+    forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
 
     @classmethod
@@ -100,12 +101,12 @@ class WindowPosterior(LinearPosterior):
             np.concatenate([kept.X, X]) if start else X,  # X may bring the intercept's column
             np.concatenate([kept.y, y]),
             weights,
-            self.intercept,
+            intercept=self.intercept,
         )
         leave = self.strategy.first_kept(times, weights, start)
         before = slide(self.factor, self.prior, rows, start, leave)
         # Copies: what has left must not stay in memory behind a view. Times stay near 0.
         last = slice(int(leave[-1]), None)
-        kept.X, kept.y = rows.X[last].copy(), rows.Y[last].copy()
+        kept.X, kept.y = rows.X[last].copy(), rows.y[last].copy()
         kept.weights, kept.times = weights[last].copy(), times[last] - times[-1]
         return before
