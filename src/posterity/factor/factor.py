@@ -231,6 +231,29 @@ class Factor:
         self._commit(triangle, self._counts - _total(weights, len(X)))
         return least
 
+    def reduce(
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None = None,
+        *,
+        intercept: bool = False,
+        rounding: float = 1e-5,
+    ) -> None:
+        """Unlearn rows of one target that say nearly what they said when they were learned.
+
+        Of a direction of which they say more than all that is known, or as much but for
+        ``rounding``, all goes. Raises :class:`NotInFactorError`, and changes nothing, where nothing
+        is known of it.
+        """
+        gone = Factor(self.n_coefficients)
+        gone.append(X, Y, weights, intercept=intercept)
+        triangle = removal.reduced(self.triangle, gone.triangle[:, : len(self.triangle)], rounding)
+        if triangle is None:
+            raise NotInFactorError(None)
+        left = np.maximum(self._counts - _total(weights, len(X)), 0.0)
+        self._commit(triangle, left)
+
     def merge(self, other: Factor) -> None:
         """Learn every row that ``other`` has learned."""
         triangle = self.triangle.copy()

@@ -64,7 +64,7 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
         rows.X,
         rows.y,
         rows.weights,
-        rows.intercept,
+        factor.lacks_ones(rows.X, rows.intercept),
         start,
         leave,
         prior.triangle,

@@ -129,6 +129,30 @@ class Classifier(GeneralizedModel):
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
         return self._commit(model, way, met, (X, y, weights, elapsed), now)
 
+    @all_or_nothing
+    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """As :meth:`BayesianGeneralizedLinear.unlearn`, of rows and their labels; the classes stay.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
+        >>> model = BayesianLogisticRegression(prior_precision=1.0).fit(X[:3], y[:3])
+        >>> before = model.coef_
+        >>> model.learn_one(X[3], y[3]).unlearn(X[3:], y[3:]).coef_.round(6) == before.round(6)
+        array([[ True]])
+        """
+        self._known  # noqa: B018 - not fitted comes first
+        labels = read_labels(y)
+        places, there = positions(self.classes_, labels)
+        if not there.all():
+            row = int(np.argmin(there))
+            raise ValueError(
+                f"y is {labels.tolist()[row]!r} in row {row}, a label that was never learned"
+            )
+        ones = places.astype(np.float64)
+        return self._unlearned((X, 1.0 - ones if self._flipped else ones, sample_weight))
+
     def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn one row, an array or a mapping, and its label."""
         if self._knowledge is not None and time is None and self._now is None and self._learns_lean:

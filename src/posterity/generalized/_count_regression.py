@@ -122,6 +122,27 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         return super().predict_then_learn(X, y, sample_weight, offset=exposure, times=times)
 
+    def unlearn(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
+        """As :meth:`BayesianGeneralizedLinear.unlearn`, with exposures for offsets.
+
+        Examples
+        --------
+        >>> from posterity import BayesianPoissonRegression
+        >>> X, y = [[0.0], [1.0], [2.0]], [1, 2, 5]
+        >>> model = BayesianPoissonRegression(prior_precision=1.0).partial_fit(X[:2], y[:2])
+        >>> before = model.coef_
+        >>> model.learn_one(X[2], y[2]).unlearn(X[2:], y[2:]).coef_.round(6) == before.round(6)
+        array([ True])
+        """
+        return super().unlearn(X, y, sample_weight, offset=exposure)
+
     # ---- predicting ------------------------------------------------------------------------------
 
     def predict(  # type: ignore[override]

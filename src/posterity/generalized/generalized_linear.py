@@ -193,6 +193,42 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         """
         return self._learned("predict_then_learn", (X, y, sample_weight), times, offset)
 
+    def unlearn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> Self:
+        """Forget rows that were learned: what they say now, given all others, is taken out.
+
+        Exact for the row that was learned last, and for rows that came one after another and leave
+        last first, as rows of one call do, but for a prior that was learned again in between. Of
+        rows that were fitted together the others keep what they said beside them: 5% of 400 rows
+        leave the means within 0.01 of their standard deviations of a fit without them, half of the
+        rows within 0.2. Rows from the start of a stream said less then, when little was known,
+        than is taken out now: intervals are then rather too wide.
+
+        Parameters as when the rows were learned.
+
+        Raises
+        ------
+        ValueError
+            If the rows can't have been learned; under any way to forget.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Gaussian
+        >>> model = BayesianGeneralizedLinear(Gaussian(1.0), prior_precision=1.0)
+        >>> model = model.fit([[0], [1], [2], [3]], [1, 3, 5, 99]).unlearn([[3]], [99])
+        >>> model.coef_.round(6) == BayesianGeneralizedLinear(
+        ...     Gaussian(1.0), prior_precision=1.0
+        ... ).fit([[0], [1], [2]], [1, 3, 5]).coef_.round(6)
+        array([ True])
+        """
+        return self._unlearned((X, y, sample_weight), offset)
+
     # ---- predicting ------------------------------------------------------------------------------
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> Array:

@@ -123,9 +123,16 @@ class DispersedPosterior(LinearPosterior):
             )
         )
 
-    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Refuse: what a row said depended on what was known when it came."""
-        self.counts.remove(X, y, weights)
+    def remove(
+        self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
+    ) -> None:
+        """Unlearn rows, from the coefficients and from the dispersion."""
+        trial = self.copy()
+        eta = trial.counts.linear_predictor(X, offsets)
+        trial.now.remove(X, y, weights, offsets)
+        trial.spread.unlearn(y[:, 0], weights, eta.loc, np.square(eta.scale))
+        trial.spread.settle()
+        self.become(trial)
 
     def merge(self, other: LinearPosterior) -> None:
         """Learn what ``other`` learned; dispersions from both."""

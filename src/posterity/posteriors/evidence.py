@@ -262,6 +262,16 @@ class EvidencePosterior(LinearPosterior):
         known.clock[0] -= _count(weights, len(X))
         self._begin_anew()
 
+    def rows_alone(self) -> Factor:
+        """What the rows say, without the prior."""
+        return self.known.data.rows_alone()
+
+    def keep(self, rows: Factor, n_gone: int) -> None:
+        """Know what is left of the rows, without the prior, once so many were unlearned."""
+        self.known.data.keep(rows, n_gone)
+        self.known.clock[0] -= n_gone
+        self._begin_anew()
+
     def merge(self, other: LinearPosterior) -> None:
         """Learn all that ``other`` learned; the prior is then learned from both."""
         assert isinstance(other, EvidencePosterior)

@@ -148,7 +148,7 @@ class LinearPosterior:
             )
         except NotInFactorError as error:
             which = "one of the rows" if error.row is None else f"row {error.row}"
-            raise ValueError(_never_learned(which)) from error
+            raise ValueError(never_learned(which)) from error
         if abs(left) <= rounding:
             self.factor.become(self.prior)
             return
@@ -186,6 +186,22 @@ class LinearPosterior:
             and self.intercept == other.intercept
             and np.array_equal(self.prior.triangle, other.prior.triangle)
         )
+
+    def central(self) -> LinearPosterior:
+        """The one posterior that stands for all that is known."""
+        return self
+
+    def rows_alone(self) -> Factor:
+        """What the rows say, without the prior."""
+        rows = self.factor.copy()
+        rows.take_out(self.prior)
+        return rows
+
+    def keep(self, rows: Factor, n_gone: int) -> None:
+        """Know what is left of the rows, without the prior, once so many were unlearned."""
+        left = self.prior.copy()
+        left.merge(rows)
+        self.factor.become(left)
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -286,13 +302,14 @@ class LinearPosterior:
         kept = remaining.determined
         known = self.prior.root[:, kept] @ np.eye(int(kept.sum()))
         if (self.prior.determined & ~kept).any():
-            raise ValueError(_never_learned("one of the rows"))
+            raise ValueError(never_learned("one of the rows"))
         whitened = solve_triangular(
             remaining.root[np.ix_(kept, kept)], known.T, trans="T", check_finite=False
         )
         if np.linalg.norm(whitened, 2) > 1.0 + rounding:
-            raise ValueError(_never_learned("one of the rows"))
+            raise ValueError(never_learned("one of the rows"))
 
 
-def _never_learned(what: str) -> str:
+def never_learned(what: str) -> str:
+    """What is said where rows are unlearned that can't have been learned."""
     return f"{what} was never learned, or is unlearned already: nothing was changed"

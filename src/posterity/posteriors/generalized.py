@@ -19,6 +19,7 @@ from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._pearson import pearson_dispersion
+from posterity.posteriors._site_removal import taken_out
 from posterity.posteriors._site_rows import Learned, believed, learn_rows
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
@@ -34,12 +35,16 @@ class Account:
 
     ``log_sites`` sums the logs of the sites' constants, ``told`` the log predictive densities of
     the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as they faded.
+    ``together`` is what ``seen`` was when all rows so far were fitted at once, so that their sites
+    agree, and ``at_mode`` whether that was at their mode.
     """
 
     log_sites: float = 0.0
     told: float = 0.0
     seen: float = 0.0
     effective: float = 0.0
+    together: float = -1.0
+    at_mode: bool = False
 
     def become(self, other: Account) -> None:
         """Take over all of another one."""
@@ -202,12 +207,41 @@ class GeneralizedPosterior(LinearPosterior):
         """Learn row after row; returns what was believed of each eta before, and its site."""
         return self._in_order(self._checked(X, y, weights, elapsed, offsets))
 
-    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Refuse: what a row said depended on what was known when it came."""
-        raise ValueError(
-            f"can't unlearn rows under {type(self.likelihood).__name__}: what a row said depended "
-            "on what was known when it came; fit the remaining rows again"
+    def remove(
+        self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
+    ) -> None:
+        """Unlearn rows: the sites that they have in what is known now are taken out.
+
+        Exact for the row that was learned last, and but for what the others' sites would become
+        for rows of a fit. Raises ``ValueError`` when they can't have been learned.
+        """
+        if self.forgets:
+            self._of_rows.remove(X, y, weights)  # refuses, and says why
+        rows = self._checked(X, y, weights, np.zeros(len(X)), offsets)
+        rows = rows[rows.weights > 0.0]
+        account, gone = self.account, float(np.sum(rows.weights))
+        rest = account.seen - gone
+        if rest < -1e-12 * gone:
+            raise ValueError(
+                f"can't unlearn rows of total weight {gone:g}: only {account.seen:g} is learned; "
+                "nothing was changed"
+            )
+        if rest <= 1e-12 * gone:
+            self.inner.keep(Factor(self.n_coefficients), len(rows))
+            account.become(Account())
+            return
+        together = account.together == account.seen
+        left, precision, logs = taken_out(
+            self.inner.rows_alone(),
+            self.inner.central(),
+            SiteModel(self.likelihood, self._way_of(together)),
+            rows,
+            together=together,
         )
+        self.inner.keep(left, len(rows))
+        account.seen = account.effective = rest
+        account.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
+        account.together = -1.0
 
     def merge(self, other: LinearPosterior) -> None:
         """Learn the site rows of ``other``, as it found them; the prior counts once."""
@@ -382,6 +416,10 @@ class GeneralizedPosterior(LinearPosterior):
             variance = np.where(np.isinf(variance), self.likelihood.vague_variance, variance)
         return self.likelihood.predictive(mean, variance)
 
+    def _way_of(self, together: bool) -> Approximation:
+        """How the sites of the rows were found; rows fitted together may have gone another way."""
+        return "laplace" if together and self.account.at_mode else self.approximation
+
     def _close(self, rows: SiteRows) -> None:
         """Believe eta ~ Normal(0, 10^2) of the first row in each direction that is still open."""
         vague = np.full(1, 0.01)
@@ -397,6 +435,9 @@ class GeneralizedPosterior(LinearPosterior):
         model = SiteModel(self.likelihood, self.approximation)
         trial, fitted = fitted_together(self.inner, model, rows)
         told = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
+        first = self.account.seen == 0.0
         self.inner.become(trial)
         self._count(rows, fitted.sites.precision, fitted.log_scale)
+        self.account.together = self.account.seen if first else -1.0
+        self.account.at_mode = self.approximation == "laplace"
         self.account.told += self.log_evidence - told

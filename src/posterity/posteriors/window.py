@@ -98,7 +98,7 @@ class WindowPosterior(LinearPosterior):
         weights = np.concatenate([kept.weights, new])
         times = np.concatenate([kept.times, now + np.cumsum(elapsed)])
         rows = Rows(
-            np.concatenate([kept.X, X]),
+            np.concatenate([kept.X, X]) if start else X,  # X may bring the intercept's column
             np.concatenate([kept.y, y]),
             weights,
             intercept=self.intercept,
