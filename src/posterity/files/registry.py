@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from posterity.linear.base import SHARED
+from posterity.linear.state import SHARED
 
 # Name in files -> module; the class has the same name there, or that of ``CLASS_NAMES``.
 HOMES = {

@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
-from posterity.generalized.base import log_exposure
+from posterity.basis import Basis
+from posterity.evidence import Strategy
+from posterity.forgetting import Forgetting
+from posterity.generalized.base import Approximation, log_exposure
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.linear.estimator import LinearEstimator
 from posterity.linear.inputs import read_points
@@ -34,6 +37,23 @@ class CountRegression(BayesianGeneralizedLinear):
 
     Its subclasses say which likelihood, in place of a parameter.
     """
+
+    def __init__(
+        self,
+        *,
+        prior_mean: ArrayLike = 0.0,
+        prior_precision: ArrayLike | str | Strategy = "auto",
+        fit_intercept: bool = True,
+        approximation: Approximation = "auto",
+        basis: Basis | None = None,
+        forgetting: Forgetting | None = None,
+    ) -> None:
+        self.prior_mean = prior_mean
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.approximation = approximation
+        self.basis = basis
+        self.forgetting = forgetting
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -92,13 +92,15 @@ class BayesianNegativeBinomialRegression(CountRegression):
         basis: Basis | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
+        super().__init__(
+            prior_mean=prior_mean,
+            prior_precision=prior_precision,
+            fit_intercept=fit_intercept,
+            approximation=approximation,
+            basis=basis,
+            forgetting=forgetting,
+        )
         self.dispersion = dispersion
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
 
     @property
     def dispersion_(self) -> float:

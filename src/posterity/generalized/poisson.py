@@ -9,11 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.basis import Basis
-from posterity.evidence import Strategy
-from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
-from posterity.generalized.base import Approximation
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.transaction import all_or_nothing
 
@@ -48,24 +44,10 @@ class BayesianPoissonRegression(CountRegression):
 
     Parameters
     ----------
-    prior_mean : float or (m,) array, default 0.0
-        Prior mean of the coefficients.
-    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, default "auto"
-        Prior precision of the coefficients, in 1 / coefficient units squared; "auto" learns it
-        from the evidence. 0.0 is a flat prior: maximum likelihood.
-    fit_intercept : bool, default True
-        Whether to learn an intercept. Its prior is flat in :meth:`fit`; online the first row is met
-        with Normal(0, 10^2).
-    approximation : "auto", "laplace" or "moments", default "auto"
-        The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
-        (maximum a posteriori, as scikit-learn's PoissonRegressor with
-        alpha = prior_precision / n). "moments": of equal moments, so that it ends near the
-        posterior mean (expectation propagation); in one pass it predicts better. "auto" is
-        "laplace" in ``fit`` and "moments" in all that comes online.
-    basis : transformer from posterity.basis, optional
-        Functions of the features to be linear in.
-    forgetting : strategy from posterity.forgetting, optional
-        How old rows lose their say; None: never.
+    prior_mean, prior_precision, fit_intercept, approximation, basis, forgetting
+        As in :class:`posterity.BayesianGeneralizedLinear`. With approximation "laplace", which is
+        that of ``fit`` by default, ``fit`` ends where scikit-learn's PoissonRegressor does with
+        alpha = prior_precision / n.
 
     Attributes
     ----------
@@ -95,23 +77,6 @@ class BayesianPoissonRegression(CountRegression):
     >>> model.predict([[0.0, 0.0]], exposure=10.0).round(0)
     array([16.])
     """
-
-    def __init__(
-        self,
-        *,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        basis: Basis | None = None,
-        forgetting: Forgetting | None = None,
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
 
     @property
     def dispersion_(self) -> float:

@@ -7,16 +7,14 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from posterity import evidence
 from posterity.basis import Basis
-from posterity.factor import Factor
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
-from posterity.noise import Joint, KnownNoise, LearnedNoise, Noise
+from posterity.linear.state import SHARED, Knowing
+from posterity.noise import Joint
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.priors import GaussianPrior
 from posterity.transaction import lock_of
@@ -29,25 +27,20 @@ LEARNED: dict[str, evidence.Strategy] = {
     "ard": evidence.Relevance(),
 }
 
-# Attributes that share memory with the factor.
-SHARED = ("_row_path", "_learn_lean", "_predict_lean")
 
-
-class LinearModel(BaseEstimator):
+class LinearModel(Knowing[LinearPosterior]):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
     prior_mean: ArrayLike
     prior_precision: ArrayLike | str | evidence.Strategy
-    noise_precision: float | None
-    noise_prior: tuple[float, float]
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
     fit_intercept: bool
     basis: Basis | None
     forgetting: Forgetting | None
 
-    # None until something was learned: the class attribute stands in for a fresh model's.
-    _knowledge: LinearPosterior | None = None
+    _learned_names = ("_knowledge", "_now", "basis_")
+
     basis_: Basis
     _row_path: RowPath
     _learn_lean: Callable[..., bool]
@@ -121,28 +114,8 @@ class LinearModel(BaseEstimator):
     # ---- inner -----------------------------------------------------------------------------------
 
     @property
-    def _known(self) -> LinearPosterior:
-        if self._knowledge is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
-                "predict_then_learn or learn_one first"
-            )
-        return self._knowledge
-
-    @property
     def _offset(self) -> int:
         return 1 if self._known.intercept else 0
-
-    def _fresh(self) -> Self:
-        """A model with the same parameters that knows nothing."""
-        return type(self)(**self.get_params(deep=False))
-
-    def _take_over(self, fresh: Self) -> Self:
-        """Replace all that was learned by what ``fresh`` has learned, in one step."""
-        learned = {"_knowledge", "_now", *SHARED, "basis_", "n_features_in_", "feature_names_in_"}
-        kept = {name: value for name, value in self.__dict__.items() if name not in learned}
-        self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
-        return self
 
     def _branch(self) -> Self:
         """A copy that can learn without this one's knowing; its row paths are its own."""
@@ -156,11 +129,6 @@ class LinearModel(BaseEstimator):
         if self._knowledge is not None:
             branch._knowledge = self._knowledge.copy()
         return branch
-
-    def _set_features(self, n_features: int, names: ArrayLike | None) -> None:
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _begin(self, X: Array, weights: Array | None = None) -> None:
         """Start from the prior; ``X`` (n, d) is the first batch, which fixes the basis."""
@@ -183,7 +151,7 @@ class LinearModel(BaseEstimator):
 
     def _begin_as(self, other: LinearModel) -> None:
         """Start from the prior with the features and the basis of another model."""
-        self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
+        self._set_features_of(other)
         if other.basis is not None:
             self.basis_ = other.basis_
         self._start()
@@ -210,11 +178,6 @@ class LinearModel(BaseEstimator):
         with lock_of(self):
             self.__dict__[name] = lean = getattr(self._open_row_path(), method)
         return lean
-
-    def _reader(self) -> RowPath:
-        """What reads single rows of features."""
-        names = getattr(self, "feature_names_in_", None)
-        return Factor(self.n_features_in_).row_path(False, names)
 
     @property
     def _path(self) -> RowPath:
@@ -244,15 +207,6 @@ class LinearModel(BaseEstimator):
     def _columns(self, X: Array) -> Array:
         """What is learned of ``X`` (n, d): itself, or the basis functions there."""
         return X if self.basis is None else functions.columns(self, self.basis_, X)
-
-    def _noise(self) -> Noise:
-        if self.noise_precision is None:
-            shape, rate = self.noise_prior
-            return LearnedNoise(shape, rate)
-        return KnownNoise(self.noise_precision)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in SHARED}
 
 
 def _learned_by(prior_precision: ArrayLike | str | evidence.Strategy) -> evidence.Strategy | None:

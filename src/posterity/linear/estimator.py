@@ -330,6 +330,8 @@ class LinearEstimator(LinearModel):
     def _told(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of features; says which values can't be learned."""
         with explained(self, rows.X, rows.y):
+            if self.basis is None:
+                return self._tell(way, rows)
             return self._tell(way, replace(rows, X=self._columns(rows.X)))
 
     @all_or_nothing
