@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from posterity.factor import Factor
+from posterity.files.registry import POSTERIORS, name_of
 from posterity.kernel import leading_dimension
 from posterity.posteriors._dispersion import N_POINTS
 from posterity.posteriors._noise_memories import MEMORIES
@@ -57,8 +58,8 @@ def _window(known: Any) -> bool:
 def _averaged(known: Any) -> bool:
     standing, rates = known.standing, len(known.persistence)
     return (
-        _posterior(known)
-        and len(known.runs) > 0
+        len(known.runs) > 0
+        and all((name_of(type(run)) or "") in POSTERIORS for run in known.runs)
         and all(run.n_coefficients == known.n_coefficients for run in known.runs)
         and standing.members.shape == (rates, leading_dimension(len(known.runs)))
         and standing.rates.shape == (leading_dimension(rates),)

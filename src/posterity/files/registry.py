@@ -89,7 +89,7 @@ HOMES = {
     "Choice": "posterity.evidence",
     "RunningScales": "posterity.evidence",
     "GeneralizedPosterior": "posterity.posteriors",
-    "GeneralizedAverage": "posterity.posteriors.generalized_average",
+    "GeneralizedAverage": "posterity.posteriors",
     "DispersedPosterior": "posterity.posteriors.dispersed",
     "Dispersion": "posterity.posteriors._dispersion",
     "Account": "posterity.posteriors.generalized",
@@ -107,7 +107,7 @@ HOMES = {
     "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
     "DoubleExponentialNoise": "posterity.generalized._laplace_noise",
     "NoiseSpread": "posterity.generalized._working_noise",
-    "ModelStanding": "posterity.averaging.standing",
+    "ModelStanding": "posterity.posteriors.ensemble",
     "GroupedPosterior": "posterity.posteriors.grouped",
     "GroupBelief": "posterity.posteriors.grouped",
     "GroupSample": "posterity.evidence.shared",
@@ -120,8 +120,9 @@ HOMES = {
 
 # Where the class itself has a name that others have, too.
 CLASS_NAMES = {
-    "AveragedStanding": "Standing",
-    "ModelStanding": "Standing",
+    "AveragedStanding": "TwoLevels",
+    "GeneralizedAverage": "AveragedPosterior",
+    "ModelStanding": "Ensemble",
     "ChangepointLearned": "Learned",
     "EvidenceKnown": "Known",
     "ReweightedKept": "Kept",
@@ -155,7 +156,12 @@ LATER: dict[str, dict[str, object]] = {
 }
 
 # Attributes that files from before have, and that are told from the others now.
+# What averages of posteriors believed before data is what their members did.
+BEFORE_DATA = frozenset({"belief", "noise", "intercept", "prior", "factor"})
 FORMER: dict[str, frozenset[str]] = {
+    "AdaptivePosterior": BEFORE_DATA,
+    "AveragedPosterior": BEFORE_DATA,
+    "GeneralizedAverage": BEFORE_DATA,
     "GroupedPosterior": frozenset({"learned_at", "exact_at"}),
 }
 

@@ -82,16 +82,16 @@ class Adaptive:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
-        kind: type[AveragedPosterior] = getattr(posterior, "average", AveragedPosterior)
+        kind: type[AveragedPosterior] = AveragedPosterior
         members = [posterior.single() for _ in discounts]
-        if isinstance(posterior.noise, LearnedNoise):
+        if isinstance(getattr(posterior, "noise", None), LearnedNoise):
             kind = AdaptivePosterior
             members = [posterior.member(weak=i % 2 == 1) for i in range(len(discounts))]
         runs = [
             Stabilized(discount).begin(member)
             for discount, member in zip(discounts, members, strict=True)
         ]
-        return kind.around(posterior, runs, tuple(self.persistence), self.outer_persistence)
+        return kind.around(runs, tuple(self.persistence), self.outer_persistence)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,6 +80,14 @@ class LinearPosterior:
         Where the prior is learned, ``weak`` asks for one that hardly knows anything instead.
         """
         return self._but(factor=self.factor.copy(), noise=self.noise.unit)
+
+    def average_of(self, read: Callable[[Any], ArrayLike]) -> Any:
+        """What ``read`` reads of it: of an ensemble, the weighted average over its members."""
+        return read(self)
+
+    def mixture_of(self, read: Callable[[Any], Any]) -> Any:
+        """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
+        return read(self)
 
     def fixed(self) -> LinearPosterior:
         """The same under a prior that is not learned."""

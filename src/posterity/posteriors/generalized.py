@@ -19,7 +19,6 @@ from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_rows import Learned, SiteRows, believed, learn_rows
-from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -125,13 +124,6 @@ class GeneralizedPosterior(LinearPosterior):
             "Changepoint compares densities of Gaussian targets: use Stabilized, Exponential or "
             "Adaptive with other likelihoods"
         )
-
-    @property
-    def average(self) -> type[AveragedPosterior]:
-        """How copies of this one, which forget at different rates, are averaged."""
-        from posterity.posteriors.generalized_average import GeneralizedAverage
-
-        return GeneralizedAverage
 
     def _with(self, inner: LinearPosterior, account: Account) -> Self:
         return self._but(factor=inner.factor, inner=inner, account=account)
