@@ -23,12 +23,33 @@ def way_to_mix(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
     return AnyMixture(parts, weights)
 
 
-def mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
-    """One prediction for each row that stands for several.
+@singledispatch
+def way_to_match(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
+    """How they are matched by one prediction of their kind; those that are not, are mixed."""
+    return exactly_mixed(parts, weights)
 
-    Densities make a :class:`Mixture`, labels and classes add their probabilities up, counts whose
-    log rates are normal stay so, with the mixture's mean and variance of the log rate; all else is
-    a mixture of any.
+
+def exactly_mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
+    """The mixture of predictions, for each row: of densities a :class:`Mixture`, or of anything.
+
+    Labels and classes add their probabilities up. Parameters as of :func:`mixed`.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal, PoissonLogNormal
+    >>> exactly_mixed([Normal([0.0], 1.0), Normal([4.0], 1.0)], [0.75, 0.25]).mean()
+    array([1.])
+    >>> exactly_mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
+    AnyMixture(2 components, 1 rows)
+    """
+    return _by_kind(way_to_mix, parts, weights)
+
+
+def mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
+    """One prediction for each row that stands for several that hardly differ.
+
+    As :func:`exactly_mixed`, but counts whose log rates are normal stay so, with the mixture's mean
+    and variance of the log rate, and so do predictions under one likelihood of one's own.
 
     Parameters
     ----------
@@ -39,16 +60,18 @@ def mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from posterity.distributions import Normal, PoissonLogNormal
-    >>> mixed([Normal([0.0], 1.0), Normal([4.0], 1.0)], [0.75, 0.25]).mean()
-    array([1.])
+    >>> from posterity.distributions import PoissonLogNormal
     >>> mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
     PoissonLogNormal(log_mean=[0.5], log_variance=[0.35])
     """
+    return _by_kind(way_to_match, parts, weights)
+
+
+def _by_kind(way: Any, parts: Sequence[Any], weights: ArrayLike) -> Any:
     if len(parts) == 1:
         return parts[0]
-    ways = {way_to_mix.dispatch(type(part)) for part in parts}
-    mix = ways.pop() if len(ways) == 1 else way_to_mix.dispatch(object)
+    ways = {way.dispatch(type(part)) for part in parts}
+    mix = ways.pop() if len(ways) == 1 else way.dispatch(object)
     return mix(parts[0], parts, as_floats(weights))
 
 
@@ -115,7 +138,7 @@ def _densities(first: Any, parts: Sequence[Any], weights: FloatArray) -> Mixture
     return Mixture.of(parts, weights)
 
 
-@way_to_mix.register
+@way_to_match.register
 def _counts(first: LogNormalCounts, parts: Sequence[Any], weights: FloatArray) -> LogNormalCounts:
     columns = weights.T if weights.ndim == 2 else weights[:, None]
     dispersion = np.sum(columns * np.stack([one.dispersion for one in parts]), axis=0)

@@ -101,6 +101,18 @@ def _changepoint(known: Any) -> bool:
     )
 
 
+def _regimes(known: Any) -> bool:
+    state, k = known.state, len(known.state.members)
+    members = (known.fresh, *state.members)
+    return (
+        k > 0
+        and all((name_of(type(one)) or "") in POSTERIORS for one in members)
+        and len({one.n_coefficients for one in members}) == 1
+        and state.first.shape == state.probability.shape == state.learned.shape == (k,)
+        and len(state.changes) == k
+    )
+
+
 def _evidence(known: Any) -> bool:
     data, stream, scales = known.known.data, known.known.stream, known.known.scales
     m = known.n_coefficients - int(known.intercept)
@@ -233,6 +245,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "NoiseMemories": _noise_memories,
     "Runs": _runs,
     "ChangepointPosterior": _changepoint,
+    "RegimesPosterior": _regimes,
     "EvidencePosterior": _evidence,
     "Nodes": _nodes,
     "GeneralizedPosterior": _wrapped,

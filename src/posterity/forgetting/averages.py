@@ -14,6 +14,7 @@ from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.regimes import RegimesPosterior
 
 Array = NDArray[np.float64]
 
@@ -164,7 +165,9 @@ class Changepoint:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that begins anew where the world has changed."""
-        return ChangepointPosterior.around(posterior.fixed(), self)
+        banked = type(posterior) is LinearPosterior  # then all runs are triangles in one bank
+        kind = ChangepointPosterior if banked else RegimesPosterior
+        return kind.around(posterior, self)
 
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""

@@ -103,10 +103,9 @@ class BayesianNegativeBinomialRegression(CountRegression):
     @property
     def dispersion_(self) -> float:
         """Posterior mean of the dispersion, or the known one."""
-        known = self._known
-        if isinstance(known, DispersedPosterior):
-            return known.dispersion
-        return self._likelihood().dispersion
+        if self.dispersion is not None:
+            return self.dispersion
+        return float(self._known.average_of(lambda one: one.dispersion))
 
     def _likelihood(self) -> DispersedCounts:
         return DispersedCounts() if self.dispersion is None else DispersedCounts(self.dispersion)
@@ -115,7 +114,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
         super()._start()
         if self.dispersion is None:
             assert self._knowledge is not None
-            self._knowledge = DispersedPosterior.around(self._knowledge)
+            self._knowledge = self._knowledge.wrapped(DispersedPosterior.around)
 
     def _counts(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
         return NegativeBinomialLogNormal(mean, variance, self.dispersion_)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.any_mixture import solved_quantile
-from posterity.distributions.mixing import matched_columns, way_to_mix
+from posterity.distributions.mixing import matched_columns, way_to_match
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.sites import moment_sites
@@ -220,7 +220,7 @@ def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> 
     return kind(likelihood, eta_mean, eta_variance)
 
 
-@way_to_mix.register
+@way_to_match.register
 def _mixed(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
     """Under one likelihood: eta has the mixture's mean and variance."""
     means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]

@@ -66,6 +66,10 @@ class LinearPosterior:
         """What ``change`` makes of it, as a strategy that forgets does before anything is seen."""
         return change(self)
 
+    def wrapped(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+        """What ``change`` makes of it; where there are regimes, of each of them."""
+        return change(self)
+
     def for_sites(self) -> LinearPosterior:
         """The same, to learn rows whose sites are found one after another."""
         return self
@@ -88,10 +92,6 @@ class LinearPosterior:
     def mixture_of(self, read: Callable[[Any], Any]) -> Any:
         """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
         return read(self)
-
-    def fixed(self) -> LinearPosterior:
-        """The same under a prior that is not learned."""
-        return self
 
     # ---- learning ------------------------------------------------------------------------------
 

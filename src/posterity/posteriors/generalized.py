@@ -118,13 +118,6 @@ class GeneralizedPosterior(LinearPosterior):
         """The same with ``change`` made to the posterior of the site rows."""
         return self._with(self.inner.made(change), Account())
 
-    def fixed(self) -> LinearPosterior:
-        """Refuse: it would be asked for densities of Gaussian targets."""
-        raise ValueError(
-            "Changepoint compares densities of Gaussian targets: use Stabilized, Exponential or "
-            "Adaptive with other likelihoods"
-        )
-
     def _with(self, inner: LinearPosterior, account: Account) -> Self:
         return self._but(factor=inner.factor, inner=inner, account=account)
 

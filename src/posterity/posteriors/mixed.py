@@ -79,8 +79,9 @@ class MixedPosterior(LinearPosterior):
 
     def average_of(self, read: Callable[[Any], ArrayLike]) -> Any:
         """Weighted average of what ``read`` reads of each member."""
-        members, weights = self.ahead()
-        return np.tensordot(weights, np.stack([np.asarray(read(one)) for one in members]), axes=1)
+        parts = [(weight, read(one)) for one, weight in zip(*self.ahead(), strict=True) if weight]
+        weights, values = zip(*parts, strict=True)
+        return np.tensordot(np.array(weights), np.stack(values), axes=1)
 
     def mixture_of(self, read: Callable[[Any], Any]) -> Any:
         """Mixture of the predictions that ``read`` reads of each member."""
