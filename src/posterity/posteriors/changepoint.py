@@ -171,9 +171,9 @@ class ChangepointPosterior(LinearPosterior):
             "all rows in the order they came"
         )
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
-        return super().same_prior(other) and getattr(other, "strategy", None) == self.strategy
+        return super().same_prior(other) and other.strategy == self.strategy
 
     def _learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *, with_predictions: bool

@@ -50,9 +50,8 @@ class DispersedPosterior(LinearPosterior):
         counts = self.counts.copy()
         return self._but(factor=counts.factor, counts=counts, spread=self.spread.copy())
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, DispersedPosterior)
         self.counts.become(other.counts)
         self.spread.become(other.spread)
 
@@ -134,9 +133,8 @@ class DispersedPosterior(LinearPosterior):
         trial.spread.settle()
         self.become(trial)
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Learn what ``other`` learned; dispersions from both."""
-        assert isinstance(other, DispersedPosterior)
         mine, its = self.spread.copy(), other.spread
         mine.log_likelihood += its.log_likelihood
         mine.rows += its.rows
@@ -145,9 +143,9 @@ class DispersedPosterior(LinearPosterior):
         self.counts.merge(other.counts)
         self.spread.become(mine)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and learn in the same way."""
-        return isinstance(other, DispersedPosterior) and self.counts.same_prior(other.counts)
+        return type(self) is type(other) and self.counts.same_prior(other.counts)
 
     # ---- reading -------------------------------------------------------------------------------
 

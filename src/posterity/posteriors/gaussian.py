@@ -10,18 +10,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from posterity.factor import Before, Factor, NotInFactorError
+from posterity.factor.rows import SiteRows
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
 # Below this cosine a removal has lost more than half of the digits of some direction.
 WORRYING_COSINE = 1e-6
@@ -59,7 +61,7 @@ class LinearPosterior:
         twin.__dict__.update(self.__dict__, **changes)
         return twin
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.factor.become(other.factor)
 
@@ -167,7 +169,7 @@ class LinearPosterior:
             )
         self.factor.become(remaining)
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned from the same prior, which then counts once.
 
         The prior is taken out of the sum of both factors, where it is at most half of anything:
@@ -178,7 +180,7 @@ class LinearPosterior:
         both.take_out(self.prior)
         self.factor.become(both)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
             type(self) is type(other)
@@ -189,6 +191,11 @@ class LinearPosterior:
 
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all that is known."""
+        return self
+
+    @property
+    def of_rows(self) -> LinearPosterior:
+        """The posterior that holds the rows: the data's, where the prior is learned."""
         return self
 
     def rows_alone(self) -> Factor:
@@ -202,6 +209,47 @@ class LinearPosterior:
         left = self.prior.copy()
         left.merge(rows)
         self.factor.become(left)
+
+    # ---- as the posterior of site rows ---------------------------------------------------------
+
+    # Whether the prior is chosen by the rows.
+    learns_prior: ClassVar[bool] = False
+
+    @property
+    def only_discounts(self) -> bool:
+        """Whether rows are appended to the factor, which at most was discounted before."""
+        return not self.forgets
+
+    def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
+        """Discounts before each row, if any, and the prior that does not fade with the rows."""
+        return None, None
+
+    def forget_before(self, row: SiteRows) -> Array:
+        """Forget before one row is predicted; returns the time that its learning still takes."""
+        return row.elapsed
+
+    def learn_sites(
+        self, learn: Callable[[LinearPosterior, SiteRows], T], rows: SiteRows
+    ) -> list[T]:
+        """Let ``learn`` find sites row after row, in stretches under one prior each."""
+        return [learn(self, rows)]
+
+    def shared_factor(self) -> Factor:
+        """The factor in which a row path learns sites."""
+        return self.factor
+
+    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+        """Let all else that is known go along with what ``path`` learns."""
+
+    @property
+    def predicts_sites_lean(self) -> bool:
+        """Whether the shared factor predicts sites."""
+        return self.predicts_lean
+
+    def believed(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance (n,) of x.w; infinite where a direction is open."""
+        mean, leverage = self.factor.predict(X, intercept=self.intercept)
+        return mean[:, 0], leverage
 
     # ---- reading -------------------------------------------------------------------------------
 

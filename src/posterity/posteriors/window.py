@@ -62,9 +62,8 @@ class WindowPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, factor=self.factor.copy(), kept=replace(self.kept))
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, WindowPosterior)
         super().become(other)
         self.kept.__dict__.update(other.kept.__dict__)
 
@@ -84,7 +83,7 @@ class WindowPosterior(LinearPosterior):
             "can't unlearn rows under Window: rows leave it by themselves; fit the rows you want"
         )
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Refuse: two windows over different rows are no window."""
         raise ValueError(
             "can't merge models under Window: which of the rows are the last is not known"
