@@ -161,7 +161,7 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         known = self._known
         X = read_points(self, X)
-        offsets = self._offsets(exposure, len(X))
+        offsets = self._eta_offsets(exposure, len(X))
         eta = known.predict_mean(self._columns(X))
         return np.exp(np.minimum(eta if offsets is None else eta + offsets, LARGEST_LOG))
 
@@ -225,5 +225,5 @@ class CountRegression(BayesianGeneralizedLinear):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         return log_exposure(added, n)

@@ -294,7 +294,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
             )
         return self.likelihood
 
-    def _offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         if added is None:
             return None
         values = one_for_each_row("offset", added, n)
@@ -307,10 +307,10 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         """Distribution of new targets at the rows of ``X``."""
         known: Any = self._known
         X = read_points(self, X)
-        return known.predictive(self._columns(X), self._offsets(added, len(X)))
+        return known.predictive(self._columns(X), self._eta_offsets(added, len(X)))
 
     def _eta(self, X: Any, added: ArrayLike | None) -> Normal:
         """Distribution of eta at the rows of ``X``."""
         known: Any = self._known
         X = read_points(self, X)
-        return known.linear_predictor(self._columns(X), self._offsets(added, len(X)))
+        return known.linear_predictor(self._columns(X), self._eta_offsets(added, len(X)))
