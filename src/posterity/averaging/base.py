@@ -25,11 +25,11 @@ from posterity.averaging.members import (
     evidence_terms,
     final_of,
     fresh,
-    mixture,
+    known_rows,
     transformed,
 )
-from posterity.averaging.standing import Standing, allowed, judged, shares
 from posterity.distributions import Mixture
+from posterity.posteriors.ensemble import Ensemble
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     models_: list[Any]
     n_features_in_: int
     # None until something was learned: the class attribute stands in for a fresh model's.
-    _standing: Standing | None = None
+    _standing: Ensemble | None = None
 
     # ---- parameters ------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         return self._standing is not None
 
     @property
-    def _known(self) -> Standing:
+    def _known(self) -> Ensemble:
         if self._standing is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
@@ -149,11 +149,11 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         self.__dict__ = kept | {k: v for k, v in fresh_one.__dict__.items() if k in LEARNED}
         return self
 
-    def _replace(self, models: list[Any], standing: Standing) -> Self:
+    def _replace(self, models: list[Any], standing: Ensemble) -> Self:
         self.__dict__.update(models_=models, _standing=standing)
         return self
 
-    def _begun(self) -> tuple[list[Any], Standing]:
+    def _begun(self) -> tuple[list[Any], Ensemble]:
         """Clones of the models, and their standing before any row."""
         pairs = self._named_models
         self._validate_names([name for name, _ in pairs])
@@ -162,7 +162,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         log_prior = inputs.log_prior(self.prior_weights, len(pairs))
         persistence = inputs.checked_persistence(self.persistence)
         models = [fresh(model) for _, model in pairs]
-        return models, Standing(log_prior, persistence, False, np.zeros(len(pairs)))
+        return models, Ensemble.of(log_prior, persistence)
 
     def _learn(
         self,
@@ -206,10 +206,10 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             standing = standing.given(evidences(models))
         else:
             densities = np.stack([said.densities for said in told], axis=1)
-            flat = np.stack([said.flat for said in told], axis=1)
-            weights, standing = judged(standing, densities, flat, rows.weights)
+            ranks = np.stack([said.ranks for said in told], axis=1)
+            weights, _, standing = standing.update(densities, ranks, rows.weights)
         self._replace(models, standing)
-        return mixture([said.distribution for said in told], weights)
+        return Mixture.of([said.distribution for said in told], weights)
 
     def _predicted(self, points: inputs.Rows) -> Mixture:
         standing = self._known
@@ -217,19 +217,15 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             final_of(model).predict_distribution(transformed(model, points.of(model)))
             for model in self.models_
         ]
-        flat = np.stack([distribution.is_flat() for distribution in told], axis=1)
-        weights = standing.weights
-        if flat.any():
-            scores = standing.persistence * standing.scores
-            weights = shares(standing.log_prior + allowed(flat, standing.log_prior), scores)
-        return mixture(told, weights)
+        ranks = np.stack([known_rows(distribution) for distribution in told], axis=1)
+        return Mixture.of(told, standing.weights_at(ranks) if not ranks.all() else standing.weights)
 
     def _predicted_mean(self, points: inputs.Rows) -> Array:
         """The mean alone, which asks for no variance, where no prediction is flat."""
         means = [final_of(m).predict(transformed(m, points.of(m))) for m in self.models_]
         return np.tensordot(self.weights_, np.stack(means), axes=1)
 
-    def _stand(self, what: str) -> Standing:
+    def _stand(self, what: str) -> Ensemble:
         """The standing, where it does not rest on the order of the rows."""
         if not self._known.by_evidence:
             raise ValueError(
@@ -255,7 +251,7 @@ def evidences(models: Sequence[Any]) -> Array:
 
 
 def _weights_by_evidence(
-    standing: Standing,
+    standing: Ensemble,
     untouched: Sequence[Any],
     given: Sequence[Any],
     rows: inputs.Rows,
@@ -269,5 +265,4 @@ def _weights_by_evidence(
         ],
         axis=1,
     )
-    flat = np.stack([said.flat for said in told], axis=1)
-    return shares(standing.log_prior + allowed(flat, standing.log_prior), evidence)
+    return standing.weights_at(np.stack([said.ranks for said in told], axis=1), evidence)

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from posterity.distributions import Mixture
-from posterity.distributions.location_scale import LocationScale
 from posterity.noise import LearnedNoise
+from posterity.posteriors.ensemble import Ranks
 
 Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 NEEDED = ("partial_fit", "predict_then_learn", "predict_distribution")
 
@@ -211,12 +209,17 @@ class Told:
 
     distribution: Any
     densities: Array
-    flat: Flags
+    ranks: Ranks
 
     @classmethod
     def of(cls, distribution: Any, y: Array) -> Told:
-        """Densities (n,) at ``y``, and where the prediction was flat."""
-        return cls(distribution, distribution.logpdf(y), distribution.is_flat())
+        """Densities (n,) at ``y``, and where the prediction was not flat."""
+        return cls(distribution, distribution.logpdf(y), known_rows(distribution))
+
+
+def known_rows(distribution: Any) -> Ranks:
+    """Ranks (n,) of a model in an ensemble: 1 where it knows something, 0 where it is flat."""
+    return (~distribution.is_flat()).astype(np.uint8)
 
 
 def evidence_before(
@@ -230,7 +233,7 @@ def evidence_before(
     """
     X, y, weights = rows
     steps = told.densities.copy()
-    special = told.flat | ~np.isfinite(steps)
+    special = (told.ranks == 0) | ~np.isfinite(steps)
     if weights is not None:
         special |= (weights != 0.0) & (weights != 1.0)
         steps[weights == 0.0] = 0.0
@@ -246,23 +249,3 @@ def evidence_before(
         start, first = float(learner.log_evidence_), row + 1
     evidence[first:] = start + np.cumsum(steps[first:]) - steps[first:]
     return evidence
-
-
-# ---- mixtures ------------------------------------------------------------------------------------
-
-
-def mixture(distributions: Sequence[Any], weights: Array) -> Mixture:
-    """Mixture of distributions by ``weights`` (k,) or (n, k); one that is a mixture is opened."""
-    components: list[LocationScale] = []
-    columns: list[Array] = []
-    for k, distribution in enumerate(distributions):
-        column = weights[..., k : k + 1]
-        if isinstance(distribution, Mixture):
-            components += distribution.components
-            column = column * distribution.weights
-        else:
-            components.append(distribution)
-        columns.append(column)
-    lead = np.broadcast_shapes(*(column.shape[:-1] for column in columns))
-    columns = [np.broadcast_to(c, (*lead, c.shape[-1])) for c in columns]
-    return Mixture(components, np.concatenate(columns, axis=-1))

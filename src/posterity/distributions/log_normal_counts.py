@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,7 +53,14 @@ class LogNormalCounts(RowDistribution):
         """Distribution of the log rate, without the counts' own spread."""
         return Normal(self.log_mean, np.sqrt(self.log_variance))
 
+    def like(self, log_mean: FloatArray, log_variance: FloatArray, dispersion: FloatArray) -> Self:
+        """Counts of the same kind, of other log rates."""
+        raise NotImplementedError
+
     # ---- what families say of themselves ----
+
+    def _rows(self, index: Any) -> Self:
+        return self.like(self.log_mean[index], self.log_variance[index], self.dispersion[index])
 
     def _flat(self) -> Any:
         return np.isinf(self.log_variance).astype(np.float64)

@@ -26,7 +26,7 @@ from posterity.distributions._mixture_weights import (
     checked_weights,
     draw_components,
 )
-from posterity.distributions._rows import FloatArray
+from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions.location_scale import LocationScale
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.student_t import StudentT
@@ -96,6 +96,32 @@ class Mixture(RowDistribution):
         self.components = tuple(components)
         self.weights = checked_weights(weights, len(self.components))
         check_components(self.components, self.weights)
+
+    @classmethod
+    def of(cls, parts: Sequence[LocationScale | Mixture], weights: ArrayLike) -> Self:
+        """Mixture of distributions by weights (K,) or (n, K); one that is a mixture is opened.
+
+        Examples
+        --------
+        >>> from posterity.distributions import Mixture, Normal
+        >>> half = Mixture([Normal([0.0], 1.0), Normal([1.0], 1.0)], [0.5, 0.5])
+        >>> Mixture.of([half, Normal([4.0], 1.0)], [0.5, 0.5]).weights
+        array([0.25, 0.25, 0.5 ])
+        """
+        weights = as_floats(weights)
+        components: list[LocationScale] = []
+        columns: list[FloatArray] = []
+        for k, part in enumerate(parts):
+            column = weights[..., k : k + 1]
+            if isinstance(part, Mixture):
+                components += part.components
+                column = column * part.weights
+            else:
+                components.append(part)
+            columns.append(column)
+        lead = np.broadcast_shapes(*(column.shape[:-1] for column in columns))
+        columns = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in columns]
+        return cls(components, np.concatenate(columns, axis=-1))
 
     # ---- rows ----
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from posterity.distributions._rows import FloatArray
 from posterity.distributions.log_normal_counts import LogNormalCounts
 
 
@@ -58,5 +59,6 @@ class NegativeBinomialLogNormal(LogNormalCounts):
             f"log_variance={self.log_variance}, dispersion={self.dispersion})"
         )
 
-    def _rows(self, index: Any) -> Self:
-        return type(self)(self.log_mean[index], self.log_variance[index], self.dispersion[index])
+    def like(self, log_mean: FloatArray, log_variance: FloatArray, dispersion: FloatArray) -> Self:
+        """Counts of the same kind, of other log rates."""
+        return type(self)(log_mean, log_variance, dispersion)

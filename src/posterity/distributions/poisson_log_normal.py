@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from numpy.typing import ArrayLike
 
+from posterity.distributions._rows import FloatArray
 from posterity.distributions.log_normal_counts import LogNormalCounts
 
 
@@ -50,5 +51,6 @@ class PoissonLogNormal(LogNormalCounts):
     def __repr__(self) -> str:
         return f"PoissonLogNormal(log_mean={self.log_mean}, log_variance={self.log_variance})"
 
-    def _rows(self, index: Any) -> Self:
-        return type(self)(self.log_mean[index], self.log_variance[index])
+    def like(self, log_mean: FloatArray, log_variance: FloatArray, dispersion: FloatArray) -> Self:
+        """Counts of the same kind, of other log rates."""
+        return type(self)(log_mean, log_variance)

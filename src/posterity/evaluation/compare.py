@@ -19,11 +19,11 @@ from posterity.averaging.members import (
     fresh,
     transformed,
 )
-from posterity.averaging.standing import shares
 from posterity.evaluation._batches import Batch, bounded_batches
 from posterity.evaluation._ledger import two_sum
 from posterity.evaluation._names import named
 from posterity.evaluation.comparison import Comparison
+from posterity.posteriors.ensemble import shares
 
 FloatArray = NDArray[np.float64]
 

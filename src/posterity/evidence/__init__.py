@@ -21,8 +21,9 @@ Examples
 np.float64(1.0)
 """
 
+from posterity.distributions.mixing import matched
 from posterity.evidence.bounded import Bounded
-from posterity.evidence.choice import Choice, Strategy, matched
+from posterity.evidence.choice import Choice, Strategy
 from posterity.evidence.columns import FeatureScales, RunningScales
 from posterity.evidence.integration import Integrated
 from posterity.evidence.maximization import Maximized, Maximum, maximize

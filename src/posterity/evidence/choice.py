@@ -101,35 +101,3 @@ class Strategy(Protocol):
         relative precisions, instead of the features' mean squares; ``scales`` are those mean
         squares where they are not the factor's own.
         """
-
-
-def matched(location: Array, scale: Array, weights: Array) -> tuple[Array, Array]:
-    """Location and scale of the one distribution that stands for a mixture.
-
-    Parameters
-    ----------
-    location, scale
-        (K, n) of K distributions for each of n targets, alike but for these two (Student-t of the
-        same degrees of freedom, or Normal).
-    weights
-        (K,), or (K, n) one for each target, of sum 1.
-
-    Returns
-    -------
-    location, scale : (n,) arrays
-        The mixture's mean, and the root of its mean squared scale plus the variance of its
-        locations. For the Normal that is the mixture's variance; for Student-t the mixture's is a
-        little less, by 2 / df of the variance of the locations, which keeps the tails that a
-        single Student-t would lose, and exists for every df.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> matched(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]), np.array([0.5, 0.5]))
-    (array([1.]), array([1.41421356]))
-    """
-    if weights.ndim == 1:
-        weights = weights[:, None]
-    mean = np.sum(weights * location, axis=0)
-    square = np.sum(weights * (np.square(scale) + np.square(location - mean)), axis=0)
-    return mean, np.sqrt(square)

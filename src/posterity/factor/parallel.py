@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -63,14 +64,14 @@ def run_together(task: Callable[..., None], *arguments: Sequence[Any]) -> None:
 
 def take_turns(task: Callable[[int], None], turns: Iterable[int]) -> None:
     """Call ``task`` on each of ``turns``; every core takes the next one when it is free."""
-    waiting = iter(turns)
-    lock = Lock()
+    # No lock: one that an interrupt leaves behind would be waited for in vain.
+    waiting = deque(turns)
 
     def work(_: int) -> None:
         while True:
-            with lock:
-                turn = next(waiting, None)
-            if turn is None:
+            try:
+                turn = waiting.popleft()
+            except IndexError:
                 return
             task(turn)
 

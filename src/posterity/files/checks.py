@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from posterity.factor import Factor
+from posterity.files.registry import POSTERIORS, name_of
 from posterity.kernel import leading_dimension
 from posterity.posteriors._dispersion import N_POINTS
 from posterity.posteriors._noise_memories import MEMORIES
@@ -57,8 +58,8 @@ def _window(known: Any) -> bool:
 def _averaged(known: Any) -> bool:
     standing, rates = known.standing, len(known.persistence)
     return (
-        _posterior(known)
-        and len(known.runs) > 0
+        len(known.runs) > 0
+        and all((name_of(type(run)) or "") in POSTERIORS for run in known.runs)
         and all(run.n_coefficients == known.n_coefficients for run in known.runs)
         and standing.members.shape == (rates, leading_dimension(len(known.runs)))
         and standing.rates.shape == (leading_dimension(rates),)
@@ -97,6 +98,18 @@ def _changepoint(known: Any) -> bool:
         and runs.bank.n_coefficients == known.n_coefficients
         and len(runs.first) == known.strategy.max_runs + 1
         and (start is None or start.triangle.shape == (q, leading_dimension(q)))
+    )
+
+
+def _regimes(known: Any) -> bool:
+    state, k = known.state, len(known.state.members)
+    members = (known.fresh, *state.members)
+    return (
+        k > 0
+        and all((name_of(type(one)) or "") in POSTERIORS for one in members)
+        and len({one.n_coefficients for one in members}) == 1
+        and state.first.shape == state.probability.shape == state.learned.shape == (k,)
+        and len(state.changes) == k
     )
 
 
@@ -232,6 +245,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "NoiseMemories": _noise_memories,
     "Runs": _runs,
     "ChangepointPosterior": _changepoint,
+    "RegimesPosterior": _regimes,
     "EvidencePosterior": _evidence,
     "Nodes": _nodes,
     "GeneralizedPosterior": _wrapped,

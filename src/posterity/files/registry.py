@@ -80,6 +80,8 @@ HOMES = {
     "ReachingScales": "posterity.evidence.bounded",
     "ChangepointPosterior": "posterity.posteriors",
     "ChangepointLearned": "posterity.posteriors.changepoint",
+    "Regimes": "posterity.posteriors.regimes",
+    "RegimesPosterior": "posterity.posteriors.regimes",
     "Runs": "posterity.posteriors._runs",
     "Change": "posterity.posteriors._runs",
     "Start": "posterity.posteriors._runs",
@@ -89,11 +91,12 @@ HOMES = {
     "Choice": "posterity.evidence",
     "RunningScales": "posterity.evidence",
     "GeneralizedPosterior": "posterity.posteriors",
-    "GeneralizedAverage": "posterity.posteriors.generalized_average",
+    "GeneralizedAverage": "posterity.posteriors",
     "DispersedPosterior": "posterity.posteriors.dispersed",
     "Dispersion": "posterity.posteriors._dispersion",
     "Account": "posterity.posteriors.generalized",
     "SoftmaxPosterior": "posterity.posteriors.softmax",
+    "Targets": "posterity.posteriors.regimes",
     "ContrastPrior": "posterity.posteriors._softmax_prior",
     "RecentRows": "posterity.posteriors._softmax_recent",
     "FullContrasts": "posterity.posteriors._softmax_full",
@@ -107,7 +110,7 @@ HOMES = {
     "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
     "DoubleExponentialNoise": "posterity.generalized._laplace_noise",
     "NoiseSpread": "posterity.generalized._working_noise",
-    "ModelStanding": "posterity.averaging.standing",
+    "ModelStanding": "posterity.posteriors.ensemble",
     "GroupedPosterior": "posterity.posteriors.grouped",
     "GroupBelief": "posterity.posteriors.grouped",
     "GroupSample": "posterity.evidence.shared",
@@ -120,8 +123,9 @@ HOMES = {
 
 # Where the class itself has a name that others have, too.
 CLASS_NAMES = {
-    "AveragedStanding": "Standing",
-    "ModelStanding": "Standing",
+    "AveragedStanding": "TwoLevels",
+    "GeneralizedAverage": "AveragedPosterior",
+    "ModelStanding": "Ensemble",
     "ChangepointLearned": "Learned",
     "EvidenceKnown": "Known",
     "ReweightedKept": "Kept",
@@ -155,7 +159,12 @@ LATER: dict[str, dict[str, object]] = {
 }
 
 # Attributes that files from before have, and that are told from the others now.
+# What averages of posteriors believed before data is what their members did.
+BEFORE_DATA = frozenset({"belief", "noise", "intercept", "prior", "factor"})
 FORMER: dict[str, frozenset[str]] = {
+    "AdaptivePosterior": BEFORE_DATA,
+    "AveragedPosterior": BEFORE_DATA,
+    "GeneralizedAverage": BEFORE_DATA,
     "GroupedPosterior": frozenset({"learned_at", "exact_at"}),
 }
 

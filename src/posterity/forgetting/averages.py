@@ -14,6 +14,7 @@ from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.regimes import RegimesPosterior
 
 Array = NDArray[np.float64]
 
@@ -82,16 +83,16 @@ class Adaptive:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
-        kind: type[AveragedPosterior] = getattr(posterior, "average", AveragedPosterior)
+        kind: type[AveragedPosterior] = AveragedPosterior
         members = [posterior.single() for _ in discounts]
-        if isinstance(posterior.noise, LearnedNoise):
+        if isinstance(getattr(posterior, "noise", None), LearnedNoise):
             kind = AdaptivePosterior
             members = [posterior.member(weak=i % 2 == 1) for i in range(len(discounts))]
         runs = [
             Stabilized(discount).begin(member)
             for discount, member in zip(discounts, members, strict=True)
         ]
-        return kind.around(posterior, runs, tuple(self.persistence), self.outer_persistence)
+        return kind.around(runs, tuple(self.persistence), self.outer_persistence)
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,9 @@ class Changepoint:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that begins anew where the world has changed."""
-        return ChangepointPosterior.around(posterior.fixed(), self)
+        banked = type(posterior) is LinearPosterior  # then all runs are triangles in one bank
+        kind = ChangepointPosterior if banked else RegimesPosterior
+        return kind.around(posterior, self)
 
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""

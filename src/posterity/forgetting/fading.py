@@ -229,10 +229,14 @@ class RandomWalk:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
-        relative = self.steps(posterior.n_coefficients, posterior.intercept)
-        # Rows are in noise-relative units: a known precision turns variances into those.
-        walk = RandomWalk(tuple(relative / posterior.noise.prior_unit))
-        return posterior.made(lambda data: FadingPosterior.around(data, walk))
+        steps = self.steps(posterior.n_coefficients, posterior.intercept)
+
+        def wandering(data: LinearPosterior) -> LinearPosterior:
+            # Rows are in noise-relative units: a known precision turns variances into those.
+            walk = RandomWalk(tuple(steps / data.noise.prior_unit))
+            return FadingPosterior.around(data, walk)
+
+        return posterior.made(wandering)
 
     def steps(self, n_coefficients: int, intercept: bool) -> Array:
         """Variance of each coefficient's step, intercept first."""

@@ -24,7 +24,8 @@ LEVELS = (np.arange(20_000) + 0.5) / 40_000.0
 
 def core_weights(square: Array, variance: Array | float) -> Array:
     """(n,) how much each squared error belongs to the core of this variance."""
-    return np.exp(-0.5 * GAMMA * square / variance)
+    with np.errstate(over="ignore"):
+        return np.exp(-0.5 * GAMMA * square / variance)
 
 
 def core_variance(square: Array, weights: Array, start: float, floor: float) -> float:

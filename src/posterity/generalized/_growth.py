@@ -28,7 +28,6 @@ from posterity.posteriors import (
     WindowPosterior,
 )
 from posterity.posteriors.dispersed import DispersedPosterior
-from posterity.posteriors.generalized_average import GeneralizedAverage
 from posterity.posteriors.softmax import SoftmaxPosterior
 
 Array = NDArray[np.float64]
@@ -178,7 +177,6 @@ _WAYS: dict[type, Callable[[Any, Any], None]] = {
     WindowPosterior: _window,
     AveragedPosterior: _averaged,
     AdaptivePosterior: _adaptive,
-    GeneralizedAverage: _averaged,
     EvidencePosterior: _evidence,
     GeneralizedPosterior: _generalized,
     DispersedPosterior: _dispersed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,13 @@ class QuantilePosterior(ReweightedPosterior):
         twin = super().copy()
         assert isinstance(twin, QuantilePosterior)
         twin.design = self.design.copy()
+        return twin
+
+    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> QuantilePosterior:
+        """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
+        twin = super().made(change)
+        assert isinstance(twin, QuantilePosterior)
+        twin.begin(change(self.design))
         return twin
 
     def settle(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:

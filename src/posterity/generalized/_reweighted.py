@@ -13,9 +13,9 @@ outliers can't spoil.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -167,6 +167,32 @@ class ReweightedPosterior:
             and self.tally.known_scale == other.tally.known_scale
             and self.fresh.same_prior(other.fresh)
         )
+
+    # ---- as one of many ------------------------------------------------------------------------
+
+    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> ReweightedPosterior:
+        """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
+        strategies: list[Any] = []
+
+        def noted(data: LinearPosterior) -> Any:
+            changed: Any = change(data)
+            strategies.append(changed.strategy)
+            return changed
+
+        fresh = self.fresh.made(noted)
+        return type(self)(fresh, self.noise, self.tally.known_scale, NoiseFading(strategies[0]))
+
+    def single(self) -> ReweightedPosterior:
+        """A copy to be one of many that are averaged."""
+        return self.copy()
+
+    def average_of(self, read: Callable[[Any], Any]) -> Any:
+        """What ``read`` reads of it: of an ensemble, the weighted average over its members."""
+        return read(self)
+
+    def mixture_of(self, read: Callable[[Any], Any]) -> Any:
+        """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
+        return read(self)
 
     # ---- reading -------------------------------------------------------------------------------
 

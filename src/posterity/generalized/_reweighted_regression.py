@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.forgetting import Adaptive, Changepoint
 from posterity.generalized._noise_tally import NoiseFading
 from posterity.generalized._reweighted import ReweightedPosterior
 from posterity.generalized._working_noise import WorkingNoise
@@ -106,7 +105,7 @@ class ReweightedRegression(BayesianLinearRegression):
     @property
     def noise_scale_(self) -> float:
         """Scale of the noise, given or learned, in units of the target."""
-        return self._reweighted.tally.scale * self._scale_unit
+        return float(self._known.average_of(lambda one: one.tally.scale)) * self._scale_unit
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -120,34 +119,22 @@ class ReweightedRegression(BayesianLinearRegression):
     def _working_noise(self) -> WorkingNoise:
         raise NotImplementedError  # each model says
 
-    def _start(self) -> None:
-        self._knowledge = cast(LinearPosterior, self._reweighted_from_the_prior())
-
-    def _reweighted_from_the_prior(self) -> ReweightedPosterior:
-        _check_one_memory(self.forgetting)
+    def _before_data(self) -> LinearPosterior:
         scale = _checked_scale(self.noise_scale)
         if scale is not None:
             scale /= self._scale_unit
         # Rows and prior are relative to the noise; one node of the prior's precision is enough.
-        super()._start()
-        fresh = self._known.single()
-        return ReweightedPosterior(
-            fresh, self._working_noise(), scale, NoiseFading(self.forgetting)
-        )
+        inner = super()._before_data().single()
+        posterior = self._kind(inner, self._working_noise(), scale, NoiseFading(None))
+        return cast(LinearPosterior, posterior)
+
+    _kind: ClassVar[type[ReweightedPosterior]] = ReweightedPosterior
 
     def _noise(self) -> KnownNoise:
         """The noise in whose units the prior is stated."""
         if self.noise_scale is None:
             return KnownNoise(1.0)
         return KnownNoise(_checked_scale(self.noise_scale) ** -2.0)  # type: ignore[operator]
-
-
-def _check_one_memory(forgetting: object) -> None:
-    if isinstance(forgetting, Adaptive | Changepoint):
-        raise ValueError(
-            f"forgetting is {type(forgetting).__name__}, which averages over several memories: "
-            "a row then has no single weight; use one memory, as in Stabilized(discount=0.99)"
-        )
 
 
 def _checked_scale(noise_scale: float | None) -> float | None:

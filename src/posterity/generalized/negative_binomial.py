@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,8 +104,9 @@ class BayesianNegativeBinomialRegression(CountRegression):
     @property
     def dispersion_(self) -> float:
         """Posterior mean of the dispersion, or the known one."""
-        known: Any = self._known
-        return known.dispersion if self.dispersion is None else self.dispersion
+        if self.dispersion is not None:
+            return self.dispersion
+        return float(self._known.average_of(lambda one: one.dispersion))
 
     def _likelihood(self) -> DispersedCounts:
         return DispersedCounts() if self.dispersion is None else DispersedCounts(self.dispersion)
@@ -115,4 +115,4 @@ class BayesianNegativeBinomialRegression(CountRegression):
         super()._start()
         if self.dispersion is None:
             assert self._knowledge is not None
-            self._knowledge = DispersedPosterior.around(self._knowledge)
+            self._knowledge = self._knowledge.wrapped(DispersedPosterior.around)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis import Basis
-from posterity.distributions import Normal
+from posterity.distributions import Mixture, Normal
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
@@ -31,8 +31,7 @@ class BayesianQuantileRegression(ReweightedRegression):
     prior_mean, prior_precision, fit_intercept, basis, forgetting
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned. "auto" learns one scale for all
-        coefficients, and uses its best value. Strategies that average over several memories
-        (Adaptive, Changepoint) are refused.
+        coefficients, and uses its best value.
     noise_scale : float, optional
         Scale b of the working likelihood, in units of the target; None: learned.
 
@@ -111,7 +110,7 @@ class BayesianQuantileRegression(ReweightedRegression):
             d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=self.quantile)
         )
 
-    def predict_quantile(self, X: Any) -> Normal:
+    def predict_quantile(self, X: Any) -> Normal | Mixture:
         """Posterior of the quantile at ``X`` (n, m); infinitely wide where it is open.
 
         Examples
@@ -121,7 +120,8 @@ class BayesianQuantileRegression(ReweightedRegression):
         (1,)
         """
         self._known  # noqa: B018 - not fitted comes first
-        return self._quantiles.of_the_quantile(self._columns(read_points(self, X)))
+        columns = self._columns(read_points(self, X))
+        return self._known.mixture_of(lambda one: one.of_the_quantile(columns))
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """(n, 2) ends of the interval that holds the quantile itself with this probability.
@@ -150,21 +150,15 @@ class BayesianQuantileRegression(ReweightedRegression):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    @property
-    def _quantiles(self) -> QuantilePosterior:
-        return cast(QuantilePosterior, self._known)
+    _kind = QuantilePosterior
 
-    def _start(self) -> None:
-        start = self._reweighted_from_the_prior()
+    def _before_data(self) -> LinearPosterior:
+        posterior = super()._before_data()
         flat = LinearPosterior.before_data(
             GaussianPrior(0.0, 0.0), self._noise(), self._n_columns, intercept=self.fit_intercept
         )
-        design = flat if self.forgetting is None else self.forgetting.begin(flat)
-        posterior = QuantilePosterior(
-            start.fresh, start.noise, start.tally.known_scale, start.discounts
-        )
-        posterior.begin(design)
-        self._knowledge = cast(LinearPosterior, posterior)
+        cast(QuantilePosterior, posterior).begin(flat)
+        return posterior
 
     def _working_noise(self) -> AsymmetricLaplaceNoise:
         if not 0.0 < self.quantile < 1.0:

@@ -35,8 +35,7 @@ class RobustBayesianRegression(ReweightedRegression):
     prior_mean, prior_precision, fit_intercept, basis, forgetting
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned (Laplace: 4 / noise_scale_^2).
-        "auto" learns one scale for all coefficients, and uses its best value. Strategies
-        that average over several memories (Adaptive, Changepoint) are refused.
+        "auto" learns one scale for all coefficients, and uses its best value.
     noise_scale : float, optional
         Scale of the noise, in units of the target; None: learned.
 
@@ -110,7 +109,7 @@ class RobustBayesianRegression(ReweightedRegression):
     @property
     def core_std_(self) -> float:
         """Standard deviation of the noise without its outliers, in units of the target."""
-        return self._reweighted.tally.core
+        return float(self._known.average_of(lambda one: one.tally.core))
 
     def predict_interval(self, X: Any, level: float = 0.95, *, outliers: bool = False) -> Array:
         """(n, 2) ends of the interval that holds a new observation with this probability.
@@ -127,7 +126,8 @@ class RobustBayesianRegression(ReweightedRegression):
         if outliers:
             return super().predict_interval(X, level)
         columns = self._columns_at(X)
-        return np.stack(self._reweighted.core_predictive(columns).interval(level), axis=1)
+        told = self._known.mixture_of(lambda one: one.core_predictive(columns))
+        return np.stack(told.interval(level), axis=1)
 
     def _columns_at(self, X: Any) -> Array:
         self._known  # noqa: B018 - not fitted comes first

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions.mixing import mixed_logs, way_to_mix
 
 Array = NDArray[np.float64]
 
@@ -95,3 +98,9 @@ class Labels:
         rng = np.random.default_rng(random_state)
         uniform = rng.random(self.shape if size is None else size)
         return (uniform < self.mean()).astype(np.float64)
+
+
+@way_to_mix.register
+def _mixed(first: Labels, parts: Sequence[Any], weights: Array) -> Labels:
+    yes = mixed_logs([one.log_yes for one in parts], weights)
+    return Labels(yes, mixed_logs([one.log_no for one in parts], weights))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.any_mixture import solved_quantile
+from posterity.distributions.mixing import matched_columns, way_to_match
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.likelihoods.sites import moment_sites
 
@@ -164,17 +166,9 @@ class Predictive(RowDistribution):
         told = self.likelihood.observed(mean + std * NODES)
         ends = np.broadcast_to(told.ppf(q), (len(NODES), len(mean)))
         least, most = np.min(ends, axis=0), np.max(ends, axis=0)
-        low, high, inside = least - self._unit, most, (q > 0.0) & (q < 1.0)
-        for _ in range(200):
-            middle = 0.5 * low + 0.5 * high
-            middle = np.floor(middle) if self._unit else middle
-            below = self._probability(middle, mean, std) < q
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-            near = np.maximum(self._unit, CLOSE * np.maximum(np.abs(low), np.abs(high)))
-            if not np.any(inside & (high - low > near)):
-                break
-        edges = np.select([q == 0.0, q == 1.0], [least, most], np.nan)
-        return np.where(inside, high, edges)
+        return solved_quantile(
+            lambda y: self._probability(y, mean, std), q, least, most, self._unit, CLOSE
+        )
 
     def _score(self, y: Array, mean: Array, std: Array) -> Array:
         """E|Y - y| - E|Y - Y'| / 2 of an ensemble (Gneiting and Raftery 2007, equation 21)."""
@@ -226,3 +220,10 @@ def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> 
     counts = hasattr(likelihood.observed(np.zeros(1)), "logpmf")
     kind = PredictiveCounts if counts else Predictive
     return kind(likelihood, eta_mean, eta_variance)
+
+
+@way_to_match.register
+def _mixed(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
+    """Under one likelihood: eta has the mixture's mean and variance."""
+    means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]
+    return type(first)(first.likelihood, *matched_columns(means, variances, weights))

@@ -22,6 +22,7 @@ from posterity.factor import Before, Factor
 from posterity.factor.bank import Bank, weakened_sum
 from posterity.noise import Noise
 from posterity.posteriors._row_evidence import added_evidence, noise_is_proper, noise_variance
+from posterity.posteriors.ensemble import bayes
 
 Array = NDArray[np.float64]
 
@@ -51,6 +52,37 @@ class Change(NamedTuple):
             self = self.earlier
             found.append(self.row)
         return found[::-1]
+
+
+def median_change(probability: Array, changes: list[Change | None]) -> Change | None:
+    """The change that the present run began with, as far as its probabilities (k,) tell.
+
+    It is the median of the run's first row: with probability 1/2 at least it lies there or later,
+    and there or earlier.
+    """
+    if probability[0] >= 0.5:
+        return changes[0]
+    found = int(np.searchsorted(probability.cumsum(), 0.5))
+    return changes[min(found, len(probability) - 1)]
+
+
+def kept_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool_] | None:
+    """Which runs stay: (k,) flags, or None for all, as while few are negligible.
+
+    The newest, which has had no chance yet, stays.
+    """
+    k = len(probability)
+    kept = probability >= smallest
+    if k <= most and k - np.count_nonzero(kept) <= NEGLIGIBLE_SHARE * k:
+        return None
+    kept[-1] = True
+    if np.count_nonzero(kept) > most:
+        chance = np.where(kept, probability, -1.0)
+        chance[-1] = math.inf
+        left = max(most - int(ROOM * most), 2)
+        kept[...] = False
+        kept[np.argpartition(chance, k - left)[k - left :]] = True
+    return kept
 
 
 @dataclass(frozen=True)
@@ -178,16 +210,8 @@ class Runs:
         return self.bank.residual()[1:]
 
     def last_change(self) -> Change | None:
-        """The change that the present run began with, as far as is known.
-
-        It is the median of the run's first row: with probability 1/2 at least it lies there or
-        later, and there or earlier.
-        """
-        probability = self.probability[: self.size]
-        if probability[0] >= 0.5:
-            return self.changes[0]
-        found = int(np.searchsorted(probability.cumsum(), 0.5))
-        return self.changes[min(found, self.size - 1)]
+        """The change that the present run began with, as far as is known."""
+        return median_change(self.probability[: self.size], self.changes)
 
     def start(self, beginning: Beginning) -> Start | None:
         """What a run that begins now would know; None while that is too little.
@@ -227,19 +251,8 @@ class Runs:
         error, leverage = before[0][1:, 0], before[1][1:]
         residual, freed = before[2][1:, 0], self.freed[:k].copy()
         gain = added_evidence(noise, weight, error, leverage, freed, residual)
-        prior = np.log(self.probability[:k])
-        score = prior + gain
-        best = float(score.max())
-        if not math.isfinite(best):
-            # A point mass was hit, or missed by all: there is no density to go by.
-            score = np.where(score == math.inf, prior, -math.inf) if best > 0.0 else prior
-            best = float(score.max())
-            self.log_evidence -= best + math.log(float(np.exp(score - best).sum()))
-        score -= best
-        likelihood = np.exp(score, out=score)
-        total = float(likelihood.sum())
-        self.log_evidence += best + math.log(total)
-        np.divide(likelihood, total, out=self.probability[:k])
+        self.probability[:k], added = bayes(self.probability[:k], gain)
+        self.log_evidence += added
         self.freed[:k] += weight
         self.learned[:k] += weight
         self.seen += weight
@@ -247,25 +260,13 @@ class Runs:
         return Before(error, leverage, residual, freed)
 
     def drop(self, smallest_probability: float, most: int) -> None:
-        """Drop runs that have become negligible, once there are enough of them or too many runs.
-
-        The newest, which has had no chance yet, stays.
-        """
+        """Drop runs that have become negligible, once there are enough of them or too many runs."""
         k = self.size
         if k <= most and self.row % ROWS_BETWEEN_LOOKS:
             return
-        negligible = self.probability[:k] < smallest_probability
-        few = np.count_nonzero(negligible) <= NEGLIGIBLE_SHARE * k
-        if k <= most and few:
+        kept = kept_runs(self.probability[:k], smallest_probability, most)
+        if kept is None:
             return
-        kept = ~negligible
-        kept[-1] = True
-        if np.count_nonzero(kept) > most:
-            chance = np.where(kept, self.probability[:k], -1.0)
-            chance[-1] = math.inf
-            left = max(most - int(ROOM * most), 2)
-            kept[...] = False
-            kept[np.argpartition(chance, k - left)[k - left :]] = True
         self.bank.keep(np.concatenate([[True], kept]))
         for values in (self.first, self.probability, self.freed, self.learned):
             values[: self.size] = values[:k][kept]

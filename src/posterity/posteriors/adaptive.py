@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateT, Normal, StudentT
-from posterity.noise import Distribution, Joint, JointOfOne, LearnedNoise
+from posterity.noise import Joint, JointOfOne, LearnedNoise
 from posterity.posteriors._noise_memories import NoiseMemories
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.gaussian import LinearPosterior
@@ -32,14 +32,10 @@ class AdaptivePosterior(AveragedPosterior):
 
     @classmethod
     def around(
-        cls,
-        posterior: LinearPosterior,
-        runs: Sequence[LinearPosterior],
-        persistence: tuple[float, ...],
-        outer_persistence: float,
+        cls, runs: Sequence[Any], persistence: tuple[float, ...], outer_persistence: float
     ) -> Self:
         """Average over ``runs``, which have seen nothing and predict in units of the noise."""
-        average = super().around(posterior, runs, persistence, outer_persistence)
+        average = super().around(runs, persistence, outer_persistence)
         return replace(average, noises=tuple(NoiseMemories() for _ in runs))
 
     def copy(self) -> Self:
@@ -56,9 +52,9 @@ class AdaptivePosterior(AveragedPosterior):
     @property
     def noise_precision(self) -> float:
         """Average of what the members have learned."""
-        variances = [self._noise_of(i)[1] for i in range(len(self.runs))]
+        variances = np.array([self._noise_of(i)[1] for i in range(len(self.runs))])
         with np.errstate(divide="ignore"):
-            return float(self._averaged([1.0 / np.array(variance) for variance in variances]))
+            return float(self.weights @ (1.0 / variances))
 
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
@@ -72,14 +68,12 @@ class AdaptivePosterior(AveragedPosterior):
     def _noise_of(self, i: int) -> tuple[float, float]:
         return self.noises[i].now(cast(LearnedNoise, self.noise))
 
-    def _predicted(self, X: Array) -> list[Distribution]:
-        units = cast(list[Normal], super()._predicted(X))
-        return [_of_size(unit, *self._noise_of(i)) for i, unit in enumerate(units)]
+    def _predicted(self, i: int, X: Array, *offsets: Array) -> StudentT:
+        return _of_size(super()._predicted(i, X, *offsets), *self._noise_of(i))
 
-    def _learn_member(
-        self, i: int, X: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> Distribution:
-        unit = cast(Normal, super()._learn_member(i, X, y, weights, elapsed))
+    def _learn_member(self, i: int, *rows: Any) -> StudentT:
+        unit = super()._learn_member(i, *rows)
+        _, y, weights, *_ = rows
         error, spread = y[:, 0] - unit.loc, np.square(unit.scale)
         noise = cast(LearnedNoise, self.noise)
         sizes = self.noises[i].follow(noise, self.n_coefficients, error, spread, weights)

@@ -17,6 +17,15 @@ from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
+UNLEARN_REFUSED = (
+    "can't unlearn rows under Changepoint: where changes were found depends on every row; fit the "
+    "remaining rows again"
+)
+MERGE_REFUSED = (
+    "can't merge models under Changepoint: changes lie between the rows of one stream; fit all "
+    "rows in the order they came"
+)
+
 
 class Changing(Protocol):
     """How often changes come, and how many runs to keep: posterity.forgetting.Changepoint."""
@@ -31,6 +40,18 @@ class Changing(Protocol):
 
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time."""
+
+
+class Considered(Protocol):
+    """Runs that are considered: each one's first row and probability; the next row's number."""
+
+    first: NDArray[np.int64]
+    probability: Array
+    row: int
+
+    @property
+    def size(self) -> int:
+        """Number of runs."""
 
 
 class Trace:
@@ -49,7 +70,7 @@ class Trace:
         self.error, self.leverage = np.zeros(shape), np.zeros(shape)
         self.freed, self.residual = np.ones(shape), np.ones(shape)
 
-    def expect(self, i: int, runs: Runs, hazard: float) -> None:
+    def expect(self, i: int, runs: Considered, hazard: float) -> None:
         """Note what is believed before row i."""
         k = runs.size
         self.hazard[i], self.size[i] = hazard, k
@@ -70,7 +91,7 @@ class Trace:
         weights[np.arange(len(weights)), self.size] = self.hazard
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def change_probability(self, runs: Runs) -> Array:
+    def change_probability(self, runs: Considered) -> Array:
         """(n,) probability of a change right before each row, given all rows up to the last.
 
         Given a change before row t, what came before it is independent of what came after. So
@@ -159,17 +180,11 @@ class ChangepointPosterior(LinearPosterior):
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: which runs would have been dropped without a row is not known."""
-        raise ValueError(
-            "can't unlearn rows under Changepoint: where changes were found depends on every row; "
-            "fit the remaining rows again"
-        )
+        raise ValueError(UNLEARN_REFUSED)
 
     def merge(self, other: LinearPosterior) -> None:
         """Refuse: changes lie between rows of one stream."""
-        raise ValueError(
-            "can't merge models under Changepoint: changes lie between the rows of one stream; fit "
-            "all rows in the order they came"
-        )
+        raise ValueError(MERGE_REFUSED)
 
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""

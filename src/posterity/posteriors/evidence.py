@@ -157,10 +157,6 @@ class EvidencePosterior(LinearPosterior):
             return replace(strategy, most_nodes=1)
         return strategy
 
-    def fixed(self) -> LinearPosterior:
-        """The same under a flat prior that is not learned."""
-        return self.known.data.copy()
-
     # ---- learning ------------------------------------------------------------------------------
 
     @property

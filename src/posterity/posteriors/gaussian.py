@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,6 +69,10 @@ class LinearPosterior:
         """What ``change`` makes of it, as a strategy that forgets does before anything is seen."""
         return change(self)
 
+    def wrapped(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+        """What ``change`` makes of it; where there are regimes, of each of them."""
+        return change(self)
+
     def for_sites(self) -> LinearPosterior:
         """The same, to learn rows whose sites are found one after another."""
         return self
@@ -84,9 +88,13 @@ class LinearPosterior:
         """
         return self._but(factor=self.factor.copy(), noise=self.noise.unit)
 
-    def fixed(self) -> LinearPosterior:
-        """The same under a prior that is not learned."""
-        return self
+    def average_of(self, read: Callable[[Any], ArrayLike]) -> Any:
+        """What ``read`` reads of it: of an ensemble, the weighted average over its members."""
+        return read(self)
+
+    def mixture_of(self, read: Callable[[Any], Any]) -> Any:
+        """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
+        return read(self)
 
     def at_the_mode(self) -> LinearPosterior:
         """The same, to find the mode of rows that come together; in memory that both share."""

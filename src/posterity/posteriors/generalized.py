@@ -21,7 +21,6 @@ from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_removal import taken_out
 from posterity.posteriors._site_rows import Learned, learn_rows
-from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -122,20 +121,6 @@ class GeneralizedPosterior(LinearPosterior):
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the site rows."""
         return self._with(self.inner.made(change), Account())
-
-    def fixed(self) -> LinearPosterior:
-        """Refuse: it would be asked for densities of Gaussian targets."""
-        raise ValueError(
-            "Changepoint compares densities of Gaussian targets: use Stabilized, Exponential or "
-            "Adaptive with other likelihoods"
-        )
-
-    @property
-    def average(self) -> type[AveragedPosterior]:
-        """How copies of this one, which forget at different rates, are averaged."""
-        from posterity.posteriors.generalized_average import GeneralizedAverage
-
-        return GeneralizedAverage
 
     def _with(self, inner: LinearPosterior, account: Account) -> Self:
         return self._but(factor=inner.factor, inner=inner, account=account)

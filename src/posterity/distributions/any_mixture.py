@@ -1,0 +1,199 @@
+"""Mixtures of distributions of any kind, one per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from posterity.distributions._mixture_weights import checked_weights, draw_components
+from posterity.distributions._rows import FloatArray
+from posterity.distributions.row_distribution import RowDistribution
+
+# Quantiles are halved until they are this near, relative to where they lie.
+CLOSE = 1e-13
+MOST_HALVINGS = 200
+# Probabilities that the score is integrated over, on either side of the target's own.
+POINTS, SHARES = np.polynomial.legendre.leggauss(24)
+POINTS, SHARES = 0.5 * (POINTS + 1.0), 0.5 * SHARES
+
+
+class AnyMixture(RowDistribution):
+    """Mixtures, one per row, of whatever speaks scipy's language; see :class:`Mixture` for Normals.
+
+    Densities and probabilities are the components' own, weighed. Quantiles are solved for by
+    bisection; the CRPS is an integral over quantiles, to about five digits.
+
+    Parameters
+    ----------
+    components : sequence of distributions
+        K of them, each over the same n rows. Where each has ``logpmf`` the mixture is one of whole
+        numbers.
+    weights : array_like of shape (K,) or (n, K)
+        Probabilities of the components, of each row to sum to 1.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal, PoissonLogNormal
+    >>> quiet, busy = PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([3.0], [0.1])
+    >>> told = AnyMixture([quiet, busy], [0.5, 0.5])
+    >>> told.mean().round(2), told.interval(0.9)
+    (array([11.08]), (array([0.]), array([31.])))
+    """
+
+    __slots__ = ("components", "weights")
+    _KNOWS_NOTHING = "a component knows nothing about it yet"
+
+    components: tuple[Any, ...]
+    weights: FloatArray
+
+    def __init__(self, components: Sequence[Any], weights: ArrayLike) -> None:
+        self.components = tuple(components)
+        self.weights = checked_weights(weights, len(self.components))
+
+    def __repr__(self) -> str:
+        return f"AnyMixture({len(self.components)} components, {len(self)} rows)"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape (n,) of the rows."""
+        return np.shape(self.components[0].mean())
+
+    def _rows(self, index: Any) -> Self:
+        weights = self.weights if self.weights.ndim == 1 else self.weights[index]
+        return type(self)([one[index] for one in self.components], weights)
+
+    def _flat(self) -> Any:
+        return self._average(lambda one: np.asarray(flat_rows(one), dtype=np.float64))
+
+    @property
+    def _unit(self) -> float:
+        """How far targets are apart, at least."""
+        return float(all(hasattr(one, "logpmf") for one in self.components))
+
+    # ---- moments ----
+
+    def _mean(self) -> FloatArray:
+        return self._average(lambda one: one.mean())
+
+    def _median(self) -> FloatArray:
+        return self._ppf(np.asarray(0.5))
+
+    def _var(self) -> FloatArray:
+        mean = self._mean()
+        with np.errstate(invalid="ignore"):
+            spread = self._average(lambda one: one.var() + np.square(one.mean() - mean))
+        return np.where(np.isnan(spread), np.inf, spread)
+
+    # ---- densities and probabilities ----
+
+    def _logpdf(self, y: FloatArray) -> FloatArray:
+        kind = "logpmf" if self._unit else "logpdf"
+        logs = np.stack([getattr(one, kind)(y) for one in self.components], axis=-1)
+        return np.asarray(logsumexp(logs, b=self.weights, axis=-1))
+
+    def logpmf(self, y: ArrayLike) -> FloatArray:
+        """Log probability of the whole number y, where the components are of whole numbers."""
+        return self.logpdf(y)
+
+    def pmf(self, y: ArrayLike) -> FloatArray:
+        """Probability of the whole number y, where the components are of whole numbers."""
+        return self.pdf(y)
+
+    def _cdf(self, y: FloatArray) -> FloatArray:
+        return self._average(lambda one: one.cdf(y))
+
+    def _sf(self, y: FloatArray) -> FloatArray:
+        return self._average(lambda one: one.sf(y) if hasattr(one, "sf") else 1.0 - one.cdf(y))
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        ends = np.stack(np.broadcast_arrays(*(one.ppf(q) for one in self.components)), axis=-1)
+        counts = np.broadcast_to(self.weights > 0.0, ends.shape)
+        least = np.where(counts, ends, np.inf).min(axis=-1)
+        most = np.where(counts, ends, -np.inf).max(axis=-1)
+        found = solved_quantile(self._cdf, np.broadcast_to(q, least.shape), least, most, self._unit)
+        flat = np.broadcast_to(self.is_flat(), found.shape)
+        return np.where(flat, np.where(q == 0.5, self._mean(), 0.5 * (least + most)), found)
+
+    def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self._ppf(0.5 - 0.5 * levels), self._ppf(0.5 + 0.5 * levels)
+
+    def _crps(self, y: FloatArray) -> FloatArray:
+        """Twice the integral of the check loss over all quantiles (Gneiting and Ranjan 2011).
+
+        Below F(y), t (y - Q(t)), and (1 - t) (Q(t) - y) above: each is smooth but for its end.
+        """
+        y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), self.shape))
+        below, above = self._cdf(y), self._sf(y)
+        total = np.zeros(y.shape)
+        for point, share in zip(POINTS, SHARES, strict=True):
+            # By the square of the tail's share nodes lie densely where quantiles run away.
+            tail = point * point
+            jump = 4.0 * share * point**3
+            with np.errstate(invalid="ignore"):
+                total += jump * np.square(below) * np.abs(y - self._ppf(below * tail))
+                total += jump * np.square(above) * np.abs(self._ppf(1.0 - above * tail) - y)
+        return np.where(self.is_flat() & ~np.isnan(y), np.inf, total)
+
+    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        chosen = draw_components(rng, self.weights, size)
+        draws = np.empty(size)
+        for k, component in enumerate(self.components):
+            here = np.asarray(chosen == k)
+            if here.any():
+                drawn = np.asarray(component.rvs(size=size, random_state=rng), dtype=np.float64)
+                draws[here] = drawn[here]
+        return draws
+
+    # ---- helpers ----
+
+    def _average(self, of: Callable[[Any], Any]) -> FloatArray:
+        """Weighted sum of what each component says; one of weight 0 never counts."""
+        total = np.zeros(())
+        for k, component in enumerate(self.components):
+            weight = self.weights[..., k]
+            if np.any(weight > 0.0):
+                said = np.asarray(of(component), dtype=np.float64)
+                with np.errstate(invalid="ignore"):
+                    total = total + np.where(weight > 0.0, weight * said, 0.0)
+        return np.asarray(total)
+
+
+def flat_rows(told: Any) -> Any:
+    """Whether nothing is known of each row; of what can't say, that something is."""
+    return told.is_flat() if hasattr(told, "is_flat") else np.zeros(np.shape(told.mean()), bool)
+
+
+def solved_quantile(
+    cdf: Callable[[FloatArray], FloatArray],
+    q: FloatArray,
+    least: FloatArray,
+    most: FloatArray,
+    unit: float = 0.0,
+    close: float = CLOSE,
+) -> FloatArray:
+    """Least number whose probability is at least q, by bisection between ``least`` and ``most``.
+
+    With ``unit`` 1 among whole numbers.
+
+    Examples
+    --------
+    >>> from scipy.stats import norm
+    >>> low, high = np.array([-9.0]), np.array([9.0])
+    >>> solved_quantile(norm.cdf, np.array([0.975]), low, high).round(6)
+    array([1.959964])
+    """
+    with np.errstate(invalid="ignore"):
+        low, high, inside = least - unit, most, (q > 0.0) & (q < 1.0)
+        for _ in range(MOST_HALVINGS):
+            middle = 0.5 * low + 0.5 * high
+            middle = np.floor(middle) if unit else middle
+            below = cdf(middle) < q
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            near = np.maximum(unit, close * np.maximum(np.abs(low), np.abs(high)))
+            if not np.any(inside & (high - low > near)):
+                break
+    return np.where(inside, high, np.select([q == 0.0, q == 1.0], [least, most], np.nan))

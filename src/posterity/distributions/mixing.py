@@ -1,0 +1,151 @@
+"""What several predictions of the same rows, weighed, say together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions.any_mixture import AnyMixture
+from posterity.distributions.categorical import Categorical
+from posterity.distributions.location_scale import LocationScale
+from posterity.distributions.log_normal_counts import LogNormalCounts
+from posterity.distributions.mixture import Mixture
+
+
+@singledispatch
+def way_to_mix(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
+    """How predictions like ``first`` are mixed: each kind registers its way, others make this."""
+    return AnyMixture(parts, weights)
+
+
+@singledispatch
+def way_to_match(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
+    """How they are matched by one prediction of their kind; those that are not, are mixed."""
+    return exactly_mixed(parts, weights)
+
+
+def exactly_mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
+    """The mixture of predictions, for each row: of densities a :class:`Mixture`, or of anything.
+
+    Labels and classes add their probabilities up. Parameters as of :func:`mixed`.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal, PoissonLogNormal
+    >>> exactly_mixed([Normal([0.0], 1.0), Normal([4.0], 1.0)], [0.75, 0.25]).mean()
+    array([1.])
+    >>> exactly_mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
+    AnyMixture(2 components, 1 rows)
+    """
+    return _by_kind(way_to_mix, parts, weights)
+
+
+def mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
+    """One prediction for each row that stands for several that hardly differ.
+
+    As :func:`exactly_mixed`, but counts whose log rates are normal stay so, with the mixture's mean
+    and variance of the log rate, and so do predictions under one likelihood of one's own.
+
+    Parameters
+    ----------
+    parts : sequence of K distributions
+        Each over the same n rows.
+    weights : (K,) or (n, K) array
+        Of each row to sum to 1.
+
+    Examples
+    --------
+    >>> from posterity.distributions import PoissonLogNormal
+    >>> mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
+    PoissonLogNormal(log_mean=[0.5], log_variance=[0.35])
+    """
+    return _by_kind(way_to_match, parts, weights)
+
+
+def _by_kind(way: Any, parts: Sequence[Any], weights: ArrayLike) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    ways = {way.dispatch(type(part)) for part in parts}
+    mix = ways.pop() if len(ways) == 1 else way.dispatch(object)
+    return mix(parts[0], parts, as_floats(weights))
+
+
+def matched(location: FloatArray, scale: FloatArray, weights: FloatArray) -> tuple[Any, Any]:
+    """Location and scale of the one distribution that stands for a mixture.
+
+    Parameters
+    ----------
+    location, scale
+        (K, n) of K distributions for each of n targets, alike but for these two (Student-t of the
+        same degrees of freedom, or Normal).
+    weights
+        (K,), or (K, n) one for each target, of sum 1.
+
+    Returns
+    -------
+    location, scale : (n,) arrays
+        The mixture's mean, and the root of its mean squared scale plus the variance of its
+        locations. For the Normal that is the mixture's variance; for Student-t the mixture's is a
+        little less, by 2 / df of the variance of the locations, which keeps the tails that a
+        single Student-t would lose, and exists for every df.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matched(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]), np.array([0.5, 0.5]))
+    (array([1.]), array([1.41421356]))
+    """
+    if weights.ndim == 1:
+        weights = weights[:, None]
+    mean = np.sum(weights * location, axis=0)
+    square = np.sum(weights * (np.square(scale) + np.square(location - mean)), axis=0)
+    return mean, np.sqrt(square)
+
+
+def mixed_logs(logs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
+    """Logs of the weighted sums of probabilities: K arrays (n,) or (n, c) of their logs."""
+    stacked = np.stack(logs)
+    # Weights as (K, n or 1) columns, with as many axes as the logs have.
+    shares = np.atleast_2d(weights.T if weights.ndim == 2 else weights[:, None])
+    shares = shares.reshape(*shares.shape, *(1,) * (stacked.ndim - 2))
+    with np.errstate(divide="ignore"):
+        terms = stacked + np.log(shares)
+    most = terms.max(axis=0)
+    shift = np.where(np.isfinite(most), most, 0.0)
+    with np.errstate(divide="ignore"):
+        together: FloatArray = np.log(np.exp(terms - shift).sum(axis=0)) + shift
+    return together
+
+
+def matched_columns(
+    means: Sequence[FloatArray], variances: Sequence[FloatArray], weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance (n,) of a mixture, from K of each (n,); weights as of :func:`mixed`."""
+    columns = weights.T if weights.ndim == 2 else weights
+    with np.errstate(invalid="ignore"):
+        mean, scale = matched(np.stack(means), np.sqrt(np.stack(variances)), columns)
+    return mean, np.where(np.isnan(scale), np.inf, scale * scale)
+
+
+@way_to_mix.register(LocationScale)
+@way_to_mix.register(Mixture)
+def _densities(first: Any, parts: Sequence[Any], weights: FloatArray) -> Mixture:
+    return Mixture.of(parts, weights)
+
+
+@way_to_match.register
+def _counts(first: LogNormalCounts, parts: Sequence[Any], weights: FloatArray) -> LogNormalCounts:
+    columns = weights.T if weights.ndim == 2 else weights[:, None]
+    dispersion = np.sum(columns * np.stack([one.dispersion for one in parts]), axis=0)
+    means, variances = [one.log_mean for one in parts], [one.log_variance for one in parts]
+    return first.like(*matched_columns(means, variances, weights), dispersion)
+
+
+@way_to_mix.register
+def _classes(first: Categorical, parts: Sequence[Any], weights: FloatArray) -> Categorical:
+    return Categorical(first.classes, mixed_logs([one.log_probabilities for one in parts], weights))

@@ -1,0 +1,159 @@
+"""Several posteriors of the same coefficients, weighed, and read as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions import MultivariateMixture, Normal
+from posterity.distributions.mixing import matched, mixed
+from posterity.factor import Factor
+from posterity.kernel import RowPath
+from posterity.noise import Joint
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MixedPosterior(LinearPosterior):
+    """What an ensemble of posteriors of any kind says together: mixtures, and weighted averages.
+
+    ``ahead`` has its members and their weights for the next row. A member must be able to
+    ``copy``, ``become``, ``predict_then_learn`` and to tell its ``predictive``; of all else it is
+    asked only what a user asks of the whole. What it believed before any data is that of its
+    members, so that there is nothing of its own to keep.
+    """
+
+    # What a posterior holds besides: that of the first member.
+    belief: ClassVar[Any] = property(lambda self: self.first.belief)  # type: ignore[misc]
+    noise: ClassVar[Any] = property(lambda self: self.first.noise)  # type: ignore[misc]
+    intercept: ClassVar[Any] = property(lambda self: self.first.intercept)  # type: ignore[misc]
+    prior: ClassVar[Any] = property(lambda self: self.first.prior)  # type: ignore[misc]
+    factor: ClassVar[Any] = property(lambda self: self.first.factor)  # type: ignore[misc]
+
+    forgets: ClassVar[bool] = True
+    learns_lean: ClassVar[bool] = False
+    predicts_lean: ClassVar[bool] = False
+
+    @property
+    def first(self) -> Any:
+        """A member that stands for what all have in common."""
+        raise NotImplementedError
+
+    def ahead(self) -> tuple[Sequence[Any], Array]:
+        """The members, and their weights (k,) for the next row."""
+        raise NotImplementedError
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def predict_then_learn(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> Any:
+        """Learn row after row; returns the mixture predicted for each target before its row."""
+        raise NotImplementedError
+
+    def append(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> None:
+        """Learn rows in order."""
+        self.predict_then_learn(X, y, weights, elapsed, offsets)
+
+    # Rows that come together are learned in order, too: weights follow from predictions.
+    fit = settle = absorb = append
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def average_of(self, read: Callable[[Any], ArrayLike]) -> Any:
+        """Weighted average of what ``read`` reads of each member."""
+        parts = [(weight, read(one)) for one, weight in zip(*self.ahead(), strict=True) if weight]
+        weights, values = zip(*parts, strict=True)
+        return np.tensordot(np.array(weights), np.stack(values), axes=1)
+
+    def mixture_of(self, read: Callable[[Any], Any]) -> Any:
+        """Mixture of the predictions that ``read`` reads of each member."""
+        members, weights = self.ahead()
+        return mixed([read(one) for one in members], weights)
+
+    @property
+    def best(self) -> Any:
+        """The member that predicts best."""
+        members, weights = self.ahead()
+        return members[int(np.argmax(weights))]
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """What reads single rows."""
+        return Factor(self.n_coefficients).row_path(self.intercept, names)
+
+    def predictive(self, X: Array, offsets: Array | None = None) -> Any:
+        """Distribution of new observations at the rows of ``X``."""
+        return self.mixture_of(lambda one: one.predictive(X, *given(offsets)))
+
+    def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
+        """Distribution of eta at the rows of ``X``, with the mixture's mean and variance."""
+        members, weights = self.ahead()
+        told = [member.linear_predictor(X, *given(offsets)) for member in members]
+        scales = np.array([one.scale for one in told])
+        return Normal(*matched(np.array([one.loc for one in told]), scales, weights))
+
+    def predict_mean(self, X: Array) -> Array:
+        """Mean of new observations at the rows of ``X``."""
+        return np.asarray(self.average_of(lambda one: one.predict_mean(X)))
+
+    def coefficients(self) -> Array:
+        """Mean of [intercept, coefficients]."""
+        return np.asarray(self.average_of(lambda one: one.coefficients()))
+
+    def joint(self, names: tuple[str, ...]) -> Joint:
+        """Joint distribution of [intercept, coefficients]."""
+        members, weights = self.ahead()
+        return MultivariateMixture([one.joint(names) for one in members], weights)
+
+    @property
+    def n_coefficients(self) -> int:
+        """Coefficients, intercept included."""
+        return int(self.first.n_coefficients)
+
+    @property
+    def prior_precision(self) -> ArrayLike:
+        """Of the member that predicts best: prior precision of the coefficients."""
+        return self.best.prior_precision
+
+    @property
+    def pearson(self) -> tuple[float, float]:
+        """Of the member that predicts best."""
+        return self.best.pearson
+
+    @property
+    def noise_precision(self) -> float:
+        """Average of what the members have learned."""
+        return float(self.average_of(lambda one: one.noise_precision))
+
+    @property
+    def n_effective(self) -> float:
+        """Average of what is left of the rows in each member."""
+        return float(self.average_of(lambda one: one.n_effective))
+
+    @property
+    def tells_evidence(self) -> bool:
+        """Whether what is known tells the evidence of all rows: only their densities do."""
+        return False
+
+
+def given(offsets: Array | None) -> tuple[Array, ...]:
+    """Offsets as a last argument, which only those likelihoods take that have an eta."""
+    return () if offsets is None else (offsets,)

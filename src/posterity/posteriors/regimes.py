@@ -1,0 +1,379 @@
+"""Change points under any posterior: each regime is one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions import PoissonLogNormal, StudentT
+from posterity.distributions.in_sequence import in_sequence
+from posterity.distributions.mixing import exactly_mixed
+from posterity.posteriors._runs import Change, kept_runs, median_change
+from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, Changing, Trace
+from posterity.posteriors.ensemble import VARIES, bayes, ranks_of, telling
+from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.mixed import MixedPosterior, given
+
+Array = NDArray[np.float64]
+
+# Each regime learns so many rows in one call; then those that have become negligible are dropped.
+BLOCK_ROWS = 16
+# Rows whose mean and spread are known well enough to stand for what a regime does not know yet.
+ENOUGH_ROWS = 3.0
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What all targets so far were: their weight, mean, and sum of squares around it."""
+
+    count: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def with_row(self, y: float, weight: float) -> Targets:
+        """One more (Welford 1962)."""
+        if weight == 0.0:
+            return self
+        count, off = self.count + weight, y - self.mean
+        mean = self.mean + off * weight / count
+        return Targets(count, mean, self.squares + weight * off * (y - mean))
+
+    @property
+    def suffice(self) -> bool:
+        """Whether they have a spread that is known."""
+        return self.count > ENOUGH_ROWS and self.squares > 0.0
+
+    @property
+    def freed(self) -> float:
+        """Degrees of freedom of their spread."""
+        return self.count - 1.0 if self.suffice else ENOUGH_ROWS
+
+    @property
+    def variance(self) -> float:
+        """Variance of another one."""
+        return self.squares / self.freed * (1.0 + 1.0 / self.count) if self.suffice else np.inf
+
+
+def like_others(targets: Sequence[Targets]) -> StudentT:
+    """Another target (n,), of which only those before it are known."""
+    df, mean, variance = np.array([(one.freed, one.mean, one.variance) for one in targets]).T
+    return StudentT(df, mean, np.sqrt(variance))
+
+
+def like_other_counts(targets: Sequence[Targets]) -> PoissonLogNormal:
+    """Another count (n,), of which only the mean and the variance of those before it are known."""
+    mean, variance = np.array([(max(one.mean, 1e-9), one.variance) for one in targets]).T
+    log_variance = np.log1p(np.maximum(variance - mean, 0.0) / np.square(mean))
+    vague = np.isinf(log_variance)
+    return PoissonLogNormal(np.log(mean) - np.where(vague, 0.0, 0.5 * log_variance), log_variance)
+
+
+@dataclass
+class Regimes:
+    """State: all runs that are still considered, oldest first, each with its posterior.
+
+    The run i began at row ``first[i]``, has ``probability[i]`` and rows of weight ``learned[i]``;
+    ``changes[i]`` is the change that it began with. Members are never changed, but replaced.
+    """
+
+    members: tuple[Any, ...]
+    first: NDArray[np.int64]
+    probability: Array
+    learned: Array
+    changes: list[Change | None]
+    targets: Targets = field(default_factory=Targets)
+    row: int = 0
+    seen: float = 0.0
+    log_evidence: float = 0.0
+    change_probability: Array = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def before_data(cls, fresh: Any) -> Self:
+        """One run, which began with the stream."""
+        return cls((fresh.copy(),), np.zeros(1, np.int64), np.ones(1), np.zeros(1), [None])
+
+    @property
+    def size(self) -> int:
+        """Number of runs."""
+        return len(self.members)
+
+    def copy(self) -> Regimes:
+        """The same, to go its own way."""
+        return replace(self, changes=self.changes.copy())
+
+    def begin(self, hazard: float) -> None:
+        """With probability ``hazard`` the next row begins a new run."""
+        earlier = median_change(self.probability, self.changes)
+        self.first = np.append(self.first, self.row)
+        self.learned = np.append(self.learned, 0.0)
+        self.probability = np.append(self.probability * (1.0 - hazard), hazard)
+        self.changes.append(Change(self.row, earlier))
+
+    def learn(self, densities: Array, y: float, weight: float) -> None:
+        """Weigh the runs by the log densities that they gave a row."""
+        self.probability, added = bayes(self.probability, weight * densities)
+        self.log_evidence += added
+        self.learned = self.learned + weight
+        self.targets = self.targets.with_row(y, weight)
+        self.seen += weight
+        self.row += 1
+
+    def drop(self, smallest_probability: float, most: int) -> None:
+        """Drop runs that have become negligible, or are too many."""
+        kept = kept_runs(self.probability, smallest_probability, most)
+        if kept is None:
+            return
+        self.members = tuple(one for one, stays in zip(self.members, kept, strict=True) if stays)
+        self.changes = [one for one, stays in zip(self.changes, kept, strict=True) if stays]
+        self.first, self.learned = self.first[kept], self.learned[kept]
+        self.probability = self.probability[kept] / self.probability[kept].sum()
+
+
+@dataclass(frozen=True)
+class RegimesPosterior(MixedPosterior):
+    """As :class:`ChangepointPosterior`, around a posterior of any kind.
+
+    Each run is a copy of ``fresh`` that learns the rows since its first. Where that knows nothing
+    of a row yet (flat directions, noise of unknown size), what all targets so far were stands for
+    what it predicts, a Student-t of their mean and spread: a run must not win because an improper
+    prior's density is 1 everywhere. Until there are targets enough for that, no change is
+    considered. Labels are never so unknown.
+    """
+
+    fresh: Any
+    strategy: Changing
+    state: Regimes = field(repr=False)
+
+    @classmethod
+    def around(cls, fresh: Any, strategy: Changing) -> Self:
+        """Take over what a posterior that has seen nothing believes."""
+        make: Any = cls  # whose fields are not its parent's
+        fresh = fresh.single()
+        posterior: Self = make(fresh, strategy, Regimes.before_data(fresh))
+        return posterior
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        return replace(self, state=self.state.copy())
+
+    def become(self, other: LinearPosterior) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        assert isinstance(other, RegimesPosterior)
+        self.state.__dict__.update(other.state.copy().__dict__)
+
+    def wrapped(self, change: Callable[[Any], Any]) -> Self:
+        """Each run begins as what ``change`` makes of it; nothing was learned yet."""
+        return self.around(change(self.fresh), self.strategy)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def predict_then_learn(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> Any:
+        """Learn row after row; returns the mixture predicted for each target before its row.
+
+        Its components are the runs, and a new one in case the world changes right before the row.
+        """
+        state = self.state.copy()
+        told: list[Any] = []
+        trace = Trace(len(X), self.strategy.max_runs + 2 * BLOCK_ROWS, False)
+        hazards = self.strategy.hazards(elapsed)
+        g = np.ones(len(X)) if weights is None else weights
+        first = 0
+        while first < len(X) or not told:
+            part = slice(first, min(first + BLOCK_ROWS - state.row % BLOCK_ROWS, len(X)))
+            rows = X[part], y[part], g[part], elapsed[part]
+            extra = () if offsets is None else (offsets[part],)
+            told.append(self._learn_block(state, trace, first, hazards[part], (*rows, *extra)))
+            first = part.stop
+        state.change_probability = trace.change_probability(state)
+        self.state.__dict__.update(state.__dict__)
+        return in_sequence(told)
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
+        """Refuse: which runs would have been dropped without a row is not known."""
+        raise ValueError(UNLEARN_REFUSED)
+
+    def merge(self, other: LinearPosterior) -> NoReturn:
+        """Refuse: changes lie between rows of one stream."""
+        raise ValueError(MERGE_REFUSED)
+
+    def same_prior(self, other: LinearPosterior) -> bool:
+        """Whether both started from the same belief and forget alike."""
+        return (
+            isinstance(other, RegimesPosterior)
+            and self.strategy == other.strategy
+            and bool(self.fresh.same_prior(other.fresh))
+        )
+
+    def _learn_block(
+        self, state: Regimes, trace: Trace, place: int, hazards: Array, rows: tuple[Any, ...]
+    ) -> Any:
+        """Learn a few rows, the first of them at ``place`` in the call, in all runs at once."""
+        X, y, weights, elapsed, *offsets = rows
+        targets, starts = self._before_each(state, hazards, y[:, 0], weights)
+        k, n = state.size, len(y)
+        members = [*(one.copy() for one in state.members), *(self.fresh.copy() for _ in starts)]
+        begins = [0] * k + starts
+        told = []
+        for member, begin in zip(members, begins, strict=True):
+            # Before its first row a run learns nothing: rows of weight zero are no rows.
+            counted = np.where(np.arange(n) < begin, 0.0, weights)
+            told.append(member.predict_then_learn(X, y, counted, elapsed.copy(), *offsets))
+        seen = _Seen.of(told, targets)
+        densities = seen.densities(y[:, 0])
+        shares = np.zeros((n, len(members)))
+        for i in range(n):
+            hazard = float(hazards[i]) if i in starts else 0.0
+            trace.expect(place + i, state, hazard)
+            if i in starts:
+                state.begin(hazard)
+            k = len(state.probability)
+            shares[i, :k] = state.probability
+            state.members = tuple(members[:k])
+            state.learn(densities[:k, i], float(y[i, 0]), float(weights[i]))
+        state.members = tuple(members)
+        if n and state.row % BLOCK_ROWS == 0:
+            state.drop(self.strategy.smallest_probability, self.strategy.max_runs)
+        return seen.mixed(shares)
+
+    def _before_each(
+        self, state: Regimes, hazards: Array, y: Array, weights: Array
+    ) -> tuple[list[Targets], list[int]]:
+        """What the targets before each row were, and the rows at which a run may begin."""
+        targets, seen, starts = [], state.seen, []
+        now = state.targets
+        for i in range(len(y)):
+            targets.append(now)
+            # Before the first row there is nothing to change.
+            if hazards[i] > 0.0 and seen > 0.0 and (now.suffice or not self._waits):
+                starts.append(i)
+            seen += float(weights[i])
+            now = now.with_row(float(y[i]), float(weights[i]))
+        return targets, starts
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a run that has just begun knows nothing of what it is to predict."""
+        return bool(_unknown(self.fresh.predictive(self._nowhere)).any())
+
+    @property
+    def _nowhere(self) -> Array:
+        return np.zeros((1, self.n_coefficients - int(self.intercept)))
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> Any:
+        """What a run begins as."""
+        return self.fresh
+
+    def _next(self) -> tuple[tuple[Any, ...], Array]:
+        """The runs and the one to come, and their weights at the next row."""
+        state = self.state
+        hazard = float(self.strategy.hazards(np.ones(1))[0])
+        if state.seen == 0.0 or (self._waits and not state.targets.suffice):
+            return state.members, state.probability
+        weights = np.append(state.probability * (1.0 - hazard), hazard)
+        return (*state.members, self.fresh), weights
+
+    def ahead(self) -> tuple[Sequence[Any], Array]:
+        """The runs that know enough, with their weights (k,) for the next row."""
+        members, weights = self._next()
+        names = ("",) * self.n_coefficients
+        known = [
+            (not _unknown(one.predictive(self._nowhere))[0])
+            + int(np.isfinite(one.joint(names).std()).all())
+            for one in members
+        ]
+        enough = np.array(known) == max(known)
+        weights = np.where(enough, weights, 0.0)
+        return members, weights / weights.sum()
+
+    def predictive(self, X: Array, offsets: Array | None = None) -> Any:
+        """Distribution of new observations at the rows of ``X``, each as the next row."""
+        members, weights = self._next()
+        told = [one.predictive(X, *given(offsets)) for one in members]
+        seen = _Seen.of(told, [self.state.targets] * len(X))
+        return seen.mixed(np.broadcast_to(weights, (len(X), len(weights))))
+
+    @property
+    def run_starts(self) -> NDArray[np.int64]:
+        """(k,) first row of each run, counted from the start of the stream."""
+        return self.state.first.copy()
+
+    @property
+    def run_probabilities(self) -> Array:
+        """(k,) probability that the last row belongs to each run."""
+        return self.state.probability.copy()
+
+    @property
+    def change_probability(self) -> Array:
+        """(n,) for the rows of the last call; see :class:`ChangepointPosterior`."""
+        return self.state.change_probability.copy()
+
+    @property
+    def changes(self) -> NDArray[np.int64]:
+        """Rows right before which the world changed; see :class:`ChangepointPosterior`."""
+        last = median_change(self.state.probability, self.state.changes)
+        return np.array([] if last is None else last.rows(), dtype=np.int64)
+
+    @property
+    def log_evidence(self) -> float:
+        """Sum of the log predictive densities of the rows as they came (point masses left out)."""
+        return self.state.log_evidence
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.state.seen
+
+    @property
+    def n_effective(self) -> float:
+        """Expected weight of the rows of the present run."""
+        return float(self.state.probability @ self.state.learned)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What k runs told of n rows, and what stands for those that know nothing of a row."""
+
+    told: list[Any]
+    unknown: NDArray[np.bool_]
+    others: Any
+
+    @classmethod
+    def of(cls, told: list[Any], targets: Sequence[Targets]) -> _Seen:
+        counts = hasattr(told[0], "logpmf")
+        others = (like_other_counts if counts else like_others)(targets)
+        unknown = np.stack([_unknown(one) for one in told])
+        return cls(told, unknown & [each.suffice for each in targets], others)
+
+    def densities(self, y: Array) -> Array:
+        """(k, n) log densities."""
+        own = np.stack([telling(one.logpdf(y)) for one in self.told])
+        return np.where(self.unknown, telling(self.others.logpdf(y)), own)
+
+    def mixed(self, weights: Array) -> Any:
+        """The mixture by weights (n, k)."""
+        if not self.unknown.any():
+            return exactly_mixed(self.told, weights)
+        handed = np.where(self.unknown.T, weights, 0.0)
+        columns = [weights - handed, handed.sum(axis=1, keepdims=True)]
+        return exactly_mixed([*self.told, self.others], np.hstack(columns))
+
+
+def _unknown(told: Any) -> NDArray[np.bool_]:
+    """Where nothing is known of a target, or too little for its prediction to have a variance."""
+    if hasattr(told, "logpmf"):  # of a count whose rate is open there is not even a mean
+        return ~np.isfinite(told.mean())
+    return ranks_of(told) < VARIES
