@@ -141,6 +141,7 @@ CACHES: dict[str, dict[str, object]] = {
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
+    "Account": {"together": -1.0, "at_mode": False},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},
     "EvidencePosterior": {"alone": False},

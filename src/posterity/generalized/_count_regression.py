@@ -75,21 +75,13 @@ class CountRegression(BayesianGeneralizedLinear):
 
         Parameters
         ----------
-        X : (n, m) array or data frame
+        X, sample_weight, times
+            As in :meth:`BayesianGeneralizedLinear.fit`.
         y : (n,) array
             Counts, from 0 up. Numbers that are not whole are averages of counts, learned as if
             they were; they have no probability as a prediction.
-        sample_weight : (n,) array, optional
-            Weights >= 0; weight 2 is the row twice.
         exposure : (n,) array or float, optional
             Time, area or people that each count comes from, > 0; 1 by default.
-        times : (n,) array, optional
-            When each row came; what ``forgetting`` counts its time in.
-
-        Raises
-        ------
-        ValueError
-            If a value can't be used; the message names the row and column.
 
         Examples
         --------
@@ -109,15 +101,7 @@ class CountRegression(BayesianGeneralizedLinear):
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Learn these rows too, together, from what is known so far. Parameters as in :meth:`fit`.
-
-        Examples
-        --------
-        >>> from posterity import BayesianPoissonRegression
-        >>> model = BayesianPoissonRegression(prior_precision=1.0)
-        >>> model.partial_fit([[0]], [1]).partial_fit([[1]], [3]).n_observations_
-        2.0
-        """
+        """Learn these rows too, together, from what is known; parameters as in :meth:`fit`."""
         return super().partial_fit(X, y, sample_weight, offset=exposure, times=times)
 
     def predict_then_learn(  # type: ignore[override]
@@ -131,14 +115,8 @@ class CountRegression(BayesianGeneralizedLinear):
     ) -> Any:
         """Predict each row before it is learned, then learn it: one pass, row after row.
 
-        Returns the distribution of each count given all the rows before it.
-
-        Examples
-        --------
-        >>> from posterity import BayesianPoissonRegression
-        >>> told = BayesianPoissonRegression().predict_then_learn([[0.0], [0.0]], [4, 4])
-        >>> bool(told.logpmf([4, 4])[1] > told.logpmf([4, 4])[0])
-        True
+        Parameters as in :meth:`fit`. Returns the distribution of each count given all the rows
+        before it.
         """
         return super().predict_then_learn(X, y, sample_weight, offset=exposure, times=times)
 
@@ -183,7 +161,7 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         known = self._known
         X = read_points(self, X)
-        offsets = self._offsets(exposure, len(X))
+        offsets = self._eta_offsets(exposure, len(X))
         eta = known.predict_mean(self._columns(X))
         return np.exp(np.minimum(eta if offsets is None else eta + offsets, LARGEST_LOG))
 
@@ -247,5 +225,5 @@ class CountRegression(BayesianGeneralizedLinear):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         return log_exposure(added, n)

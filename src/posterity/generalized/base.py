@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,11 +59,6 @@ class GeneralizedModel(LinearEstimator):
         known: Any = self._known
         told = known.linear_predictor(self._columns(X), offsets)
         return told.loc, np.square(told.scale)
-
-    def _one_row(self, x: ArrayLike | Mapping[str, float]) -> tuple[Self, Array]:
-        """The model that can tell of the one row ``x``, and the row (1, m)."""
-        model = self if self._knowledge is not None else self._begun_from(x)
-        return model, model._reader().values(x)
 
 
 def learn(known: Any, way: Way, rows: Rows, approximation: Approximation) -> Any:

@@ -125,20 +125,12 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
 
         Parameters
         ----------
-        X : (n, m) array or data frame
+        X, sample_weight, times
+            As in :meth:`BayesianLinearRegression.fit`.
         y : (n,) array
             Targets, which the likelihood must know.
-        sample_weight : (n,) array, optional
-            Weights >= 0; weight 2 is the row twice.
         offset : (n,) array or float, optional
             Added to eta, known and without a coefficient.
-        times : (n,) array, optional
-            When each row came; what ``forgetting`` counts its time in.
-
-        Raises
-        ------
-        ValueError
-            If a value can't be used; the message names the row and column.
 
         Examples
         --------
@@ -159,15 +151,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         offset: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Learn these rows too, together, from what is known so far. Parameters as in :meth:`fit`.
-
-        Examples
-        --------
-        >>> from posterity.likelihoods import Poisson
-        >>> model = BayesianGeneralizedLinear(Poisson(), prior_precision=1.0)
-        >>> model.partial_fit([[0]], [1]).partial_fit([[1]], [3]).n_observations_
-        2.0
-        """
+        """Learn these rows too, together, from what is known; parameters as in :meth:`fit`."""
         self._learned("append", (X, y, sample_weight), times, offset)
         return self
 
@@ -296,9 +280,9 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> round(BayesianGeneralizedLinear(Bernoulli()).predict_one([3.0]), 6)
         0.5
         """
-        model, row = self._one_row(x)
+        model = self if self._knowledge is not None else self._begun_from(x)
         known: Any = model._known
-        return float(known.predictive(model._columns(row)).mean()[0])
+        return float(known.predictive(model._columns(model._path.values(x))).mean()[0])
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -310,7 +294,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
             )
         return self.likelihood
 
-    def _offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         if added is None:
             return None
         values = one_for_each_row("offset", added, n)
@@ -323,10 +307,10 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         """Distribution of new targets at the rows of ``X``."""
         known: Any = self._known
         X = read_points(self, X)
-        return known.predictive(self._columns(X), self._offsets(added, len(X)))
+        return known.predictive(self._columns(X), self._eta_offsets(added, len(X)))
 
     def _eta(self, X: Any, added: ArrayLike | None) -> Normal:
         """Distribution of eta at the rows of ``X``."""
         known: Any = self._known
         X = read_points(self, X)
-        return known.linear_predictor(self._columns(X), self._offsets(added, len(X)))
+        return known.linear_predictor(self._columns(X), self._eta_offsets(added, len(X)))

@@ -181,7 +181,8 @@ class LinearModel(Knowing[LinearPosterior]):
 
     @property
     def _path(self) -> RowPath:
-        return self.__dict__.get("_row_path") or self._open_row_path()
+        """What reads single rows of features: the path that learns them, if there is one."""
+        return self.__dict__.get("_row_path") or self._reader()
 
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)

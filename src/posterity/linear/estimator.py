@@ -274,7 +274,7 @@ class LinearEstimator(LinearModel):
 
     # ---- what an estimator says in its own words -------------------------------------------------
 
-    def _offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         """What users say is added to eta, as numbers (n,)."""
         return None
 
@@ -305,7 +305,7 @@ class LinearEstimator(LinearModel):
         model = self._fresh() if first else self
         X, y, weights = read_rows(model, *rows, reset=first)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
-        read = Rows(X, y, weights, elapsed, self._offsets(added, len(X)))
+        read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))
         if first:
             model._begin(X, weights)
         told = model._told(way, read)
@@ -321,7 +321,7 @@ class LinearEstimator(LinearModel):
         """Unlearn rows (X, y, sample_weight)."""
         known: Any = self._known
         X, y, weights = read_rows(self, *rows, reset=False)
-        offsets = self._offsets(added, len(X))
+        offsets = self._eta_offsets(added, len(X))
         with explained(self, X, y):
             columns = self._columns(X)
             check_usable(columns, y)

@@ -126,6 +126,8 @@ class DispersedPosterior(LinearPosterior):
         self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
     ) -> None:
         """Unlearn rows, from the coefficients and from the dispersion."""
+        if self.counts.forgets:
+            self.counts.remove(X, y, weights)  # refuses, and says why
         trial = self.copy()
         eta = trial.counts.linear_predictor(X, offsets)
         trial.now.remove(X, y, weights, offsets)
