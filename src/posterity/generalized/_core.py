@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 # Large is safe, small is efficient.
 GAMMA = 0.3
 MOST_ROUNDS = 200
+FURTHEST = 4.0
 # Half of a symmetric distribution.
 LEVELS = (np.arange(20_000) + 0.5) / 40_000.0
 
@@ -38,7 +39,9 @@ def core_variance(square: Array, weights: Array, start: float, floor: float) -> 
         # Steps shrink by nearly the same ratio, and their sum is known (Aitken 1926).
         first, second = once - variance, twice - once
         shrinks = 0.0 < second / first < 1.0
-        variance = max(variance + first / (1.0 - second / first), floor) if shrinks else twice
+        ahead = variance + first / (1.0 - second / first) if shrinks else twice
+        # Where steps hardly shrink the sum leads anywhere.
+        variance = max(min(max(ahead, twice / FURTHEST), twice * FURTHEST), floor)
     return variance
 
 
