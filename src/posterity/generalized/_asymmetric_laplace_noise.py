@@ -20,6 +20,7 @@ from posterity.factor import Factor
 from posterity.generalized._interior_point import ABOUT, PRECISE, check_loss, least_check_loss
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
+from posterity.likelihoods import Quantile
 
 Array = NDArray[np.float64]
 # A row far from the kink has a pull but no weight: it gets this share of the mean curvature.
@@ -112,10 +113,9 @@ class AsymmetricLaplaceNoise:
         log_z = self._normaliser(error / b, v)[0]
         return np.where(open_, 0.0, log_z + np.log(q * (1.0 - q)) - np.log(b))
 
-    def log_likelihood(self, error: Array, scale: float) -> Array:
-        """Log density of each row around its mean."""
-        q = self.quantile
-        return np.log(q * (1.0 - q) / scale) - check_loss(error, q) / scale
+    def at(self, scale: float) -> Quantile:
+        """The likelihood of this scale."""
+        return Quantile(self.quantile, scale)
 
     def predictive(
         self, mean: Array, leverage: Array, scale: float | Array, df: float | Array

@@ -20,7 +20,7 @@ GAMMA = 0.3
 MOST_ROUNDS = 200
 FURTHEST = 4.0
 # Half of a symmetric distribution.
-LEVELS = (np.arange(20_000) + 0.5) / 40_000.0
+LEVELS = (np.arange(2_000) + 0.5) / 4_000.0
 
 
 def core_weights(square: Array, variance: Array | float) -> Array:

@@ -47,9 +47,7 @@ class _Point:
         return float(self.u @ self.s + self.v @ self.t)
 
 
-def least_check_loss(
-    rows: Rows, prior: Factor, quantile: float, precise: float = PRECISE
-) -> Array:
+def least_check_loss(rows: Rows, prior: Factor, quantile: float, precise: float = PRECISE) -> Array:
     """(p,) coefficients of the least check loss plus half the prior's squares."""
     w = solution(rows.under(prior, rows.y, np.ones(len(rows.y))))
     error = rows.y - rows.at(w)

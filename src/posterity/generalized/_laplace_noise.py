@@ -15,7 +15,7 @@ from posterity.generalized._matched_noise import GROSS, MatchedNoise
 from posterity.generalized._matching import Sites
 from posterity.generalized._working_noise import Rows
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
-from posterity.likelihoods import noises
+from posterity.likelihoods import Quantile
 
 Array = NDArray[np.float64]
 # Of a row that is met exactly the weight would be infinite.
@@ -42,9 +42,9 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
         return 2.0 * core_of_laplace()
 
     @property
-    def likelihood(self) -> noises.Quantile:
-        """Of scale 1."""
-        return noises.Quantile(self.quantile, 1.0)
+    def likelihood(self) -> Quantile:
+        """What tells the moments at scale 1."""
+        return self.at(1.0)
 
     @property
     def unit(self) -> float:

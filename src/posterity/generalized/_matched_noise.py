@@ -21,7 +21,14 @@ from scipy.special import betaln
 
 from posterity.factor import Factor
 from posterity.generalized._interior_point import ABOUT, PRECISE, least_check_loss
-from posterity.generalized._matching import MOST_ROUNDS, ROUGH, SETTLED, Fit, Matcher, Matching, Sites
+from posterity.generalized._matching import (
+    MOST_ROUNDS,
+    ROUGH,
+    SETTLED,
+    Matcher,
+    Matching,
+    Sites,
+)
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start
 
 Array = NDArray[np.float64]
@@ -68,7 +75,7 @@ class MatchedNoise:
 
     @property
     def likelihood(self) -> Matching:
-        """Of scale 1."""
+        """What tells the moments at scale 1."""
         raise NotImplementedError
 
     @property

@@ -100,8 +100,8 @@ class Matcher:
 
         A row tells ``information`` of the logarithm of the scale, less what the fit takes.
         """
-        honest = mode.weight > 0.0
-        taken = float(self.rows.weights @ (mode.weight * mode.leverage)[honest])
+        assert mode.leverage is not None
+        taken = float(self.rows.weights @ (mode.weight * mode.leverage)[mode.weight > 0.0])
         df = _df_of(1.0 / (information * max(self.rows.total - taken, 1.0)))
         drawn = math.exp(0.5 * (math.log(0.5 * df) - float(digamma(0.5 * df))))
         return Spread(mode.scale * drawn, df, 1.0 / drawn, 0.0)

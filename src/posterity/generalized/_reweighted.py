@@ -265,8 +265,9 @@ class ReweightedPosterior:
     @property
     def prior_precision(self) -> ArrayLike:
         """Prior precision of the coefficients, in the user's units."""
-        if isinstance(self.inner, EvidencePosterior):
-            return read_stream(self.inner).choice.precisions[0] / self._prior_unit
+        nodes = read_stream(self.inner)
+        if nodes is not None:
+            return nodes.choice.precisions[0] / self._prior_unit
         return self.inner.prior_precision
 
     @property
@@ -441,9 +442,7 @@ class ReweightedPosterior:
     def _fit(self, kept: Kept, noise: WorkingNoise, begun: Begun | None = None) -> None:
         """The most probable fit of these rows, and nothing else."""
         discounts = self._left(kept.elapsed)
-        found = most_probable(
-            self.fresh, noise, self.tally.known_scale, kept, discounts, begun
-        )
+        found = most_probable(self.fresh, noise, self.tally.known_scale, kept, discounts, begun)
         self._seen = float(np.sum(kept.weights))
         self.begun = found.begun
         self.inner, self.mode_evidence = found.inner, found.log_evidence

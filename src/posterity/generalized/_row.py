@@ -7,7 +7,7 @@ fitted, or the prior chosen, anew are left to the general way.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
 from operator import call
@@ -86,7 +86,7 @@ class ReweightedPath:
         row = values[0]
         mean, leverage = self._rows.predict(row)
         weight, shift, state = posterior.with_row(values, y, g, y - mean, leverage)
-        steps = [partial(self._rows.learn, row, y + shift, weight * g)]
+        steps: list[Callable[[], object]] = [partial(self._rows.learn, row, y + shift, weight * g)]
         steps += [partial(other.learn, row, 0.0, g) for other in self._others]
         steps.append(partial(posterior.__dict__.update, state))
         # One call, which no interrupt divides; where the factor learns nothing it stops there.

@@ -113,7 +113,7 @@ def most_probable(
         if begun.coefficients is not None:
             scale = max(known_scale or begun.scale, rows.floor)
             last = Start(scale, rows.at(begun.coefficients), rough=True)
-        if begun.precision is not None:
+        if begun.precision is not None and isinstance(fresh, EvidencePosterior):
             prior = _prior(fresh, begun.precision)
     lean, last_move = 1.0, math.inf
     for _ in range(rounds):
@@ -190,7 +190,7 @@ def _log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mode: Mode) ->
     rows.append_to(posterior, mode.target, mode.weight)
     off = prior.root @ posterior.coefficients()[:, 0] - prior.moments[:, 0]
     d = prior.n_coefficients - prior.rank
-    value = float(rows.weights @ noise.log_likelihood(rows.y - mode.fit, mode.scale))
+    value = float(rows.weights @ noise.at(mode.scale).log_density(rows.y, mode.fit))
     value -= 0.5 * float(off @ off) / mode.scale**2
     value += 0.5 * (prior.log_determinant() - posterior.log_determinant())
     return value + 0.5 * d * math.log(2.0 * math.pi * mode.scale**2)

@@ -7,13 +7,13 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
 from scipy.linalg.lapack import dtrtrs
 
 from posterity import kernel
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
 from posterity.factor.factor import LARGEST
+from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
 
@@ -181,8 +181,8 @@ class WorkingNoise(Protocol):
     def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row; 0 where nothing is known."""
 
-    def log_likelihood(self, error: Array, scale: float) -> Array:
-        """Log density of each row around its mean."""
+    def at(self, scale: float) -> Likelihood:
+        """The likelihood of this scale."""
 
     def predictive(
         self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
