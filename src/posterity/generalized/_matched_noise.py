@@ -43,7 +43,7 @@ START_ROWS = 2_000
 GROSS, LOG_RANGE = 300.0, 100.0
 MOST_LOOKS = 4
 # Where the prior is learned it moves on after so many; a rough search after the second.
-FEW_ROUNDS, SOME_ROUNDS = 5, 20
+FEW_ROUNDS, SOME_ROUNDS = 5, 15
 # A narrower noise than this share of what was known is tried, too.
 NARROWER = 0.5
 
@@ -156,7 +156,9 @@ class MatchedNoise:
         all_ = np.ones(len(rows.y), dtype=bool)
         if last.rough and len(starts) == 1 and not gross:
             return [(0.0, all_, self.around(rows, *starts[0]))]
-        return [self._climbed(rows, all_, prior, known, *start) for start in starts] + gross
+        rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
+        climbed = [self._climbed(rows, all_, prior, known, *at, rounds) for at in starts]
+        return climbed + gross
 
     def _starts(
         self, rows: Rows, prior: Factor, known: float | None, last: Start
@@ -176,11 +178,19 @@ class MatchedNoise:
         return fit, starts
 
     def _climbed(
-        self, rows: Rows, honest: Mask, prior: Factor, known: float | None, fit: Array, scale: float
+        self,
+        rows: Rows,
+        honest: Mask,
+        prior: Factor,
+        known: float | None,
+        fit: Array,
+        scale: float,
+        rounds: int,
     ) -> Hill:
         some = rows.only(honest)
         start = self.around(some, fit[honest], scale)
-        best = self._matcher(some, prior).climb(start, known=known is not None, settled=ROUGH)
+        matcher = self._matcher(some, prior)
+        best = matcher.climb(start, known=known is not None, settled=ROUGH, rounds=rounds)
         return best.log_evidence, honest, best
 
     def _without_gross(self, rows: Rows, prior: Factor, fit: Array, last: Start) -> list[Hill]:
@@ -197,7 +207,8 @@ class MatchedNoise:
             some = rows.only(honest)
             fit = _least_absolute(some, prior, rows, last)
             scale = self._narrow(some, fit[honest])
-        value, _, best = self._climbed(rows, honest, prior, None, fit, scale)
+        rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
+        value, _, best = self._climbed(rows, honest, prior, None, fit, scale, rounds)
         value += _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
         return [(value, honest, best)]
 
