@@ -103,6 +103,7 @@ HOMES = {
     "SharedContrasts": "posterity.posteriors._softmax_shared",
     "ReweightedPosterior": "posterity.generalized._reweighted",
     "QuantilePosterior": "posterity.generalized._quantile_posterior",
+    "ReweightedBegun": "posterity.generalized._start",
     "ReweightedKept": "posterity.generalized._start",
     "NoiseTally": "posterity.generalized._noise_tally",
     "NoiseFading": "posterity.generalized._noise_tally",
@@ -128,6 +129,7 @@ CLASS_NAMES = {
     "ModelStanding": "Ensemble",
     "ChangepointLearned": "Learned",
     "EvidenceKnown": "Known",
+    "ReweightedBegun": "Begun",
     "ReweightedKept": "Kept",
     "NoiseSpread": "Spread",
 }
