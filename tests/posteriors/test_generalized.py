@@ -8,7 +8,7 @@ from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from posterity.evidence import Integrated
-from posterity.forgetting import Adaptive, Changepoint, Exponential, Stabilized, Window
+from posterity.forgetting import Adaptive, Exponential, Stabilized, Window
 from posterity.likelihoods import (
     Bernoulli,
     Gaussian,
@@ -345,11 +345,6 @@ def test_unlearning_is_refused() -> None:
     posterior = fit(started(2), X, y)
     with pytest.raises(ValueError, match="can't unlearn rows under Bernoulli: what a row said"):
         posterior.remove(X[:1], y[:1], None)
-
-
-def test_change_points_are_refused() -> None:
-    with pytest.raises(ValueError, match="Changepoint compares densities of Gaussian targets"):
-        Changepoint().begin(started(2))
 
 
 def test_bad_targets_change_nothing() -> None:
