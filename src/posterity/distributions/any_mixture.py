@@ -25,7 +25,7 @@ class AnyMixture(RowDistribution):
     """Mixtures, one per row, of whatever speaks scipy's language; see :class:`Mixture` for Normals.
 
     Densities and probabilities are the components' own, weighed. Quantiles are solved for by
-    bisection; the CRPS is an integral over quantiles, to about three digits.
+    bisection; the CRPS is an integral over quantiles, to about 0.2%.
 
     Parameters
     ----------
