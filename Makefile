@@ -17,7 +17,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -n auto
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
+.PHONY: help demo test test-integration test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,10 +26,16 @@ help:  ## show this help
 demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw its intervals
 	$(VENV)/bin/posterity demo $(ARGS)
 
-test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
-	$(PYTEST) --dist loadfile -m "not slow" $(ARGS)
+# Spark, Dask, river, a browser: 800 MB to install. By name, so that ARGS can be a path.
+INTEGRATION := tests/adapters tests/browser docs/adapters.md
 
-test-all: test-sanitized $(STAMPS)/test $(STAMPS)/installed  ## run every test, on new random examples
+test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
+	$(PYTEST) --dist loadfile -m "not slow" $(INTEGRATION:%=--ignore=%) $(ARGS)
+
+test-integration: $(STAMPS)/integration $(STAMPS)/installed  ## run those with Spark, Dask, river and a browser
+	$(PYTEST) --dist loadfile -m "not slow" $(INTEGRATION) $(ARGS)
+
+test-all: test-sanitized $(STAMPS)/integration $(STAMPS)/installed  ## run every test, on new random examples
 	HYPOTHESIS_PROFILE=explore $(PYTEST) --dist loadfile $(ARGS)
 
 # The package built in other ways, each in a folder of its own, and the tests of what is compiled.
@@ -97,7 +103,7 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS) && touch $@
 
 # One stamp for each dependency group of pyproject.toml.
-GROUPS := build runtime test lint docs bench
+GROUPS := build runtime test integration lint docs bench
 $(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: pyproject.toml $(STAMPS)/venv
 	$(PIP_INSTALL) --group $*
 	@touch $@

@@ -1,13 +1,17 @@
 """Bayesian regression on data that keeps coming: today's posterior is tomorrow's prior.
 
-Floors: imports point down, or sideways without a circle (a test holds this)::
+Floors: imports point down (a test holds this)::
 
-    5  doors       cli  io  files  adapters
-    4  uses        evaluation  calibration  plots  report
-    3  models      linear  generalized  grouped  averaging
-    2  statistics  priors noise distributions evidence basis likelihoods posteriors forgetting
-    1  algebra     factor
-    0  kernel      kernel  safety  transaction
+    9  commands      cli
+    8  doors         report  adapters
+    7  uses          evaluation  calibration  io
+    6  models        generalized  grouped  averaging  files
+    5  model         linear
+    4  memory        forgetting
+    3  posterior     posteriors
+    2  prior         priors  evidence
+    1  algebra       factor  noise  likelihoods  plots
+    0  foundations   kernel  safety  transaction  distributions  basis
 """
 
 from __future__ import annotations

@@ -320,8 +320,8 @@ def test_what_can_not_be_is_said(tmp_path: Any) -> None:
         model.predict(X[:3], offset=[0.0, 1.0])
     with pytest.raises(ValueError, match="of is 'mean'"):
         model.predict_interval(X[:1], of="mean")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="can't unlearn"):
-        model.unlearn(X[:1], Y["wait"][:1])
+    with pytest.raises(ValueError, match="offset has shape"):
+        model.unlearn(X[:1], Y["wait"][:1], offset=[0.0, 1.0])
     with pytest.raises(ModelFileError, match="Waiting"):
         save(model, tmp_path / "model.posterity")
     np.testing.assert_array_equal(model.coef_, before)

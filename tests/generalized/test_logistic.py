@@ -258,12 +258,6 @@ def test_merged_models_know_the_rows_of_both() -> None:
         half.merge(BayesianLogisticRegression(prior_precision=2.0).fit(X, Y))
 
 
-def test_rows_are_not_unlearned() -> None:
-    model = BayesianLogisticRegression().fit(X, Y)
-    with pytest.raises(ValueError, match="fit the remaining rows again"):
-        model.unlearn(X[:1], Y[:1])
-
-
 def test_separated_classes_and_extremes() -> None:
     x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     model = BayesianLogisticRegression(prior_precision=1.0).fit(x, [0, 0, 1, 1])

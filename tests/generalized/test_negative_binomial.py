@@ -175,8 +175,6 @@ def test_weights_and_merging() -> None:
     off = np.abs(half.posterior_.mean - whole.posterior_.mean) / whole.posterior_.std()
     assert off.max() < 0.1
     assert learned().merge(half).dispersion_ == pytest.approx(half.dispersion_)
-    with pytest.raises(ValueError, match="fit the remaining rows again"):
-        whole.unlearn(X[:1], Y[:1])
     with pytest.raises(ValueError, match="the models differ in prior"):
         whole.merge(BayesianNegativeBinomialRegression(prior_precision=2.0).fit(X, Y))
 

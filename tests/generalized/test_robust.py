@@ -269,12 +269,17 @@ def test_how_rows_are_handed_over_does_not_matter(
     assert together.log_evidence_ == pytest.approx(apart.log_evidence_, rel=1e-7)
 
 
-def test_the_first_rows_are_fitted_as_if_at_once() -> None:
-    X, y, _, _ = stream(8, 50)
-    whole = RobustBayesianRegression().fit(X, y)
-    parts = RobustBayesianRegression().partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
-    assert np.allclose(read(whole), read(parts), atol=1e-9)
-    assert whole.noise_scale_ == pytest.approx(parts.noise_scale_)
+@pytest.mark.parametrize("likelihood", ["student_t", "laplace"])
+def test_the_first_rows_are_fitted_nearly_as_if_at_once(likelihood: str) -> None:
+    """Where a fit is due; roughly, as more rows follow, and rather too wide than too narrow."""
+    X, y, _, _ = stream(8, 43)
+    whole = RobustBayesianRegression(likelihood=likelihood).fit(X, y)
+    parts = RobustBayesianRegression(likelihood=likelihood)
+    parts.partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    sd = whole.posterior_.std()
+    assert (np.abs(read(whole) - read(parts)) < 0.05 * sd).all()
+    assert ((0.97 * sd < parts.posterior_.std()) & (parts.posterior_.std() < 1.1 * sd)).all()
+    assert whole.noise_scale_ == pytest.approx(parts.noise_scale_, rel=0.05)
 
 
 def test_integer_weights_are_repeated_rows() -> None:

@@ -267,9 +267,8 @@ def test_what_is_refused_says_why_and_changes_nothing() -> None:
         linear(noise_precision=1.0).fit(X, y)
     with pytest.raises(ValueError, match="must be 'constant' or 'linear'"):
         BayesianLinearRegression(noise="quadratic").fit(X, y)  # type: ignore[arg-type]
-    for way in (Window(size=50), Changepoint()):
-        with pytest.raises(ValueError, match="does not go with forgetting"):
-            linear(forgetting=way).fit(X, y)
+    with pytest.raises(ValueError, match="does not go with forgetting"):
+        linear(forgetting=Changepoint()).fit(X, y)
     before = model.predict_distribution(X).logpdf(y)
     bad = y.copy()
     bad[30] = np.nan
@@ -277,6 +276,22 @@ def test_what_is_refused_says_why_and_changes_nothing() -> None:
         with pytest.raises(ValueError, match="row 30"):
             learn(X, bad)
     np.testing.assert_array_equal(model.predict_distribution(X).logpdf(y), before)
+
+
+def test_a_window_keeps_rows_in_units_of_their_noise() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 2))
+    drift = np.cumsum(0.03 * rng.normal(size=3000))
+    y = X @ [1.0, 2.0] + drift + np.exp(0.7 * X[:, 0]) * rng.normal(size=3000)
+    model = linear(forgetting=Window(size=300))
+    told = model.predict_then_learn(X, y)[500:]
+    low, high = told.interval(0.95)
+    held = (low <= y[500:]) & (y[500:] <= high)
+    for some in (X[500:, 0] < -0.5, np.abs(X[500:, 0]) <= 0.5, X[500:, 0] > 0.5):
+        assert 0.91 < held[some].mean() < 0.98
+    constant = BayesianLinearRegression(forgetting=Window(size=300)).predict_then_learn(X, y)[500:]
+    assert told.logpdf(y[500:]).mean() > constant.logpdf(y[500:]).mean() + 0.3
+    assert model.n_effective_ == 300.0
 
 
 # ---- the parts -------------------------------------------------------------------------------

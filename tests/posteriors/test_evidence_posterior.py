@@ -285,3 +285,18 @@ def test_models_that_learn_their_priors_differently_do_not_merge() -> None:
         one.merge(BayesianLinearRegression(prior_precision="ard").fit(X, y))
     with pytest.raises(ValueError, match="differ in prior"):
         one.merge(BayesianLinearRegression(prior_precision=1.0).fit(X, y))
+
+
+@pytest.mark.parametrize("strategy", ["auto", "ard", Maximized()], ids=str)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_before_any_data_the_mean_is_the_priors(strategy: Any, fit_intercept: bool) -> None:
+    """Said without choosing a precision; the nodes, whose mean it is otherwise, are the twin."""
+    model = BayesianLinearRegression(
+        prior_mean=[2.0, -1.0], prior_precision=strategy, fit_intercept=fit_intercept
+    )
+    known: Any = model._begun_from([1.0, 3.0])._known
+    np.testing.assert_allclose(known.coefficients(), known.nodes.coefficients, rtol=1e-12)
+    assert model.predict_one([1.0, 3.0]) == pytest.approx(-1.0)
+    model.fit([[1.0, 3.0]], [5.0]).unlearn([[1.0, 3.0]], [5.0])
+    known = model._known
+    np.testing.assert_allclose(known.coefficients(), known.nodes.coefficients, rtol=1e-9)

@@ -340,13 +340,6 @@ def test_merging_adds_the_site_rows() -> None:
     assert not left.same_prior(started(3, Poisson()))
 
 
-def test_unlearning_is_refused() -> None:
-    X, y = labels(16, 20, 2)
-    posterior = fit(started(2), X, y)
-    with pytest.raises(ValueError, match="can't unlearn rows under Bernoulli: what a row said"):
-        posterior.remove(X[:1], y[:1], None)
-
-
 def test_bad_targets_change_nothing() -> None:
     X, y = labels(17, 20, 2)
     posterior = fit(started(2), X, y)

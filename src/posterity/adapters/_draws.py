@@ -195,8 +195,8 @@ class HeavyTails(Approximated):
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
         known = self.model._reweighted
-        errors = rows.targets - draws.coefficients @ rows.columns.T
-        return np.asarray(known.noise.log_likelihood(errors, known.tally.scale))
+        likelihood = known.noise.at(known.tally.scale)
+        return np.asarray(likelihood.log_density(rows.targets, draws.coefficients @ rows.columns.T))
 
 
 def prior_draws(model: Any, size: int, rng: np.random.Generator) -> tuple[Draws | None, list[str]]:

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from posterity.averaging import inputs
 from posterity.averaging.members import check_member, final_of, fresh, transformed
+from posterity.factor import Rows
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import (
-    explained,
     read_points,
     read_rows,
     read_times,
@@ -28,7 +28,7 @@ from posterity.linear.inputs import (
 from posterity.transaction import all_or_nothing, branch_of
 
 Array = NDArray[np.float64]
-Rows = tuple[Any, Array, Array | None]
+Given = tuple[Any, Array, Array | None]
 
 # What is learned, and replaced in one step.
 LEARNED = ("model_", "_state", "n_features_in_", "feature_names_in_")
@@ -267,7 +267,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.__dict__ = kept | {k: v for k, v in new.__dict__.items() if k in LEARNED}
         return self
 
-    def _learn(self, rows: Rows, how: dict[str, Any], telling: bool) -> Any:
+    def _learn(self, rows: Given, how: dict[str, Any], telling: bool) -> Any:
         """Let the model predict and learn; it refuses bad rows before anything is changed."""
         X, y, weights = rows
         first = not hasattr(self.model_, "n_features_in_")
@@ -280,7 +280,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             raise
         return self._watched(told, y, weights, telling)
 
-    def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Rows:
+    def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Given:
         """Rows as the model takes them: an array, or a table for a pipeline."""
         if not self._takes_as_given(X):
             X, column, weights = read_rows(self, X, y, sample_weight, reset=reset)
@@ -320,9 +320,7 @@ def _told_one(model: BayesianLinearRegression, row: inputs.Rows) -> Any:
     assert row.array is not None
     target = row.y[:, None]
     elapsed, now = read_times(None, 1, row.weights, model._now)
-    with explained(model, row.array, target):
-        columns = model._columns(row.array)
-        told = model._known.predict_then_learn(columns, target, row.weights, elapsed)
+    told = model._told("predict_then_learn", Rows(row.array, target, row.weights, elapsed))
     model._now = now
     return told
 

@@ -19,9 +19,9 @@ from posterity.cli.tables import STANDARD_INPUT, called, table_path
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream, open_table
 from posterity.io.columns import chosen_columns
+from posterity.io.folders import open_source
 from posterity.io.learning import named
 from posterity.io.reading import Reading
-from posterity.io.sources import open_source
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 

@@ -13,8 +13,8 @@ from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
 from posterity.io import ColumnMeans, TableStream
 from posterity.io.columns import require
+from posterity.io.folders import open_source
 from posterity.io.reading import Reading
-from posterity.io.sources import open_source
 from posterity.io.table import open_rows
 from posterity.io.targets import Target
 

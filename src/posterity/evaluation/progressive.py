@@ -9,6 +9,7 @@ from operator import index
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from posterity.evaluation._batches import (
     Batch,
@@ -242,6 +243,10 @@ def _check_model(model: Any) -> None:
         raise TypeError(
             f"{type(model).__name__} cannot be validated progressively: it has no "
             "predict_then_learn"
+        )
+    if is_classifier(model):
+        raise TypeError(
+            f"{type(model).__name__} predicts labels: use progressive_classification(model, X, y)"
         )
 
 

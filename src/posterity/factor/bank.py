@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import LARGEST, Factor
+from posterity.factor.factor import Factor
+from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
 
@@ -88,8 +89,7 @@ class Bank:
 
     def check_usable(self) -> None:
         """Raise ``FloatingPointError`` when what was learned was not finite or too large."""
-        if not np.abs(self.triangles).max(initial=0.0) <= LARGEST:  # NaN is not, either
-            raise FloatingPointError("the rows are not finite, or too large to square")
+        check_usable(self.triangles)
 
     def coefficients(self) -> Array:
         """(size, p) least-squares coefficients; those that are not determined are 0."""

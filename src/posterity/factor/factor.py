@@ -25,11 +25,11 @@ from scipy.linalg import solve_triangular
 from posterity import kernel
 from posterity.factor import removal
 from posterity.factor.parallel import partitions, run_together
+from posterity.factor.usable import check_usable
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
-LARGEST = 1e150  # squares of larger values would overflow
-SMALLEST = 1e-140  # and of smaller ones vanish
+SMALLEST = 1e-140  # squares of smaller values vanish
 
 
 # A smallest cosine below this: rounding may have decided what is left of a direction.
@@ -231,6 +231,29 @@ class Factor:
         self._commit(triangle, self._counts - _total(weights, len(X)))
         return least
 
+    def reduce(
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None = None,
+        *,
+        intercept: bool = False,
+        rounding: float = 1e-5,
+    ) -> None:
+        """Unlearn rows of one target that say nearly what they said when they were learned.
+
+        Of a direction of which they say more than all that is known, or as much but for
+        ``rounding``, all goes. Raises :class:`NotInFactorError`, and changes nothing, where nothing
+        is known of it.
+        """
+        gone = Factor(self.n_coefficients)
+        gone.append(X, Y, weights, intercept=intercept)
+        triangle = removal.reduced(self.triangle, gone.triangle[:, : len(self.triangle)], rounding)
+        if triangle is None:
+            raise NotInFactorError(None)
+        left = np.maximum(self._counts - _total(weights, len(X)), 0.0)
+        self._commit(triangle, left)
+
     def merge(self, other: Factor) -> None:
         """Learn every row that ``other`` has learned."""
         triangle = self.triangle.copy()
@@ -347,17 +370,12 @@ class Factor:
         return left
 
     def _commit(self, triangle: Array, counts: ArrayLike) -> None:
-        _check_usable(triangle)
+        check_usable(triangle)
         self._replace(triangle, counts)
 
     def _replace(self, triangle: Array, counts: ArrayLike) -> None:
         self.triangle[...] = triangle
         self._counts[...] = counts
-
-
-def _check_usable(triangle: Array) -> None:
-    if not np.abs(triangle).max(initial=0.0) <= LARGEST:  # NaN is not, either
-        raise FloatingPointError("the rows are not finite, or too large to square")
 
 
 def _total(weights: Array | None, n: int) -> float:

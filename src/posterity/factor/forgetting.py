@@ -7,13 +7,15 @@ Each function learns in place, returns what was predicted of each row before it,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import LARGEST, Before, Factor
+from posterity.factor.factor import Before, Factor
+from posterity.factor.rows import Rows
+from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
 Told = tuple[Array, Array, Array]
@@ -22,35 +24,12 @@ Told = tuple[Array, Array, Array]
 SMALLEST_DISCOUNT = 1e-12
 
 
-@dataclass(frozen=True)
-class Rows:
-    """``X`` (n, m), ``Y`` (n, k), weights (n,) or None, and whether a 1 comes before each x."""
-
-    X: Array
-    Y: Array
-    weights: Array | None
-    intercept: bool
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    @property
-    def first(self) -> int:
-        """The first row that weighs something."""
-        return 0 if self.weights is None else int(np.argmax(self.weights > 0.0))
-
-    @property
-    def total(self) -> float:
-        """Sum of the weights."""
-        return float(len(self)) if self.weights is None else float(np.sum(self.weights))
-
-
 def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.0) -> Before:
     """Discount everything before each row; the row's own weight is multiplied by ``share``."""
     weights = rows.weights
     if share != 1.0:
         weights = np.full(len(rows), share) if weights is None else share * weights
-    scaled = Rows(rows.X, rows.Y, weights, rows.intercept)
+    scaled = replace(rows, weights=weights)
     return _learn(factor, scaled, discounts, kernel.learn_rows, (discounts,), seen=rows.total)
 
 
@@ -77,36 +56,26 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
     Rows before leave[i] are out when row start + i is predicted, and rows before the last of
     ``leave`` (n - start + 1,) at the end.
     """
-    _check_rows(rows)
+    check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     told = kernel.slide(
         triangle,
         factor.n_targets,
         rows.X,
-        rows.Y,
+        rows.y,
         rows.weights,
-        rows.intercept,
+        factor.lacks_ones(rows.X, rows.intercept),
         start,
         leave,
         prior.triangle,
     )
-    factor.refuse_vanished(triangle, rows.X, rows.Y, rows.weights)
+    factor.refuse_vanished(triangle, rows.X, rows.y, rows.weights)
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     so_far = np.concatenate([[0.0], np.cumsum(weights)])
     counts = so_far[start:] - so_far[leave]
     new = float(np.sum(weights[start:]))
     factor.commit(triangle, float(counts[-1]), factor.seen + new)
     return Before(*told, counts[:-1])
-
-
-def _check_rows(rows: Rows) -> None:
-    """Look before learning: what fades or leaves within the call would leave no trace."""
-    for values in (rows.X, rows.Y):
-        flat = values.ravel()
-        with np.errstate(over="ignore", invalid="ignore"):
-            square = float(flat @ flat)
-        if not square <= LARGEST**2:  # NaN is not, either
-            raise FloatingPointError("the rows are not finite, or too large to square")
 
 
 def _learn(
@@ -117,11 +86,11 @@ def _learn(
     arguments: tuple[Array, ...],
     seen: float | None = None,
 ) -> Before:
-    _check_rows(rows)
+    check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     ones = factor.lacks_ones(rows.X, rows.intercept)
-    told = learn(triangle, factor.n_targets, rows.X, rows.Y, rows.weights, ones, *arguments)
-    factor.refuse_vanished(triangle, rows.X, rows.Y, rows.weights)
+    told = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *arguments)
+    factor.refuse_vanished(triangle, rows.X, rows.y, rows.weights)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
     factor.commit(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
     return Before(*told, counts[:-1])

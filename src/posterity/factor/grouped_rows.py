@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import LARGEST
 from posterity.factor.parallel import partitions, run_together
+from posterity.factor.usable import LARGEST, check_usable
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
@@ -57,21 +58,16 @@ class GroupedRows:
         return stacked
 
 
-def check_usable(X: Array, y: Array, weights: Array | None) -> None:
-    """Raise ``FloatingPointError`` when rows are not finite, or too large to square.
+def check_together(X: Array, y: Array, weights: Array | None) -> None:
+    """Raise ``FloatingPointError`` when rows are not finite, or all together too large to square.
 
     Groups learn in place, so that rows are looked at before.
     """
     heaviest = 1.0 if weights is None else max(1.0, float(weights.max(initial=0.0)))
-    squares: list[float] = []
-
-    def add(part: slice) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares.extend(float(flat @ flat) for flat in (X[part].ravel(), y[part]))
-
-    run_together(add, partitions(len(X), 8))
-    if not sum(squares) * heaviest <= LARGEST**2:  # NaN is not, either
-        raise FloatingPointError("the rows are not finite, or too large to square")
+    largest = LARGEST / math.sqrt(heaviest * max(len(X), 1))
+    run_together(
+        lambda part: check_usable(X[part], y[part], largest=largest), partitions(len(X), 8)
+    )
 
 
 def sorted_rows(numbers: NDArray[np.int32], slots: Slots) -> kernel.SortedRows:
@@ -133,4 +129,4 @@ def shares(count: int, width: int, rows_each: int = ROWS_A_TRIANGLE) -> list[tup
     return list(pairwise(count * part // parts for part in range(parts + 1)))
 
 
-__all__ = ["GroupedRows", "check_usable", "numbered", "shares", "sorted_rows"]
+__all__ = ["GroupedRows", "check_together", "numbered", "shares", "sorted_rows"]

@@ -17,6 +17,10 @@ Array = NDArray[np.float64]
 # nothing. Both are far beyond rounding, unless the features are collinear to ten digits.
 BEYOND = 1e-6
 NOTHING = 1e-10
+# Of rows that say nearly what they said: standard deviations that the mean may move, and what is
+# left of a column, relative to its length, that is nothing.
+MOST_MOVED = 3.0
+LEAST_COLUMN = 1e-4
 
 
 def removed(
@@ -59,6 +63,46 @@ def removed(
         rest = np.vstack([rest, its @ turned[~kept].T @ turned[~kept]])
     fresh = _triangle(rest @ triangle[held, :q], n_targets, size, clean=its is None)
     return fresh, float(np.sqrt(left.min(initial=1.0)))
+
+
+def reduced(triangle: Array, rows: Array, rounding: float) -> Array | None:
+    """The triangle (q, ld) of one target without ``rows`` (n, q), which may say more than it does.
+
+    With F = [R z], rows' features are G R, and G = U C V'. Of the orthonormal directions V a share
+    c^2 goes, and with it what the rows say of their target there, which moves the mean by three of
+    its standard deviations at most; where c >= 1 - ``rounding`` all of it goes. None if the rows'
+    features are no G R.
+    """
+    q = len(triangle)
+    p = q - 1
+    size = np.linalg.norm(triangle[:, :q], axis=0)
+    root = np.zeros_like(triangle)
+    root[:p] = triangle[:p]
+    root[:, p] = 0.0
+    G = shares(root, np.column_stack([rows[:, :p], np.zeros(len(rows))]), size)
+    if G is None:
+        return None
+    held = np.flatnonzero(np.diag(root))
+    U, cosines, turned = np.linalg.svd(G, full_matrices=True)
+    cosine, target = np.zeros(len(held)), np.zeros(len(held))
+    cosine[: len(cosines)] = cosines
+    target[: len(cosines)] = (U.T @ rows[:, p])[: len(cosines)]
+    kept = cosine < 1.0 - rounding
+    cosine, lost = cosine[kept], float(np.sum(np.square(target[~kept])))
+    left = np.sqrt((1.0 - cosine) * (1.0 + cosine))
+    rest = turned[kept] @ triangle[held, :q]
+    moments = rest[:, p].copy()
+    # How far the mean goes, in standard deviations of what is left.
+    moved = cosine * (cosine * moments - target[kept]) / left
+    rest *= left[:, None]
+    rest[:, p] += np.clip(moved, -MOST_MOVED, MOST_MOVED)
+    gone = float(np.sum(np.square(moments)) - np.sum(np.square(rest[:, p])))
+    gone -= float(np.sum(np.square(rows[:, p]))) - lost
+    rest[:, :p][:, np.linalg.norm(rest[:, :p], axis=0) <= LEAST_COLUMN * size[:p]] = 0.0
+    size = np.append(size[:p], 0.0)  # of the targets every digit counts
+    fresh = _triangle(rest, 1, size, clean=True)
+    fresh[p, p] = np.sqrt(max(float(triangle[p, p]) ** 2 + gone, 0.0))
+    return fresh
 
 
 def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:

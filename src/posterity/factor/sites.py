@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import LARGEST, Factor
+from posterity.factor.factor import Factor
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
+from posterity.factor.rows import SiteRows
+from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
 
@@ -22,16 +24,6 @@ class SiteCode(NamedTuple):
     code: int
     parameters: tuple[float, float, float]
     moments: bool
-
-
-class Observations(NamedTuple):
-    """``X`` (n, m), targets, weights and offsets of eta (n,), and whether a 1 precedes each x."""
-
-    X: Array
-    y: Array
-    weights: Array
-    offsets: Array
-    intercept: bool
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class SiteBefore:
 def learn_sites(
     factor: Factor,
     site: SiteCode,
-    rows: Observations,
+    rows: SiteRows,
     discounts: Array | None = None,
     prior: Factor | None = None,
 ) -> SiteBefore:
@@ -61,12 +53,12 @@ def learn_sites(
     --------
     >>> factor = Factor(1)
     >>> factor.append(np.ones((1, 1)), np.zeros((1, 1)))
-    >>> rows = Observations(np.ones((1, 1)), np.ones(1), np.ones(1), np.zeros(1), False)
+    >>> rows = SiteRows(np.ones((1, 1)), np.ones(1), np.ones(1), np.zeros(1), np.zeros(1))
     >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
     >>> learn_sites(factor, logit, rows).variance, factor.coefficients().round(4)
     (array([1.]), array([[0.4011]]))
     """
-    _check_rows(rows)
+    check_usable(rows.X)  # before: what fades within the call would leave no trace
     if discounts is not None and prior is not None:
         discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle = factor.triangle.copy()
@@ -122,12 +114,3 @@ def site_path(
     """
     triangle, counts = factor.triangle, factor._counts
     return kernel.SitePath(triangle, counts, intercept, names, site, account, check_targets)
-
-
-def _check_rows(rows: Observations) -> None:
-    """Look before learning: what fades within the call would leave no trace."""
-    flat = rows.X.ravel()
-    with np.errstate(over="ignore", invalid="ignore"):
-        square = float(flat @ flat)
-    if not square <= LARGEST**2:  # NaN is not, either
-        raise FloatingPointError("the rows are not finite, or too large to square")

@@ -46,7 +46,8 @@ def _window(known: Any) -> bool:
     n = len(kept.weights)
     return (
         _posterior(known)
-        and kept.X.shape == (n, n_features)
+        # Rows in units of their noise bring the intercept's column.
+        and kept.X.shape in ((n, n_features), (n, known.n_coefficients))
         and kept.y.shape == (n, 1)
         and kept.weights.shape == kept.times.shape == (n,)
         and bool((kept.weights >= 0.0).all() and np.isfinite(kept.times).all())

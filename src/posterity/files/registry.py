@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from posterity.linear.base import SHARED
+from posterity.linear.state import SHARED
 
 # Name in files -> module; the class has the same name there, or that of ``CLASS_NAMES``.
 HOMES = {
@@ -103,6 +103,7 @@ HOMES = {
     "SharedContrasts": "posterity.posteriors._softmax_shared",
     "ReweightedPosterior": "posterity.generalized._reweighted",
     "QuantilePosterior": "posterity.generalized._quantile_posterior",
+    "ReweightedBegun": "posterity.generalized._start",
     "ReweightedKept": "posterity.generalized._start",
     "NoiseTally": "posterity.generalized._noise_tally",
     "NoiseFading": "posterity.generalized._noise_tally",
@@ -128,6 +129,7 @@ CLASS_NAMES = {
     "ModelStanding": "Ensemble",
     "ChangepointLearned": "Learned",
     "EvidenceKnown": "Known",
+    "ReweightedBegun": "Begun",
     "ReweightedKept": "Kept",
     "NoiseSpread": "Spread",
 }
@@ -141,6 +143,7 @@ CACHES: dict[str, dict[str, object]] = {
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
+    "Account": {"together": -1.0, "at_mode": False},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},
     "EvidencePosterior": {"alone": False},

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import LARGEST
+from posterity.factor.usable import LARGEST
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]

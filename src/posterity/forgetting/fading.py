@@ -189,7 +189,7 @@ class Smoothing:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         if factor.seen == 0.0:
             # The tutorial's average forgets the prior at the first row already.
-            elapsed[rows.first] = 1.0
+            elapsed = np.where(np.arange(len(elapsed)) == rows.first, 1.0, elapsed)
         return learn_fading(factor, rows, np.power(self.gamma, elapsed), 1.0 - self.gamma)
 
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri, stdtrit
 
 from posterity.factor import Factor
-from posterity.generalized._interior_point import check_loss, least_check_loss
+from posterity.generalized._interior_point import ABOUT, PRECISE, check_loss, least_check_loss
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
+from posterity.likelihoods import Quantile
 
 Array = NDArray[np.float64]
 # A row far from the kink has a pull but no weight: it gets this share of the mean curvature.
@@ -29,7 +30,7 @@ OPEN = 1e6
 # Of the errors, in units of the scale, where most rows are met.
 LEAST_SPREAD = 0.1
 Z_95 = 1.959963984540054
-LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
+LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,36 @@ class AsymmetricLaplaceNoise:
         delta = np.where(open_, e - mean, gradient * (1.0 + v * weight) / weight)
         return weight, delta * scale - error
 
+    def site(self, error: float, leverage: float, scale: float) -> tuple[float, float]:
+        """The same of one row."""
+        q, e = self.quantile, error / scale
+        v = min(max(leverage, 1e-12), OPEN)
+        log_z, above = self._normaliser_one(e, v)
+        kink = math.exp(-0.5 * e * e / v - 0.5 * math.log(v) - LOG_ROOT_2PI - log_z)
+        gradient = q * above - (1.0 - q) * (1.0 - above)
+        curvature = min(max(kink - above * (1.0 - above), 0.0), 1.0 / v)
+        weight = curvature / max(1.0 - v * curvature, 1e-9)
+        if leverage >= OPEN:
+            weight = (q * (1.0 - q)) ** 2 / (1.0 - 2.0 * q + 2.0 * q * q)
+        weight = max(weight, self.least_weight)
+        delta = gradient * (1.0 + v * weight) / weight
+        if leverage >= OPEN:
+            delta = e - (1.0 - 2.0 * q) / (q * (1.0 - q))
+        return weight, delta * scale - error
+
+    def spread_one(self, error: float, leverage: float) -> float:
+        """What one row adds to the sum of check losses."""
+        lost = error * (self.quantile - (error < 0.0))
+        return lost / math.sqrt(1.0 + self.widening * leverage)
+
+    def log_density_one(self, error: float, leverage: float, scale: float, df: float) -> float:
+        """Log predictive density of one row; 0 where nothing is known."""
+        if not (leverage < math.inf and scale < math.inf):
+            return 0.0
+        q = self.quantile
+        log_z = self._normaliser_one(error / scale, max(leverage, 1e-12))[0]
+        return log_z + math.log(q * (1.0 - q)) - math.log(scale)
+
     def spread(self, error: Array, leverage: Array) -> Array:
         """What each row adds to the sum of check losses: b = sum rho(e) / (n - d)."""
         lost = check_loss(error, self.quantile) / self._widened(leverage)
@@ -82,10 +113,9 @@ class AsymmetricLaplaceNoise:
         log_z = self._normaliser(error / b, v)[0]
         return np.where(open_, 0.0, log_z + np.log(q * (1.0 - q)) - np.log(b))
 
-    def log_likelihood(self, error: Array, scale: float) -> Array:
-        """Log density of each row around its mean."""
-        q = self.quantile
-        return np.log(q * (1.0 - q) / scale) - check_loss(error, q) / scale
+    def at(self, scale: float) -> Quantile:
+        """The likelihood of this scale."""
+        return Quantile(self.quantile, scale)
 
     def predictive(
         self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
@@ -109,13 +139,14 @@ class AsymmetricLaplaceNoise:
         """Least check loss under the prior at the scale ``last``; with a flat one, quantreg's."""
         penalty = prior.copy()
         penalty.scale(1.0 / last.scale)
-        w = least_check_loss(rows, penalty, self.quantile)
+        precise = ABOUT if last.rough else PRECISE
+        w = least_check_loss(rows, penalty, self.quantile, precise)
         fit = rows.at(w)
         loss = float(rows.weights @ check_loss(rows.y - fit, self.quantile))
         scale = known_scale or max(_most_probable_scale(rows, prior, w, loss), rows.floor)
         weight = self._curvature(rows, (rows.y - fit) / scale)
         target = fit + rows.at(_offset(rows, prior, weight, w))
-        return Mode(scale, fit, weight, target, scale * rows.freed)
+        return Mode(scale, fit, weight, target, scale * rows.freed, rough=last.rough)
 
     def spread_at(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
@@ -160,6 +191,15 @@ class AsymmetricLaplaceNoise:
         below = p * e + 0.5 * p * p * v + log_ndtr(-(e + p * v) / root)
         log_z = np.logaddexp(above, below)
         return log_z, np.exp(above - log_z)
+
+    def _normaliser_one(self, e: float, v: float) -> tuple[float, float]:
+        q, root = self.quantile, math.sqrt(v)
+        p = 1.0 - q
+        above = -q * e + 0.5 * q * q * v + float(log_ndtr((e - q * v) / root))
+        below = p * e + 0.5 * p * p * v + float(log_ndtr(-(e + p * v) / root))
+        top = max(above, below)
+        log_z = top + math.log(math.exp(above - top) + math.exp(below - top))
+        return log_z, math.exp(above - log_z)
 
 
 def _most_probable_scale(rows: Rows, prior: Factor, w: Array, loss: float) -> float:

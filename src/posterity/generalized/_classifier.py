@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
+from posterity.factor import Rows as LabelRows
 from posterity.factor.parallel import blas_threads
+from posterity.factor.usable import check_usable
 from posterity.generalized import _many
 from posterity.generalized._labels import joined_classes, positions, read_labels
-from posterity.generalized.base import GeneralizedModel, Way, check_usable, learn
+from posterity.generalized.base import GeneralizedModel, learn
 from posterity.kernel import SitePath
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
+from posterity.linear.estimator import Way
 from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
 from posterity.posteriors._softmax_likelihood import Rows
@@ -126,6 +129,30 @@ class Classifier(GeneralizedModel):
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
         return self._commit(model, way, met, (X, y, weights, elapsed), now)
 
+    @all_or_nothing
+    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """As :meth:`BayesianGeneralizedLinear.unlearn`, of rows and their labels; the classes stay.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
+        >>> model = BayesianLogisticRegression(prior_precision=1.0).fit(X[:3], y[:3])
+        >>> before = model.coef_
+        >>> model.learn_one(X[3], y[3]).unlearn(X[3:], y[3:]).coef_.round(6) == before.round(6)
+        array([[ True]])
+        """
+        self._known  # noqa: B018 - not fitted comes first
+        labels = read_labels(y)
+        places, there = positions(self.classes_, labels)
+        if not there.all():
+            row = int(np.argmin(there))
+            raise ValueError(
+                f"y is {labels.tolist()[row]!r} in row {row}, a label that was never learned"
+            )
+        ones = places.astype(np.float64)
+        return self._unlearned((X, 1.0 - ones if self._flipped else ones, sample_weight))
+
     def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn one row, an array or a mapping, and its label."""
         if self._knowledge is not None and time is None and self._now is None and self._learns_lean:
@@ -205,8 +232,9 @@ class Classifier(GeneralizedModel):
                 way = "append"  # a class without rows has no most probable flat intercept
         if many is None:
             y = 1.0 - y if self._flipped else y
-            rows_read = columns, y, weights, elapsed
-            told = learn(self._known, way, rows_read, None, self.approximation)
+            told = learn(
+                self._known, way, LabelRows(columns, y, weights, elapsed), self.approximation
+            )
             if way != "predict_then_learn":
                 return None
             return Categorical(self.classes_, self._log_odds_columns(told))

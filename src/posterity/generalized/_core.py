@@ -18,8 +18,9 @@ Array = NDArray[np.float64]
 # Large is safe, small is efficient.
 GAMMA = 0.3
 MOST_ROUNDS = 200
+FURTHEST = 4.0
 # Half of a symmetric distribution.
-LEVELS = (np.arange(20_000) + 0.5) / 40_000.0
+LEVELS = (np.arange(2_000) + 0.5) / 4_000.0
 
 
 def core_weights(square: Array, variance: Array | float) -> Array:
@@ -39,7 +40,9 @@ def core_variance(square: Array, weights: Array, start: float, floor: float) -> 
         # Steps shrink by nearly the same ratio, and their sum is known (Aitken 1926).
         first, second = once - variance, twice - once
         shrinks = 0.0 < second / first < 1.0
-        variance = max(variance + first / (1.0 - second / first), floor) if shrinks else twice
+        ahead = variance + first / (1.0 - second / first) if shrinks else twice
+        # Where steps hardly shrink the sum leads anywhere.
+        variance = max(min(max(ahead, twice / FURTHEST), twice * FURTHEST), floor)
     return variance
 
 

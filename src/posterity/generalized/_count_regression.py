@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from posterity.distributions import LogNormalCounts
-from posterity.generalized.base import GeneralizedModel, log_exposure
-from posterity.linear.inputs import read_points, refuse_no_weight
-from posterity.transaction import all_or_nothing
+from posterity.basis import Basis
+from posterity.evidence import Strategy
+from posterity.forgetting import Forgetting
+from posterity.generalized.base import Approximation, log_exposure
+from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
+from posterity.linear.estimator import LinearEstimator
+from posterity.linear.inputs import read_points
 
 Array = NDArray[np.float64]
+# Beyond this exp overflows.
+LARGEST_LOG = 700.0
 
 
 def check_counts_or_rates(y: Array) -> None:
@@ -30,8 +32,28 @@ def check_counts_or_rates(y: Array) -> None:
         )
 
 
-class CountRegression(RegressorMixin, GeneralizedModel):
-    """A count of the rate ``exposure * exp(intercept + x . coef)``."""
+class CountRegression(BayesianGeneralizedLinear):
+    """A count of the rate ``exposure * exp(intercept + x . coef)``: an exposure is an offset's exp.
+
+    Its subclasses say which likelihood, in place of a parameter.
+    """
+
+    def __init__(
+        self,
+        *,
+        prior_mean: ArrayLike = 0.0,
+        prior_precision: ArrayLike | str | Strategy = "auto",
+        fit_intercept: bool = True,
+        approximation: Approximation = "auto",
+        basis: Basis | None = None,
+        forgetting: Forgetting | None = None,
+    ) -> None:
+        self.prior_mean = prior_mean
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.approximation = approximation
+        self.basis = basis
+        self.forgetting = forgetting
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -40,8 +62,7 @@ class CountRegression(RegressorMixin, GeneralizedModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @all_or_nothing
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -54,21 +75,13 @@ class CountRegression(RegressorMixin, GeneralizedModel):
 
         Parameters
         ----------
-        X : (n, m) array or data frame
+        X, sample_weight, times
+            As in :meth:`BayesianGeneralizedLinear.fit`.
         y : (n,) array
             Counts, from 0 up. Numbers that are not whole are averages of counts, learned as if
             they were; they have no probability as a prediction.
-        sample_weight : (n,) array, optional
-            Weights >= 0; weight 2 is the row twice.
         exposure : (n,) array or float, optional
             Time, area or people that each count comes from, > 0; 1 by default.
-        times : (n,) array, optional
-            When each row came; what ``forgetting`` counts its time in.
-
-        Raises
-        ------
-        ValueError
-            If a value can't be used; the message names the row and column.
 
         Examples
         --------
@@ -77,12 +90,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> model.predict([[0], [1]]).round(6)
         array([1., 3.])
         """
-        refuse_no_weight(sample_weight)
-        self._learned("fit", (X, y, sample_weight), times, partial(log_exposure, exposure))
-        return self
+        return super().fit(X, y, sample_weight, offset=exposure, times=times)
 
-    @all_or_nothing
-    def partial_fit(
+    def partial_fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -91,20 +101,10 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Learn these rows too, together, from what is known so far. Parameters as in :meth:`fit`.
+        """Learn these rows too, together, from what is known; parameters as in :meth:`fit`."""
+        return super().partial_fit(X, y, sample_weight, offset=exposure, times=times)
 
-        Examples
-        --------
-        >>> from posterity import BayesianPoissonRegression
-        >>> model = BayesianPoissonRegression(prior_precision=1.0)
-        >>> model.partial_fit([[0]], [1]).partial_fit([[1]], [3]).n_observations_
-        2.0
-        """
-        self._learned("append", (X, y, sample_weight), times, partial(log_exposure, exposure))
-        return self
-
-    @all_or_nothing
-    def predict_then_learn(
+    def predict_then_learn(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -115,22 +115,37 @@ class CountRegression(RegressorMixin, GeneralizedModel):
     ) -> Any:
         """Predict each row before it is learned, then learn it: one pass, row after row.
 
-        Returns the distribution of each count given all the rows before it.
+        Parameters as in :meth:`fit`. Returns the distribution of each count given all the rows
+        before it.
+        """
+        return super().predict_then_learn(X, y, sample_weight, offset=exposure, times=times)
+
+    def unlearn(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
+        """As :meth:`BayesianGeneralizedLinear.unlearn`, with exposures for offsets.
 
         Examples
         --------
         >>> from posterity import BayesianPoissonRegression
-        >>> told = BayesianPoissonRegression().predict_then_learn([[0.0], [0.0]], [4, 4])
-        >>> bool(told.logpmf([4, 4])[1] > told.logpmf([4, 4])[0])
-        True
+        >>> X, y = [[0.0], [1.0], [2.0]], [1, 2, 5]
+        >>> model = BayesianPoissonRegression(prior_precision=1.0).partial_fit(X[:2], y[:2])
+        >>> before = model.coef_
+        >>> model.learn_one(X[2], y[2]).unlearn(X[2:], y[2:]).coef_.round(6) == before.round(6)
+        array([ True])
         """
-        return self._learned(
-            "predict_then_learn", (X, y, sample_weight), times, partial(log_exposure, exposure)
-        )
+        return super().unlearn(X, y, sample_weight, offset=exposure)
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, X: Any, *, exposure: ArrayLike | None = None) -> Array:
+    def predict(  # type: ignore[override]
+        self, X: Any, *, exposure: ArrayLike | None = None
+    ) -> Array:
         """(n,) expected counts at the coefficients' mean (after ``fit`` the mode).
 
         The rate at the coefficients that are reported, as a generalised linear model's; the mean
@@ -146,11 +161,13 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         """
         known = self._known
         X = read_points(self, X)
-        offsets = log_exposure(exposure, len(X))
+        offsets = self._eta_offsets(exposure, len(X))
         eta = known.predict_mean(self._columns(X))
-        return np.exp(np.minimum(eta if offsets is None else eta + offsets, 700.0))
+        return np.exp(np.minimum(eta if offsets is None else eta + offsets, LARGEST_LOG))
 
-    def predict_distribution(self, X: Any, *, exposure: ArrayLike | None = None) -> LogNormalCounts:
+    def predict_distribution(  # type: ignore[override]
+        self, X: Any, *, exposure: ArrayLike | None = None
+    ) -> Any:
         """Distribution of new counts, integrated over the posterior: one a row of ``X``.
 
         Examples
@@ -160,9 +177,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> model.predict_distribution([[1.0]]).pmf([3]).shape
         (1,)
         """
-        return self._counts(*self._at(X, exposure))
+        return self._predictive(X, exposure)
 
-    def predict_interval(
+    def predict_interval(  # type: ignore[override]
         self,
         X: Any,
         level: float = 0.95,
@@ -188,17 +205,12 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> bool(low < 3.0 < high)
         True
         """
-        if of == "count":
-            told = self.predict_distribution(X, exposure=exposure)
-            return np.stack(told.interval(level), axis=1)
-        if of != "rate":
+        if of not in ("count", "rate"):
             raise ValueError(f"of is {of!r}: it must be 'count' or 'rate'")
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-        mean, variance = self._at(X, exposure)
-        reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
+        if of == "count":
+            return super().predict_interval(X, level, offset=exposure)
         with np.errstate(over="ignore"):
-            return np.exp(np.stack([mean - reach, mean + reach], axis=1))
+            return np.exp(super().predict_interval(X, level, offset=exposure, of="eta"))
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Expected count at one row ``x``, as of :meth:`predict`; before any data, the prior's.
@@ -209,15 +221,9 @@ class CountRegression(RegressorMixin, GeneralizedModel):
         >>> BayesianPoissonRegression().predict_one([3.0])
         1.0
         """
-        return math.exp(min(self._predictor_one(x), 700.0))
+        return math.exp(min(LinearEstimator.predict_one(self, x), LARGEST_LOG))
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _counts(self, mean: Array, variance: Array) -> LogNormalCounts:
-        """Counts of log rates with these means and variances (n,)."""
-        raise NotImplementedError
-
-    def _at(self, X: Any, exposure: ArrayLike | None) -> tuple[Array, Array]:
-        self._known  # noqa: B018  (says that nothing was learned before X is looked at)
-        X = read_points(self, X)
-        return self._predictor(X, log_exposure(exposure, len(X)))
+    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+        return log_exposure(added, n)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.generalized._working_noise import Rows
+from posterity.generalized._working_noise import Rows, solution
 
 Array = NDArray[np.float64]
 MOST_STEPS = 60
 # Duality gap, relative to the loss.
-PRECISE = 1e-13
+PRECISE, ABOUT = 1e-13, 1e-4
 # A step that leaves more of the gap than this leads nowhere; so many of them may still turn.
 STUCK, MOST_STUCK = 0.99, 4
 # How far a step may go of the way to the boundary.
@@ -47,11 +47,9 @@ class _Point:
         return float(self.u @ self.s + self.v @ self.t)
 
 
-def least_check_loss(rows: Rows, prior: Factor, quantile: float) -> Array:
+def least_check_loss(rows: Rows, prior: Factor, quantile: float, precise: float = PRECISE) -> Array:
     """(p,) coefficients of the least check loss plus half the prior's squares."""
-    start = prior.copy()
-    rows.append_to(start, rows.y, np.ones(len(rows.y)))
-    w = start.coefficients()[:, 0]
+    w = solution(rows.under(prior, rows.y, np.ones(len(rows.y))))
     error = rows.y - rows.at(w)
     size = float(np.mean(np.abs(error)))
     if size <= 1e-14 * float(np.mean(np.abs(rows.y))) or size <= 1e-150:
@@ -68,7 +66,7 @@ def least_check_loss(rows: Rows, prior: Factor, quantile: float) -> Array:
     best, stuck = point, 0
     for _ in range(MOST_STEPS):
         loss = float(g @ check_loss(rows.y - rows.at(point.w), quantile))
-        if point.gap <= PRECISE * (loss + 1e-3 * size * float(np.sum(g))):
+        if point.gap <= precise * (loss + 1e-3 * size * float(np.sum(g))):
             break
         ahead = _step(rows, prior, quantile, point)
         stuck = stuck + 1 if ahead.gap > STUCK * point.gap else 0
@@ -113,9 +111,7 @@ def _direction(
     theta = 1.0 / (u / s + v / t)
     rest = to_us / s - u - to_vt / t + v - r
     target = fit + (quantile * rows.weights - s) / theta - rest
-    factor = prior.copy()
-    rows.append_to(factor, target, theta / rows.weights)
-    w = factor.coefficients()[:, 0]
+    w = solution(rows.under(prior, target, theta / rows.weights))
     ds = theta * (rest + rows.at(w) - fit)
     du = to_us / s - u - u / s * ds
     dv = to_vt / t - v + v / t * ds
@@ -126,9 +122,8 @@ def _reach(now: _Point, step: _Point) -> float:
     """The share of a step, at most 1, that keeps everything positive."""
     least = 1.0
     for one, by in zip(_parts(now)[1:], _parts(step)[1:], strict=True):
-        shrinks = by < 0.0
-        if shrinks.any():
-            least = min(least, float(np.min(one[shrinks] / -by[shrinks])))
+        fastest = float((by / one).min())
+        least = min(least, -1.0 / min(fastest, -1.0))
     return least
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from posterity.generalized._matched_noise import GROSS, MatchedNoise
 from posterity.generalized._matching import Sites
 from posterity.generalized._working_noise import Rows
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
-from posterity.likelihoods import noises
+from posterity.likelihoods import Quantile
 
 Array = NDArray[np.float64]
 # Of a row that is met exactly the weight would be infinite.
@@ -31,14 +32,19 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
         return 0.1
 
     @property
+    def scale_information(self) -> float:
+        """What a row tells of the logarithm of its scale."""
+        return 1.0
+
+    @property
     def core_ratio(self) -> float:  # type: ignore[override]
         """Standard deviation of its core, over its scale."""
         return 2.0 * core_of_laplace()
 
     @property
-    def likelihood(self) -> noises.Quantile:
-        """Of scale 1."""
-        return noises.Quantile(self.quantile, 1.0)
+    def likelihood(self) -> Quantile:
+        """What tells the moments at scale 1."""
+        return self.at(1.0)
 
     @property
     def unit(self) -> float:
@@ -53,6 +59,12 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
         weight, shift = super().sites(error, leverage, scale)
         gross = np.abs(error) > GROSS * scale * np.sqrt(1.0 + leverage)
         return np.where(gross, 0.0, weight), shift
+
+    def site(self, error: float, leverage: float, scale: float) -> tuple[float, float]:
+        """The same of one row."""
+        weight, shift = super().site(error, leverage, scale)
+        gross = abs(error) > GROSS * scale * math.sqrt(1.0 + leverage)
+        return 0.0 if gross else weight, shift
 
     def predictive(
         self, mean: Array, leverage: Array, scale: float | Array, df: float | Array

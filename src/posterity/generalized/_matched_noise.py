@@ -20,14 +20,21 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 
 from posterity.factor import Factor
-from posterity.generalized._interior_point import least_check_loss
-from posterity.generalized._matching import MOST_ROUNDS, ROUGH, Fit, Matcher, Matching, Sites
+from posterity.generalized._interior_point import ABOUT, PRECISE, least_check_loss
+from posterity.generalized._matching import (
+    MOST_ROUNDS,
+    ROUGH,
+    SETTLED,
+    Matcher,
+    Matching,
+    Sites,
+)
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-# Log evidence, which rows are no gross errors, and their fit.
-Hill = tuple[float, Mask, Fit]
+# Log evidence, which rows are no gross errors, and what stands for them.
+Hill = tuple[float, Mask, Sites]
 
 # So many rows say where to begin.
 START_ROWS = 2_000
@@ -35,8 +42,10 @@ START_ROWS = 2_000
 # there once in 10^9 rows. The logarithm of its size is anything within such a range.
 GROSS, LOG_RANGE = 300.0, 100.0
 MOST_LOOKS = 4
-# Where the prior is learned it moves on after so many.
-FEW_ROUNDS = 5
+# Where the prior is learned it moves on after so many; a rough search after the second.
+FEW_ROUNDS, SOME_ROUNDS = 5, 15
+# A narrower noise than this share of what was known is tried, too.
+NARROWER = 0.5
 
 
 class MatchedNoise:
@@ -60,8 +69,13 @@ class MatchedNoise:
         return twin
 
     @property
+    def scale_information(self) -> float:
+        """What a row tells of the logarithm of its scale."""
+        raise NotImplementedError
+
+    @property
     def likelihood(self) -> Matching:
-        """Of scale 1."""
+        """What tells the moments at scale 1."""
         raise NotImplementedError
 
     @property
@@ -75,20 +89,21 @@ class MatchedNoise:
 
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
         """Means and scale of the posterior that matches the rows' moments."""
+        settled, rounds = (ROUGH, SOME_ROUNDS) if last.rough else (SETTLED, MOST_ROUNDS)
         if isinstance(last, Mode):
             honest, rounds = last.weight > 0.0, FEW_ROUNDS
             start = Sites(last.scale, last.weight[honest], last.target[honest])
         else:
-            rounds = MOST_ROUNDS
-            honest, start = self._begin(rows, prior, known_scale)
+            honest, start = self._begin(rows, prior, known_scale, last)
         matcher = self._matcher(rows.only(honest), prior)
-        told = matcher.climb(start, known=known_scale is not None, rounds=rounds)
+        known = known_scale is not None
+        told = matcher.climb(start, known=known, settled=settled, rounds=rounds)
         weight, target = np.zeros(len(rows.y)), np.zeros(len(rows.y))
         weight[honest], target[honest] = told.weight, told.target
-        factor = prior.copy()
-        rows.append_to(factor, target, weight)
+        factor = rows.under(prior, target, weight)
         fit, leverage = factor.predict(rows.X, intercept=rows.intercept)
-        return Mode(told.scale, fit[:, 0], weight, target, told.scale * rows.freed, leverage)
+        spread = told.scale * rows.freed
+        return Mode(told.scale, fit[:, 0], weight, target, spread, leverage, rough=last.rough)
 
     def spread_at(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
@@ -96,6 +111,10 @@ class MatchedNoise:
         """How well the scale is known at this mode."""
         honest = mode.weight > 0.0
         matcher = self._matcher(rows.only(honest), prior)
+        if mode.rough:
+            if known_scale is not None or self.from_core:
+                return Spread(mode.scale, math.inf, 1.0, 0.0)
+            return matcher.rough_spread(mode, self.scale_information)
         sites = Sites(mode.scale, mode.weight[honest], mode.target[honest])
         best = matcher.climb(sites, known=True)
         if known_scale is not None or self.from_core:
@@ -111,62 +130,85 @@ class MatchedNoise:
         core_ratio = self.core_ratio if self.from_core else None
         return Matcher(rows, prior, self.likelihood, rows.floor, 10.0 * largest, core_ratio)
 
-    def _begin(self, rows: Rows, prior: Factor, known: float | None) -> tuple[Mask, Sites]:
+    def _begin(
+        self, rows: Rows, prior: Factor, known: float | None, last: Start
+    ) -> tuple[Mask, Sites]:
         """Which rows are no gross errors, and the best hill to begin on."""
         some = rows.some(START_ROWS)
-        _, honest, best = max(self._hills(some, prior, known), key=lambda hill: hill[0])
+        hills = self._hills(some, prior, known, last)
+        honest, best = max(hills, key=lambda hill: hill[0])[1:] if len(hills) > 1 else hills[0][1:]
         if len(some.y) == len(rows.y):
             return honest, best
-        start = Factor(prior.n_coefficients)
-        start.become(prior)
-        some.only(honest).append_to(start, best.target, best.weight)
-        fit = rows.fitted(start)
+        chosen = some.only(honest)
+        fit = rows.fitted(chosen.under(prior, best.target, best.weight))
         all_honest = np.ones(len(rows.y), dtype=bool)
         if not honest.all():
             all_honest = np.abs(rows.y - fit) <= GROSS * best.scale
         return all_honest, self.around(rows.only(all_honest), fit[all_honest], best.scale)
 
-    def _hills(self, rows: Rows, prior: Factor, known: float | None) -> list[Hill]:
-        all_ = np.ones(len(rows.y), dtype=bool)
-        fit = _least_absolute(rows, prior, rows)
-        narrow = known or self._narrow(rows, fit)
-        hills = [self._climbed(rows, all_, prior, known, fit, narrow)]
-        if not self.from_core:
-            broad = prior.copy()
-            rows.append_to(broad, rows.y, np.ones(len(rows.y)))
-            wide = math.sqrt(float(broad.residual()[0, 0]) / rows.freed) * self.unit
-            wide = known or max(wide, rows.floor)
-            hills.append(self._climbed(rows, all_, prior, known, rows.fitted(broad), wide))
+    def _hills(self, rows: Rows, prior: Factor, known: float | None, last: Start) -> list[Hill]:
+        fit, starts = self._starts(rows, prior, known, last)
+        gross: list[Hill] = []
         if known is None:
             # Many gross errors lead least absolute deviations astray, but not the targets' median.
-            middle = np.full(len(rows.y), rows.median(rows.y))
-            hills += self._without_gross(rows, prior, fit)
-            hills += self._without_gross(rows, prior, middle)
-        return hills
+            for seen_from in (fit, np.full(len(rows.y), rows.median(rows.y))):
+                gross += self._without_gross(rows, prior, seen_from, last)
+        all_ = np.ones(len(rows.y), dtype=bool)
+        if last.rough and len(starts) == 1 and not gross:
+            return [(0.0, all_, self.around(rows, *starts[0]))]
+        rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
+        climbed = [self._climbed(rows, all_, prior, known, *at, rounds) for at in starts]
+        return climbed + gross
+
+    def _starts(
+        self, rows: Rows, prior: Factor, known: float | None, last: Start
+    ) -> tuple[Array, list[tuple[Array, float]]]:
+        """A robust fit, and the fits and scales from which to climb."""
+        if last.fit is not None:
+            fit = last.fit[:: -(-len(last.fit) // len(rows.y))]
+            narrow = self._narrow(rows, fit)
+            less = known is None and narrow < NARROWER * last.scale
+            return fit, [(fit, last.scale), *([(fit, narrow)] if less else [])]
+        fit = _least_absolute(rows, prior, rows, last)
+        starts = [(fit, known or self._narrow(rows, fit))]
+        if not self.from_core:
+            broad = rows.under(prior, rows.y, np.ones(len(rows.y)))
+            wide = math.sqrt(float(broad.residual()[0, 0]) / rows.freed) * self.unit
+            starts.append((rows.fitted(broad), known or max(wide, rows.floor)))
+        return fit, starts
 
     def _climbed(
-        self, rows: Rows, honest: Mask, prior: Factor, known: float | None, fit: Array, scale: float
+        self,
+        rows: Rows,
+        honest: Mask,
+        prior: Factor,
+        known: float | None,
+        fit: Array,
+        scale: float,
+        rounds: int,
     ) -> Hill:
         some = rows.only(honest)
         start = self.around(some, fit[honest], scale)
-        best = self._matcher(some, prior).climb(start, known=known is not None, settled=ROUGH)
+        matcher = self._matcher(some, prior)
+        best = matcher.climb(start, known=known is not None, settled=ROUGH, rounds=rounds)
         return best.log_evidence, honest, best
 
-    def _without_gross(self, rows: Rows, prior: Factor, fit: Array) -> list[Hill]:
+    def _without_gross(self, rows: Rows, prior: Factor, fit: Array, last: Start) -> list[Hill]:
         """The hill without gross errors, seen from a fit; none where there are none."""
         scale = self._narrow(rows, fit)
         honest = np.zeros(len(rows.y), dtype=bool)
         for _ in range(MOST_LOOKS):
-            last, honest = honest, np.abs(rows.y - fit) <= GROSS * scale
+            before, honest = honest, np.abs(rows.y - fit) <= GROSS * scale
             few = float(rows.weights[honest].sum()) <= max(0.5 * rows.total, prior.n_coefficients)
             if honest.all() or few:
                 return []
-            if (honest == last).all():
+            if (honest == before).all():
                 break
             some = rows.only(honest)
-            fit = _least_absolute(some, prior, rows)
+            fit = _least_absolute(some, prior, rows, last)
             scale = self._narrow(some, fit[honest])
-        value, _, best = self._climbed(rows, honest, prior, None, fit, scale)
+        rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
+        value, _, best = self._climbed(rows, honest, prior, None, fit, scale, rounds)
         value += _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
         return [(value, honest, best)]
 
@@ -184,10 +226,10 @@ def _log_gross(off: Array, weights: Array, honest: Mask) -> float:
     return float(betaln(k + 1.0, n - k + 1.0)) - sizes
 
 
-def _least_absolute(rows: Rows, prior: Factor, at: Rows) -> Array:
+def _least_absolute(rows: Rows, prior: Factor, at: Rows, last: Start) -> Array:
     """Least absolute deviations of rows, fitted ``at`` others."""
     # A prior too weak to matter, so that few rows do.
     weak = prior.copy()
     size = float(np.mean(np.abs(rows.y - rows.median(rows.y))))
     weak.scale(1e-6 / max(size, rows.floor))
-    return at.at(least_check_loss(rows, weak, 0.5))
+    return at.at(least_check_loss(rows, weak, 0.5, ABOUT if last.rough else PRECISE))

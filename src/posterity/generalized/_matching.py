@@ -16,11 +16,11 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import polygamma
+from scipy.special import digamma, polygamma
 
 from posterity.factor import Factor
 from posterity.generalized._core import core_variance
-from posterity.generalized._working_noise import Rows, Spread
+from posterity.generalized._working_noise import Mode, Rows, Spread, solution
 
 Array = NDArray[np.float64]
 Moments = tuple[Array, Array, Array]
@@ -94,6 +94,17 @@ class Matcher:
             bold = max(0.7 * bold, TIMID) if move > 1.2 * last else bold
             last, now = move, replace(ahead, scale=scale)
         return self._told(now)
+
+    def rough_spread(self, mode: Mode, information: float) -> Spread:
+        """The same by a formula: as of an inverse gamma whose mode this is.
+
+        A row tells ``information`` of the logarithm of the scale, less what the fit takes.
+        """
+        assert mode.leverage is not None
+        taken = float(self.rows.weights @ (mode.weight * mode.leverage)[mode.weight > 0.0])
+        df = _df_of(1.0 / (information * max(self.rows.total - taken, 1.0)))
+        drawn = math.exp(0.5 * (math.log(0.5 * df) - float(digamma(0.5 * df))))
+        return Spread(mode.scale * drawn, df, 1.0 / drawn, 0.0)
 
     def spread(self, best: Fit) -> Spread:
         """How well the scale is known, from fits at a few others around the best."""
@@ -188,13 +199,12 @@ class Matcher:
         return Fit(s, now.weight, now.target, fit, leverage, value)
 
     def _learned(self, now: Sites) -> tuple[Factor, Array, Array]:
-        factor = self.prior.copy()
-        self.rows.append_to(factor, now.target, now.weight)
+        factor = self.rows.under(self.prior, now.target, now.weight)
         fit, leverage = factor.predict(self.rows.X, intercept=self.rows.intercept)
         return factor, fit[:, 0], leverage
 
     def _penalty(self, factor: Factor) -> float:
-        off = self.prior.root @ factor.coefficients()[:, 0] - self.prior.moments[:, 0]
+        off = self.prior.root @ solution(factor) - self.prior.moments[:, 0]
         return float(off @ off)
 
 
@@ -211,15 +221,15 @@ def _df_of(variance: float) -> float:
 
     trigamma(d / 2) / 4 = variance.
     """
-    return 2.0 * trigamma_inverse(4.0 * variance)
+    return 2.0 * float(trigamma_inverse(np.array([4.0 * variance]))[0])
 
 
-def trigamma_inverse(value: float) -> float:
-    """Where trigamma is this, by Newton's method."""
-    at = 1.0 / value + 0.5
+def trigamma_inverse(values: Array) -> Array:
+    """(n,) where trigamma is this, by Newton's method."""
+    at = 1.0 / values + 0.5
     for _ in range(50):
-        step = (float(polygamma(1, at)) - value) / float(polygamma(2, at))
-        at = max(at - step, 0.2 * at)
-        if abs(step) < 1e-10 * at:
+        step = (polygamma(1, at) - values) / polygamma(2, at)
+        at = np.maximum(at - step, 0.2 * at)
+        if (np.abs(step) < 1e-10 * at).all():
             break
     return at

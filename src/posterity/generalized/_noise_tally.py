@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,17 +67,42 @@ class NoiseTally:
 
     def copy(self) -> NoiseTally:
         """The same, to go its own way."""
-        return replace(self)
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     @property
     def scale(self) -> float:
         """Scale of the noise; infinite before anything is known of it."""
-        return float(self._scales(self._now)[0])
+        if self.known_scale is not None:
+            return self.known_scale
+        if self.count <= self.n_flat:
+            return math.inf
+        ratio = self.noise.core_ratio
+        if ratio is None:
+            return max(self.spread / self.freed, SMALLEST)
+        return max(math.exp(self.beyond_core / self.count) * self.core / ratio, SMALLEST)
 
     @property
     def core(self) -> float:
         """Standard deviation of the noise without its outliers."""
-        return float(self._cores(self._now)[0])
+        if self.core_weight <= 0.0:
+            return math.inf
+        sigma = math.sqrt((1.0 + GAMMA) * self.core_square / self.core_weight)
+        beyond = max(LEAST_SHARE * self.freed / self.core_weight, 1.0)
+        return max(sigma * beyond * beyond, SMALLEST)
+
+    def with_row(self, error: float, leverage: float, g: float) -> NoiseTally:
+        """With one row more, as :meth:`adds` and :meth:`learn` have it."""
+        twin = self.copy()
+        twin.count += g
+        if math.isfinite(leverage):
+            core, square = self.core, error * error / (1.0 + leverage)
+            inside = g * math.exp(-0.5 * GAMMA * square / (core * core))
+            twin.spread += g * self.noise.spread_one(error, leverage)
+            twin.core_square += inside * square
+            twin.core_weight += inside
+        return twin
 
     @property
     def freed(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,16 @@ class QuantilePosterior(ReweightedPosterior):
         assert isinstance(twin, QuantilePosterior)
         twin.begin(change(self.design))
         return twin
+
+    @property
+    def learns_lean(self) -> bool:
+        """Whether nothing is forgotten."""
+        return super().learns_lean and self.design.learns_lean
+
+    @property
+    def beside(self) -> Sequence[LinearPosterior]:
+        """The plain rows' posterior."""
+        return (self.design,)
 
     def settle(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: their most probable fit. Nothing was learned before."""

@@ -15,16 +15,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.factor import Factor
+from posterity.factor.usable import check_usable
 from posterity.generalized._noise_tally import SUMS, Before, NoiseFading, NoiseTally
-from posterity.generalized._start import Kept, most_probable, noise_of, with_noise
+from posterity.generalized._row import ReweightedPath
+from posterity.generalized._start import (
+    Begun,
+    Kept,
+    most_probable,
+    node_of,
+    noise_of,
+    predicted,
+    read_stream,
+    rows_until_a_move,
+    with_noise,
+)
 from posterity.generalized._working_noise import Spread, WorkingNoise
 from posterity.kernel import RowPath
 from posterity.noise import JointOfOne, KnownNoise
@@ -34,6 +45,8 @@ Array = NDArray[np.float64]
 
 # Rows that are kept for the start: at least so many, and so many a coefficient.
 START_ROWS, START_ROWS_A_COEFFICIENT = 64, 4
+# A fit of so large a share of them waits for all.
+NEARLY = 0.9
 LONGEST_STRETCH = 1024
 # In the midst of a stretch the past never fades to less than this.
 MOST_FADING = 1e-150
@@ -58,12 +71,12 @@ class ReweightedPosterior:
     ``discounts`` turns elapsed times into what is left of the noise's sums.
     """
 
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
     tells_evidence: ClassVar[bool] = True
 
     # How well a fit knows the scale; None once other rows were learned in order.
     spread: Spread | None = None
+    # Where the next fit of the kept rows begins.
+    begun: Begun = Begun()
 
     def __init__(
         self,
@@ -114,7 +127,7 @@ class ReweightedPosterior:
 
     def settle(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: their most probable fit. Nothing was learned before."""
-        _check_usable(X, y)
+        check_usable(X, y)
         g = np.ones(len(X)) if weights is None else weights
         ahead = self.copy()
         ahead._fit(Kept(X, y[:, 0], g, elapsed), self.noise)
@@ -150,6 +163,7 @@ class ReweightedPosterior:
             both.inner.merge(with_noise(other.inner, noise))
             both.tally.merge(other.tally)
             both._go_on()
+        read_stream(both.inner)
         if both.clock >= both._n_start:
             both.kept = None
         both.evidence = self.evidence + other.evidence
@@ -195,9 +209,50 @@ class ReweightedPosterior:
 
     # ---- reading -------------------------------------------------------------------------------
 
+    @property
+    def learns_lean(self) -> bool:
+        """Whether nothing is forgotten, and the prior that is learned has one node."""
+        inner = self.inner
+        return inner.learns_lean and getattr(inner, "alone", True)
+
+    @property
+    def predicts_lean(self) -> bool:
+        """Whether one factor predicts."""
+        return getattr(self.inner, "alone", True) and node_of(self.inner).predicts_lean
+
+    @property
+    def beside(self) -> Sequence[LinearPosterior]:
+        """Posteriors that learn the features of every row, with targets 0 and its own weight."""
+        return ()
+
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """What reads single rows."""
-        return Factor(self.n_coefficients).row_path(self.intercept, names)
+        """What reads, predicts and learns single rows."""
+        return cast(RowPath, ReweightedPath(self, names))
+
+    def with_row(
+        self, X: Array, y: float, g: float, error: float, leverage: float
+    ) -> tuple[float, float, dict[str, Any]]:
+        """Weight of a row, how far its target moves, and all else as it is with the row learned.
+
+        The twin of :meth:`_learn_stretch`, in plain numbers.
+        """
+        tally, leverage = self.tally, max(leverage, 0.0)
+        scale = tally.scale
+        weight, shift = 1.0, 0.0
+        if math.isfinite(leverage) and math.isfinite(scale):
+            weight, shift = self.noise.site(error, leverage, scale)
+        told = self.noise.log_density_one(error, leverage * self._widened, scale, self._scale_df)
+        kept = self.kept
+        if kept is not None:
+            kept = kept.joined(X, np.array([y]), np.array([g]), np.ones(1))
+        state = {
+            "tally": tally.with_row(error, leverage, g),
+            "evidence": self.evidence + g * told,
+            "clock": self.clock + 1,
+            "_seen": self._seen + g,
+            "kept": kept,
+        }
+        return weight, shift, state
 
     def relative(self, X: Array) -> tuple[Array, Array]:
         """Mean (n,) of the line at the rows of ``X``, and its variance over scale^2."""
@@ -218,15 +273,15 @@ class ReweightedPosterior:
 
     def predict_mean(self, X: Array) -> Array:
         """Mean of the line at the rows of ``X``."""
-        return self.inner.predict_mean(X)
+        return node_of(self.inner).predict_mean(X)
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
-        return self.inner.coefficients()
+        return node_of(self.inner).coefficients()
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
         """Joint distribution of [intercept, coefficients]: t where the scale is learned."""
-        told = self.inner.joint(names)
+        told = node_of(self.inner).joint(names)
         root = told.precision_root * (self._unit / told.scale)  # type: ignore[union-attr]
         if self.tally.known_scale is not None:
             return MultivariateNormal(told.mean, root, self.tally.scale, names=names)
@@ -237,8 +292,9 @@ class ReweightedPosterior:
     @property
     def prior_precision(self) -> ArrayLike:
         """Prior precision of the coefficients, in the user's units."""
-        if isinstance(self.inner, EvidencePosterior):
-            return self.inner.prior_precision * self.inner.noise.prior_unit / self._prior_unit
+        nodes = read_stream(self.inner)
+        if nodes is not None:
+            return nodes.choice.precisions[0] / self._prior_unit
         return self.inner.prior_precision
 
     @property
@@ -270,7 +326,7 @@ class ReweightedPosterior:
     # ---- inner ---------------------------------------------------------------------------------
 
     def _raw(self, X: Array) -> tuple[Array, Array]:
-        told = self.inner.predictive(X)
+        told = predicted(self.inner, X)
         assert isinstance(self.inner.noise, KnownNoise)
         return told.mean(), _leverage(told, self.inner.noise)
 
@@ -306,7 +362,7 @@ class ReweightedPosterior:
         return max(START_ROWS, START_ROWS_A_COEFFICIENT * self.n_coefficients)
 
     def _learn_rows(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Told:
-        _check_usable(X, y)
+        check_usable(X, y)
         g = np.ones(len(X)) if weights is None else weights
         target = y[:, 0]
         ahead = self.copy()
@@ -317,22 +373,22 @@ class ReweightedPosterior:
         told: list[Told] = []
         first = 0
         while first < len(X) or not told:
-            stop = ahead._stretch(g, elapsed, first)
+            stop = ahead._stretch(X, g, elapsed, first)
             part = slice(first, stop)
             told.append(ahead._learn_stretch(X[part], target[part], g[part], elapsed[part]))
             first = stop
-        if ahead.kept is not None and len(X):
-            ahead._fit(ahead.kept, self.noise)
+        read_stream(ahead.inner)
         self.become(ahead)
         return Told(*(np.concatenate(parts) for parts in zip(*map(_fields, told), strict=True)))
 
-    def _stretch(self, g: Array, elapsed: Array, first: int) -> int:
+    def _stretch(self, X: Array, g: Array, elapsed: Array, first: int) -> int:
         """Where the stretch of rows that starts at ``first`` ends."""
         last = min(first + 2 * LONGEST_STRETCH, len(g))
         rows = np.cumsum(g[first:last] > 0.0)
         stop = first + min(int(np.searchsorted(rows, self.due - self.clock)) + 1, last - first)
         faded = np.cumprod(self._left(elapsed[first:stop]))
-        return first + max(1, int(np.count_nonzero(faded > MOST_FADING)))
+        stop = first + max(1, int(np.count_nonzero(faded > MOST_FADING)))
+        return first + rows_until_a_move(self.inner, X[first:stop], g[first:stop])
 
     def _left(self, elapsed: Array) -> Array:
         return np.maximum(self.discounts(elapsed), LEAST_DISCOUNT)
@@ -387,10 +443,10 @@ class ReweightedPosterior:
         if self.clock < self.due:
             return
         if self.kept is not None and self.clock >= self._n_start:
-            self._fit(self.kept, self.noise.in_order())
+            self._fit(self.kept, self.noise.in_order(), Begun())
             self._go_on()
         elif self.kept is not None:
-            self._fit(self.kept, self.noise)
+            self._fit(self.kept, self.noise, self.begun)
         else:
             self._refresh()
         self._set_due()
@@ -398,7 +454,10 @@ class ReweightedPosterior:
     def _set_due(self) -> None:
         n, start = self.clock, self._n_start
         if n < start:
-            self.due = min(n + max(1, n // 2), start)
+            # What flat directions take says nothing: half as many more of the rows beyond.
+            beyond = max(n - self.fresh.n_flat, 0)
+            due = self.fresh.n_flat + beyond + max(1, beyond // 2)
+            self.due = due if due < NEARLY * start else start
         else:
             self.due = n + min(n // 4, LONGEST_STRETCH)
 
@@ -407,12 +466,12 @@ class ReweightedPosterior:
         if isinstance(self.inner, EvidencePosterior):
             self.inner = with_noise(self.inner, noise_of(self.tally.scale))
 
-    def _fit(self, kept: Kept, noise: WorkingNoise) -> None:
+    def _fit(self, kept: Kept, noise: WorkingNoise, begun: Begun | None = None) -> None:
         """The most probable fit of these rows, and nothing else."""
-        found = most_probable(
-            self.fresh, noise, self.tally.known_scale, kept, self._left(kept.elapsed)
-        )
+        discounts = self._left(kept.elapsed)
+        found = most_probable(self.fresh, noise, self.tally.known_scale, kept, discounts, begun)
         self._seen = float(np.sum(kept.weights))
+        self.begun = found.begun
         self.inner, self.mode_evidence = found.inner, found.log_evidence
         if found.mode is None:
             self.tally.count, self.tally.spread, self.spread = found.rows.total, 0.0, None
@@ -423,7 +482,7 @@ class ReweightedPosterior:
 
     def _go_on(self) -> None:
         """From now on rows are learned in order."""
-        self.kept, self.spread = None, None
+        self.kept, self.spread, self.begun = None, None, Begun()
 
 
 def _leverage(told: RowDistribution, noise: KnownNoise) -> Array:
@@ -439,9 +498,3 @@ def _same(one: Array, other: Array, scale: Array | float) -> bool:
 
 def _fields(told: Told) -> tuple[Array, Array, Array, Array]:
     return told.mean, told.leverage, told.scale, told.df
-
-
-def _check_usable(X: Array, y: Array) -> None:
-    for values in (X, y):
-        if not np.abs(values).max(initial=0.0) <= 1e150:  # NaN is not, either
-            raise FloatingPointError("the rows are not finite, or too large to square")

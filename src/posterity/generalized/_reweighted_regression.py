@@ -72,11 +72,9 @@ class ReweightedRegression(BayesianLinearRegression):
         weight: float = 1.0,
         time: float | None = None,
     ) -> Self:
-        """Learn one row; no lean path: about a millisecond a call, as the row has to be weighed.
+        """Learn one row: where nothing is forgotten, in some ten microseconds.
 
-        Where rows come in batches, ``partial_fit`` and ``predict_then_learn`` learn them in the
-        same order with the same result, at tens of microseconds a row. The first 64 rows, which
-        are settled together, take longer.
+        The first 64 rows, which are fitted anew now and then, take about a millisecond each.
 
         Parameters
         ----------

@@ -8,17 +8,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
+from posterity.posteriors._nodes import Nodes
+from posterity.posteriors._turns import moved
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 100
 AGREED = 1e-7
+# Of a fit that others will follow soon.
+FEW_ROUNDS, ABOUT = 3, 1e-2
 LEAST_LEAN = 1e-3
+# A number of rows.
+NEVER = 2**62
 # Targets all smaller than this are refused: their squares, times a tolerance, would be lost.
 LEAST_TARGET = 1e-130
 
@@ -43,6 +50,19 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """What the last fit found, where the next begins: coefficients, scale, and prior precision.
+
+    Nothing of the rows that were learned since: so a fit depends on rows alone, and not on how
+    they came.
+    """
+
+    coefficients: Array | None = None
+    scale: float = math.nan
+    precision: Array | None = None
+
+
+@dataclass(frozen=True)
 class Found:
     """A posterior that has learned rows at their mode; no mode where they leave the noise open."""
 
@@ -51,6 +71,14 @@ class Found:
     mode: Mode | None
     log_evidence: float
     spread: Spread | None = None
+    precision: Array | None = None
+
+    @property
+    def begun(self) -> Begun:
+        """Where the next search begins."""
+        if self.mode is None:
+            return Begun()
+        return Begun(node_of(self.inner).coefficients(), self.mode.scale, self.precision)
 
 
 def most_probable(
@@ -59,10 +87,13 @@ def most_probable(
     known_scale: float | None,
     kept: Kept,
     discounts: Array,
+    begun: Begun | None = None,
 ) -> Found:
     """Search for the mode of the rows; where the prior is learned, for both in turns.
 
     ``fresh`` has seen nothing; ``discounts`` (n,) is what is left of the past before each row.
+    ``begun`` asks for a rough answer, as of rows that more will follow: quickly, from what was
+    known before, and without the evidence.
     """
     _check_size(kept.y)
     some = kept.weights > 0.0
@@ -70,26 +101,37 @@ def most_probable(
     weights = (fade * kept.weights)[some]
     rows = Rows(kept.X[some], kept.y[some], weights, fresh.intercept, fresh.n_flat)
     if rows.total <= rows.n_flat and known_scale is None:
-        inner = fresh.copy()
+        inner = with_noise(fresh.copy(), noise_of(math.inf))
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed.copy())
         return Found(inner, rows, None, 0.0)
     prior, last = _begin(fresh, rows, known_scale)
     precision: Array | None = None
+    rounds, agreed = MOST_ROUNDS, AGREED
+    if begun is not None:
+        rounds, agreed = FEW_ROUNDS, ABOUT
+        last = replace(last, rough=True)
+        if begun.coefficients is not None:
+            scale = max(known_scale or begun.scale, rows.floor)
+            last = Start(scale, rows.at(begun.coefficients), rough=True)
+        if begun.precision is not None and isinstance(fresh, EvidencePosterior):
+            prior = _prior(fresh, begun.precision)
     lean, last_move = 1.0, math.inf
-    for _ in range(MOST_ROUNDS):
+    for _ in range(rounds):
         mode = noise.mode(rows, prior, known_scale, last)
         inner = _learned(fresh, kept, some, mode)
         move = _move(mode, last)
         # Where mode and prior answer each other too strongly, the prior only leans.
         lean = max(0.5 * lean, LEAST_LEAN) if move > last_move else min(1.1 * lean, 1.0)
         last, last_move = mode, move
-        if move < AGREED or not (isinstance(inner, EvidencePosterior) or prior.rank):
+        if move < agreed or not (isinstance(inner, EvidencePosterior) or prior.rank):
             break
         if isinstance(inner, EvidencePosterior):
             chosen = np.asarray(inner.nodes.choice.precisions[0])
             precision = chosen if precision is None else _between(precision, chosen, lean)
             prior = _prior(inner, precision)
     spread = noise.spread_at(rows, prior, known_scale, mode)
+    if begun is not None:
+        return Found(inner, rows, mode, 0.0, spread, precision)
     if spread is None:
         return Found(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
     return Found(inner, rows, mode, spread.log_evidence, spread)
@@ -112,7 +154,7 @@ def _learned(
     target, weight = np.zeros((len(kept.y), 1)), np.zeros(len(kept.y))
     target[some, 0], weight[some] = mode.target, mode.weight * kept.weights[some]
     inner.append(kept.X, target, weight, kept.elapsed.copy())
-    return inner
+    return at_rest(inner)
 
 
 def _begin(fresh: LinearPosterior, rows: Rows, known_scale: float | None) -> tuple[Factor, Start]:
@@ -148,7 +190,7 @@ def _log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mode: Mode) ->
     rows.append_to(posterior, mode.target, mode.weight)
     off = prior.root @ posterior.coefficients()[:, 0] - prior.moments[:, 0]
     d = prior.n_coefficients - prior.rank
-    value = float(rows.weights @ noise.log_likelihood(rows.y - mode.fit, mode.scale))
+    value = float(rows.weights @ noise.at(mode.scale).log_density(rows.y, mode.fit))
     value -= 0.5 * float(off @ off) / mode.scale**2
     value += 0.5 * (prior.log_determinant() - posterior.log_determinant())
     return value + 0.5 * d * math.log(2.0 * math.pi * mode.scale**2)
@@ -171,5 +213,56 @@ def with_noise(inner: LinearPosterior, noise: KnownNoise) -> LinearPosterior:
     if isinstance(inner, EvidencePosterior):
         known = replace(inner.known.copy(), stream=None, fresh=None)
         known.data = replace(known.data, noise=noise)
-        return replace(inner, noise=noise, known=known, factor=known.data.factor)
+        learned = replace(inner, noise=noise, known=known, factor=known.data.factor, alone=True)
+        return at_rest(learned)
     return replace(inner, noise=noise)
+
+
+def at_rest(inner: LinearPosterior) -> LinearPosterior:
+    """With the node of a prior that is learned resting on all rows, until it is asked for anew.
+
+    Not by the schedule of posteriors that learn alone: who weighs the rows says when.
+    """
+    if isinstance(inner, EvidencePosterior):
+        inner.known.turn = inner.known.stream = None
+        inner.known.clock[1] = NEVER
+    return inner
+
+
+def read_stream(inner: LinearPosterior) -> Nodes | None:
+    """The one node of a prior that is learned, which predicts and learns rows; None of others.
+
+    In files from before there is none: theirs is chosen from all rows.
+    """
+    if not isinstance(inner, EvidencePosterior):
+        return None
+    return inner._stream() if inner.alone else inner.nodes
+
+
+def node_of(inner: LinearPosterior) -> LinearPosterior:
+    """The posterior that predicts: under the prior that was learned, or given."""
+    nodes = read_stream(inner)
+    return inner if nodes is None else nodes.posteriors[0]
+
+
+def predicted(inner: LinearPosterior, X: Array) -> RowDistribution:
+    """What it says of rows."""
+    nodes = read_stream(inner)
+    if nodes is None:
+        return inner.predictive(X)
+    assert isinstance(inner, EvidencePosterior)
+    return nodes.predictive(X, inner.unseen(nodes, X))
+
+
+def rows_until_a_move(inner: LinearPosterior, X: Array, weights: Array) -> int:
+    """Rows before the first in which a feature moves that was constant so far; at least one.
+
+    Such a row stands alone: what it may mean is told by the rows right before it.
+    """
+    nodes = read_stream(inner)
+    if nodes is None or not nodes.choice.pinned.any():
+        return len(X)
+    assert isinstance(inner, EvidencePosterior)
+    features, constants = inner._waiting()
+    moves = moved(X[:, features], constants).any(axis=1) & (weights > 0.0)
+    return max(int(np.argmax(moves)), 1) if moves.any() else len(X)

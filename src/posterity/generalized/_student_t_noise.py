@@ -10,12 +10,13 @@ one after another; those that are there at once are matched by their moments.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, polygamma
 
 from posterity.distributions import StudentT
 from posterity.generalized._core import core_of_t
@@ -83,7 +84,7 @@ def _nearest_t(df: float, scale_df: float) -> tuple[Array, Array]:
     mean, variance = _log_precision(df)
     variance = variance + float(polygamma(1, 0.5 * scale_df))
     # A gamma of shape a has a logarithm of variance trigamma(a).
-    half = np.array([trigamma_inverse(max(one, LEAST_VARIANCE)) for one in variance])
+    half = trigamma_inverse(np.maximum(variance, LEAST_VARIANCE))
     log_scale = 0.5 * (digamma(half) - np.log(half) - mean)
     return 0.5 / half, np.exp(log_scale)
 
@@ -93,7 +94,7 @@ def _log_precision(df: float) -> tuple[Array, Array]:
     """Mean and variance of log(g (1 + h) / (1 + g h)) at all places, g gamma with mean 1."""
     half = 0.5 * df
     reach = 40.0 / half + 9.0 / np.sqrt(half)
-    log_g = np.linspace(-reach, min(reach, 5.0), 10_001)
+    log_g = np.linspace(-reach, min(reach, 5.0), int(401.0 + 4.0 * reach))
     mass = np.exp(half * (log_g - np.exp(log_g) + 1.0))
     mass /= mass.sum()
     # g / (1 + g h) times 1 + h.
@@ -126,6 +127,11 @@ class StudentTNoise(MatchedNoise):
         return (self.df + 1.0) / (self.df + 3.0)
 
     @property
+    def scale_information(self) -> float:
+        """What a row tells of the logarithm of its scale: 2 df / (df + 3)."""
+        return 2.0 * self.df / (self.df + 3.0)
+
+    @property
     def core_ratio(self) -> float:
         """Standard deviation of the noise's core, over its scale."""
         return core_of_t(self.df)
@@ -145,6 +151,37 @@ class StudentTNoise(MatchedNoise):
         u = self._weight(error, leverage, scale)
         left = error / (1.0 + u * leverage)
         return self.information * u, left * (1.0 / self.information - 1.0)
+
+    def site(self, error: float, leverage: float, scale: float) -> tuple[float, float]:
+        """The same of one row."""
+        df, off = self.df, error / scale
+        far = off * off
+        u = (df + 1.0) / (df + far / (1.0 + leverage))
+        for _ in range(WEIGHT_ROUNDS if leverage else 0):
+            shrunk = 1.0 / (1.0 + u * leverage)
+            u = (df + 1.0) / (df + far * shrunk * shrunk + (1.0 - shrunk) / u)
+        left = error / (1.0 + u * leverage)
+        return self.information * u, left * (1.0 / self.information - 1.0)
+
+    def spread_one(self, error: float, leverage: float) -> float:
+        """Nothing: the scale is read from the core."""
+        return 0.0
+
+    def log_density_one(self, error: float, leverage: float, scale: float, df: float) -> float:
+        """Log predictive density of one row; 0 where nothing is known."""
+        if not (leverage < math.inf and scale < math.inf):
+            return 0.0
+        per_dfs, narrowing = _nearest_t(self.df, df)
+        place = (1.0 - 1.0 / (1.0 + leverage)) * (len(PLACES) - 1)
+        low = min(int(place), len(PLACES) - 2)
+        share = place - low
+        nu = 1.0 / float(per_dfs[low] + share * (per_dfs[low + 1] - per_dfs[low]))
+        width = float(narrowing[low] + share * (narrowing[low + 1] - narrowing[low]))
+        width *= scale * math.sqrt(1.0 + leverage)
+        constant = math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu)
+        constant -= 0.5 * math.log(nu * math.pi) + math.log(width)
+        off = error / width
+        return constant - 0.5 * (nu + 1.0) * math.log1p(off * off / nu)
 
     def spread(self, error: Array, leverage: Array) -> Array:
         """Nothing: the scale is read from the core."""
@@ -172,12 +209,9 @@ class StudentTNoise(MatchedNoise):
             width[some] *= np.interp(place[some], PLACES, narrowing)
         return StudentT(1.0 / per_df, mean, scale * width)
 
-    def log_likelihood(self, error: Array, scale: float) -> Array:
-        """Log density of each row around its mean."""
-        df = self.df
-        constant = gammaln(0.5 * (df + 1.0)) - gammaln(0.5 * df) - 0.5 * np.log(np.pi * df)
-        z = error / scale
-        return constant - np.log(scale) - 0.5 * (df + 1.0) * np.log1p(z * z / df)
+    def at(self, scale: float) -> noises.StudentT:
+        """The likelihood of this scale."""
+        return noises.StudentT(self.df, scale)
 
     def _weight(self, error: Array, leverage: Array, scale: Array | float) -> Array:
         df = self.df

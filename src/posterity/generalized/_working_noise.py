@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dtrtrs
 
+from posterity import kernel
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
+from posterity.factor.usable import LARGEST
+from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
 
@@ -43,10 +47,18 @@ class Rows:
         return 1e-12 * float(np.abs(self.y).max(initial=0.0)) + 1e-150
 
     def append_to(self, factor: Factor, target: Array, relative: Array) -> None:
-        """Learn the rows with these targets and relative weights."""
-        factor.append(
-            self.X, target[:, None], relative * self.weights, intercept=self.intercept, threads=1
-        )
+        """Learn the rows with these targets and relative weights; they do not count."""
+        ones = factor.lacks_ones(self.X, self.intercept)
+        weights = relative * self.weights
+        kernel.append_block(factor.triangle, 1, self.X, target[:, None], weights, ones)
+        if not np.abs(factor.triangle).max() <= LARGEST:  # NaN is not, either
+            raise FloatingPointError("the rows are not finite, or too large to square")
+
+    def under(self, prior: Factor, target: Array, relative: Array) -> Factor:
+        """A factor of the prior and of the rows with these targets and relative weights."""
+        factor = prior.copy()
+        self.append_to(factor, target, relative)
+        return factor
 
     def at(self, coefficients: Array) -> Array:
         """(n,) fitted values."""
@@ -56,7 +68,7 @@ class Rows:
 
     def fitted(self, factor: Factor) -> Array:
         """(n,) fitted values of a factor's coefficients."""
-        return self.at(factor.coefficients()[:, 0])
+        return self.at(solution(factor))
 
     def some(self, most: int) -> Rows:
         """These rows, or about so many of them, evenly spaced."""
@@ -86,12 +98,23 @@ class Rows:
         return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
 
 
+def solution(factor: Factor) -> Array:
+    """(p,) coefficients of a factor of one target; those that are not determined are 0."""
+    if not factor.determined.all():
+        return factor.coefficients()[:, 0]
+    return np.asarray(dtrtrs(factor.root, factor.moments)[0][:, 0])
+
+
 @dataclass(frozen=True)
 class Start:
-    """Where to search from: a scale, and a fit (n,) if there is one."""
+    """Where to search from: a scale, and a fit (n,) if there is one.
+
+    A ``rough`` search is quick, and its answer near enough for rows that more will follow.
+    """
 
     scale: float
     fit: Array | None
+    rough: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -143,14 +166,23 @@ class WorkingNoise(Protocol):
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves."""
 
+    def site(self, error: float, leverage: float, scale: float) -> tuple[float, float]:
+        """The same of one row, in plain numbers; as below."""
+
+    def spread_one(self, error: float, leverage: float) -> float:
+        """What one row adds to the sum that the scale is read from."""
+
+    def log_density_one(self, error: float, leverage: float, scale: float, df: float) -> float:
+        """Log predictive density of one row; 0 where nothing is known."""
+
     def spread(self, error: Array, leverage: Array) -> Array:
         """What each row adds to the sum that the scale is read from."""
 
     def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row; 0 where nothing is known."""
 
-    def log_likelihood(self, error: Array, scale: float) -> Array:
-        """Log density of each row around its mean."""
+    def at(self, scale: float) -> Likelihood:
+        """The likelihood of this scale."""
 
     def predictive(
         self, mean: Array, leverage: Array, scale: float | Array, df: float | Array

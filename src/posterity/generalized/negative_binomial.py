@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis import Basis
-from posterity.distributions import NegativeBinomialLogNormal
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
@@ -92,13 +91,15 @@ class BayesianNegativeBinomialRegression(CountRegression):
         basis: Basis | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
+        super().__init__(
+            prior_mean=prior_mean,
+            prior_precision=prior_precision,
+            fit_intercept=fit_intercept,
+            approximation=approximation,
+            basis=basis,
+            forgetting=forgetting,
+        )
         self.dispersion = dispersion
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
 
     @property
     def dispersion_(self) -> float:
@@ -115,6 +116,3 @@ class BayesianNegativeBinomialRegression(CountRegression):
         if self.dispersion is None:
             assert self._knowledge is not None
             self._knowledge = self._knowledge.wrapped(DispersedPosterior.around)
-
-    def _counts(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
-        return NegativeBinomialLogNormal(mean, variance, self.dispersion_)

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.basis import Basis
-from posterity.distributions import PoissonLogNormal
-from posterity.evidence import Strategy
-from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
-from posterity.generalized.base import Approximation
 from posterity.likelihoods import Likelihood, Poisson
-from posterity.posteriors import GeneralizedPosterior
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -50,24 +44,10 @@ class BayesianPoissonRegression(CountRegression):
 
     Parameters
     ----------
-    prior_mean : float or (m,) array, default 0.0
-        Prior mean of the coefficients.
-    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, default "auto"
-        Prior precision of the coefficients, in 1 / coefficient units squared; "auto" learns it
-        from the evidence. 0.0 is a flat prior: maximum likelihood.
-    fit_intercept : bool, default True
-        Whether to learn an intercept. Its prior is flat in :meth:`fit`; online the first row is met
-        with Normal(0, 10^2).
-    approximation : "auto", "laplace" or "moments", default "auto"
-        The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
-        (maximum a posteriori, as scikit-learn's PoissonRegressor with
-        alpha = prior_precision / n). "moments": of equal moments, so that it ends near the
-        posterior mean (expectation propagation); in one pass it predicts better. "auto" is
-        "laplace" in ``fit`` and "moments" in all that comes online.
-    basis : transformer from posterity.basis, optional
-        Functions of the features to be linear in.
-    forgetting : strategy from posterity.forgetting, optional
-        How old rows lose their say; None: never.
+    prior_mean, prior_precision, fit_intercept, approximation, basis, forgetting
+        As in :class:`posterity.BayesianGeneralizedLinear`. With approximation "laplace", which is
+        that of ``fit`` by default, ``fit`` ends where scikit-learn's PoissonRegressor does with
+        alpha = prior_precision / n.
 
     Attributes
     ----------
@@ -98,30 +78,13 @@ class BayesianPoissonRegression(CountRegression):
     array([16.])
     """
 
-    def __init__(
-        self,
-        *,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        basis: Basis | None = None,
-        forgetting: Forgetting | None = None,
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
-
     @property
     def dispersion_(self) -> float:
         """Pearson's chi-square over its degrees of freedom; NaN while there are none."""
-        return cast(GeneralizedPosterior, self._known).pearson[0]
+        return self._pearson[0]
 
     @all_or_nothing
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -132,7 +95,7 @@ class BayesianPoissonRegression(CountRegression):
     ) -> Self:
         """As :meth:`CountRegression.fit`; warns of counts that vary more than a Poisson's."""
         super().fit(X, y, sample_weight, exposure=exposure, times=times)
-        dispersion, freedom = cast(GeneralizedPosterior, self._known).pearson
+        dispersion, freedom = self._pearson
         if dispersion > OVERDISPERSED:
             # Of Poisson counts the terms of the statistic have variance 2 + 1 / rate.
             with np.errstate(divide="ignore"):
@@ -146,8 +109,10 @@ class BayesianPoissonRegression(CountRegression):
                 )
         return self
 
+    @property
+    def _pearson(self) -> tuple[float, float]:
+        known: Any = self._known
+        return known.pearson
+
     def _likelihood(self) -> Likelihood:
         return CountsOrRates()
-
-    def _counts(self, mean: Array, variance: Array) -> PoissonLogNormal:
-        return PoissonLogNormal(mean, variance)

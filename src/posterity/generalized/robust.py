@@ -64,8 +64,9 @@ class RobustBayesianRegression(ReweightedRegression):
     evidence says that they are gross errors: nearly half of the rows may be.
 
     What ``partial_fit``, ``predict_then_learn`` and ``learn_one`` learn is weighed once, in order;
-    but the first 64 rows (4 for each coefficient, if that is more) are kept and fitted at once, so
-    that an early outlier does no lasting harm. A row can't be unlearned.
+    but the first 64 rows (4 a coefficient, if that is more) are kept and fitted anew, roughly,
+    whenever half as many more have come, so that an early outlier does no lasting harm. A row can't
+    be unlearned.
 
     ``predict_distribution`` is for any new row, an outlier too, under the model's noise, while
     ``predict_interval`` is for rows that are no outliers: of those it holds 95%.

@@ -8,17 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.base import RegressorMixin
 
-from posterity.factor import Factor
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
 from posterity.grouped.inputs import NO_KIND, By, Input, read, split, split_one, weighty
 from posterity.grouped.keys import KeyIndex, Keys, key_of
 from posterity.kernel import RowPath
-from posterity.linear.inputs import explained, read_points
-from posterity.noise import Distribution, KnownNoise, LearnedNoise, Noise
+from posterity.linear.estimator import Way
+from posterity.linear.inputs import explained, read_points, refuse_no_weight
+from posterity.linear.state import Knowing
+from posterity.noise import Distribution, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
 from posterity.transaction import lock_of, one_at_a_time
@@ -26,21 +26,19 @@ from posterity.transaction import lock_of, one_at_a_time
 Array = NDArray[np.float64]
 
 SHARED = "shared"
-LEARNED = ("_knowledge", "_index", "_row_path", "n_features_in_", "feature_names_in_")
 
 
-class GroupedModel(RegressorMixin, BaseEstimator):
+class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
 
     by: By
     prior_mean: ArrayLike | str
     prior_precision: ArrayLike | str
-    noise_precision: float | None
-    noise_prior: tuple[float, float]
     fit_intercept: bool
     forgetting: Exponential | Stabilized | None
 
-    _knowledge: GroupedPosterior | None = None
+    _learned_names = ("_knowledge", "_index")
+
     _index: KeyIndex
     _row_path: RowPath
 
@@ -105,26 +103,78 @@ class GroupedModel(RegressorMixin, BaseEstimator):
         """log p(y | X) under the prior in use."""
         return self._known.log_evidence
 
+    # ---- predicting ------------------------------------------------------------------------------
+
+    @one_at_a_time
+    def predict(
+        self, X: Any, return_std: bool = False, *, groups: Any = None
+    ) -> Array | tuple[Array, Array]:
+        """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
+
+        A group that is not known is predicted by what all groups share.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 2.0, 3.0, 4.0]
+        >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0).fit(X, y, groups=[1] * 4)
+        >>> model.predict([[4.0]], groups=[1]).round(9)
+        array([5.])
+        """
+        if return_std:
+            distribution = self.predict_distribution(X, groups=groups)
+            return distribution.mean(), distribution.std()
+        points, slots = self._points(X, groups)
+        return self._known.predict_mean(points, slots)
+
+    @one_at_a_time
+    def predict_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
+        """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
+        >>> sd = model.predict_distribution([[1.0], [1.0]], groups=["a", "new"]).std()
+        >>> bool(sd[0] < sd[1])
+        True
+        """
+        points, slots = self._points(X, groups)
+        return self._known.predictive(points, slots)
+
+    def predict_interval(self, X: Any, level: float = 0.95, *, groups: Any = None) -> Array:
+        """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
+        >>> model.predict_interval([[1.0]], level=0.9).shape
+        (1, 2)
+        """
+        ends = self.predict_distribution(X, groups=groups).interval(level)
+        return np.stack(ends, axis=1)
+
+    @one_at_a_time
+    def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
+        """Mean at one row ``x`` (as in :meth:`learn_one`), as :meth:`predict` says it.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0)
+        >>> model.fit([[0.0], [1.0]], [1.0, 3.0], groups=["a", "a"]).predict_one([3.0], group="a")
+        7.0
+        """
+        model = self if self._knowledge else self._begun_from(x, group)
+        place = None if group is None else model._index.place(group)
+        if place is None:
+            x, keys = model._split_one(x, group)
+            place = int(model._index.places(keys)[0])
+        return model._known.predict_one(model._path.values(x), place)
+
     # ---- state -----------------------------------------------------------------------------------
-
-    @property
-    def _known(self) -> GroupedPosterior:
-        if self._knowledge is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
-                "predict_then_learn or learn_one first"
-            )
-        return self._knowledge
-
-    def _fresh(self) -> Self:
-        """A model with the same parameters that knows nothing."""
-        return type(self)(**self.get_params(deep=False))
-
-    def _take_over(self, fresh: Self) -> Self:
-        """Replace all that was learned by what ``fresh`` has learned, in one step."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
-        self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in LEARNED}
-        return self
 
     @contextmanager
     def _changing(self, keys: Keys | None = None) -> Iterator[None]:
@@ -147,11 +197,6 @@ class GroupedModel(RegressorMixin, BaseEstimator):
                     image.restore()
                 self.__dict__.update(_knowledge=known, _index=index)
                 raise
-
-    def _set_features(self, n_features: int, names: ArrayLike | None) -> None:
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _begin(self) -> None:
         """Start with no groups; the features are known by now."""
@@ -177,12 +222,6 @@ class GroupedModel(RegressorMixin, BaseEstimator):
         return fresh
 
     # ---- parameters ------------------------------------------------------------------------------
-
-    def _noise(self) -> Noise:
-        if self.noise_precision is None:
-            shape, rate = self.noise_prior
-            return LearnedNoise(shape, rate)
-        return KnownNoise(self.noise_precision)
 
     def _belief(self, noise: Noise) -> GroupBelief:
         m, offset = self.n_features_in_, int(self.fit_intercept)
@@ -244,8 +283,7 @@ class GroupedModel(RegressorMixin, BaseEstimator):
     def _path(self) -> RowPath:
         """What reads single rows of features."""
         if "_row_path" not in self.__dict__:
-            names = getattr(self, "feature_names_in_", None)
-            self._row_path = Factor(self.n_features_in_).row_path(False, names)
+            self._row_path = self._reader()
         return self._row_path
 
     def _one(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:
@@ -257,17 +295,32 @@ class GroupedModel(RegressorMixin, BaseEstimator):
         points = read_points(self, X)
         return points, self._index.places(keys)[keys.numbers]
 
-    def _learn_first(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, groups: Any, *, at_once: bool
-    ) -> Self:
-        fresh = self._fresh()
-        X, keys = fresh._split(X, groups)
-        given = weighty(read(fresh, X, y, sample_weight, keys, reset=True))
-        fresh._begin()
-        with explained(fresh, given.X, given.y[:, None]):  # what is spoilt is not taken over
-            learn = fresh._known.fit if at_once else fresh._known.learn
-            learn(given.rows(fresh._index, fresh.fit_intercept))
-        return self._take_over(fresh)
+    def _learned(
+        self, way: Way, rows: tuple[Any, Any, ArrayLike | None], groups: Any
+    ) -> Distribution | None:
+        """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""
+        if way == "fit":
+            refuse_no_weight(rows[2])
+        first = way == "fit" or self._knowledge is None
+        model = self._fresh() if first else self
+        features, keys = model._split(rows[0], groups)
+        given, told = read(model, features, rows[1], rows[2], keys, reset=first), None
+        if first:
+            model._begin()
+        if way == "predict_then_learn":
+            told = model._tell(given)
+        elif first:
+            model._learn_first(way, weighty(given))
+        else:
+            model._learn(weighty(given))
+        if first:
+            self._take_over(model)
+        return told
+
+    def _learn_first(self, way: Way, given: Input) -> None:
+        with explained(self, given.X, given.y[:, None]):  # what is spoilt is not taken over
+            learn = self._known.fit if way == "fit" else self._known.learn
+            learn(given.rows(self._index, self.fit_intercept))
 
     def _learn(self, given: Input) -> None:
         self._refuse(given)
@@ -316,9 +369,6 @@ class GroupedModel(RegressorMixin, BaseEstimator):
         for key in groups:
             chosen[self._slot_of(key.item() if isinstance(key, np.integer) else key)] = True
         return chosen
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k != "_row_path"}
 
 
 __all__ = ["GroupedModel"]

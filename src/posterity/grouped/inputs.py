@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from posterity.factor.grouped_rows import GroupedRows, check_usable
+from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.grouped.keys import KeyIndex, Keys, key_of, read_keys
 from posterity.linear.inputs import read_rows
 
@@ -32,7 +32,7 @@ class Input:
 
     def check_usable(self) -> None:
         """Raise ``FloatingPointError`` when the values are not finite, or too large to square."""
-        check_usable(self.X, self.y, self.weights)
+        check_together(self.X, self.y, self.weights)
 
     def rows(self, index: KeyIndex, intercept: bool, *, new: bool = True) -> GroupedRows:
         """The rows with the places of their groups, which are made where they are new."""

@@ -14,7 +14,7 @@ from posterity.grouped.inputs import By, read, weighty
 from posterity.grouped.keys import key_of
 from posterity.grouped.single import plain_model
 from posterity.linear import BayesianLinearRegression
-from posterity.linear.inputs import check_same_features, read_weights, refuse_no_weight
+from posterity.linear.inputs import check_same_features, read_weights
 from posterity.noise import Distribution
 from posterity.transaction import one_at_a_time
 
@@ -156,8 +156,8 @@ class GroupedRegression(GroupedModel):
         >>> GroupedRegression().fit(X, y, groups=["a", "a", "b", "b", "b"]).groups_.tolist()
         ['a', 'b']
         """
-        refuse_no_weight(sample_weight)
-        return self._learn_first(X, y, sample_weight, groups, at_once=True)
+        self._learned("fit", (X, y, sample_weight), groups)
+        return self
 
     @one_at_a_time
     def partial_fit(
@@ -171,11 +171,7 @@ class GroupedRegression(GroupedModel):
         >>> model.partial_fit([[1.0]], [2.0], groups=["b"]).n_groups_
         2
         """
-        if self._knowledge is None:
-            return self._learn_first(X, y, sample_weight, groups, at_once=False)
-        X, keys = self._split(X, groups)
-        given = weighty(read(self, X, y, sample_weight, keys, reset=False))
-        self._learn(given)
+        self._learned("append", (X, y, sample_weight), groups)
         return self
 
     @one_at_a_time
@@ -195,16 +191,9 @@ class GroupedRegression(GroupedModel):
         >>> told.mean()
         array([0., 0., 1.])
         """
-        if self._knowledge is None:
-            fresh = self._fresh()
-            X, keys = fresh._split(X, groups)
-            given = read(fresh, X, y, sample_weight, keys, reset=True)
-            fresh._begin()
-            distribution = fresh._tell(given)
-            self._take_over(fresh)
-            return distribution
-        X, keys = self._split(X, groups)
-        return self._tell(read(self, X, y, sample_weight, keys, reset=False))
+        told = self._learned("predict_then_learn", (X, y, sample_weight), groups)
+        assert told is not None
+        return told
 
     @one_at_a_time
     def learn_one(
@@ -310,7 +299,7 @@ class GroupedRegression(GroupedModel):
         theirs = other._known
         if self._knowledge is None:
             fresh = self._fresh()
-            fresh._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
+            fresh._set_features_of(other)
             fresh._begin()
             fresh.merge(other)
             return self._take_over(fresh)
@@ -358,80 +347,13 @@ class GroupedRegression(GroupedModel):
         else:
             leaves = known.bank.last <= known.bank.clock - int(idle)  # type: ignore[arg-type]
         evicted = self._fresh()
-        evicted._set_features(self.n_features_in_, getattr(self, "feature_names_in_", None))
+        evicted._set_features_of(self)
         evicted._knowledge = known.with_groups(known.bank.taken(leaves))
         evicted._index = self._index.keep(leaves)
         with self._changing():
             known.keep(~leaves)
             self._index = self._index.keep(~leaves)
         return evicted
-
-    # ---- predicting ------------------------------------------------------------------------------
-
-    @one_at_a_time
-    def predict(
-        self, X: Any, return_std: bool = False, *, groups: Any = None
-    ) -> Array | tuple[Array, Array]:
-        """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
-
-        A group that is not known is predicted by what all groups share.
-
-        Examples
-        --------
-        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 2.0, 3.0, 4.0]
-        >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0).fit(X, y, groups=[1] * 4)
-        >>> model.predict([[4.0]], groups=[1]).round(9)
-        array([5.])
-        """
-        if return_std:
-            distribution = self.predict_distribution(X, groups=groups)
-            return distribution.mean(), distribution.std()
-        points, slots = self._points(X, groups)
-        return self._known.predict_mean(points, slots)
-
-    @one_at_a_time
-    def predict_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
-        """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
-
-        Examples
-        --------
-        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
-        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
-        >>> sd = model.predict_distribution([[1.0], [1.0]], groups=["a", "new"]).std()
-        >>> bool(sd[0] < sd[1])
-        True
-        """
-        points, slots = self._points(X, groups)
-        return self._known.predictive(points, slots)
-
-    def predict_interval(self, X: Any, level: float = 0.95, *, groups: Any = None) -> Array:
-        """(n, 2) ends of the central interval that holds a new observation with this probability.
-
-        Examples
-        --------
-        >>> model = GroupedRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
-        >>> model.predict_interval([[1.0]], level=0.9).shape
-        (1, 2)
-        """
-        ends = self.predict_distribution(X, groups=groups).interval(level)
-        return np.stack(ends, axis=1)
-
-    @one_at_a_time
-    def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
-        """Mean at one row ``x`` (as in :meth:`learn_one`), as :meth:`predict` says it.
-
-        Examples
-        --------
-        >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0)
-        >>> model.fit([[0.0], [1.0]], [1.0, 3.0], groups=["a", "a"]).predict_one([3.0], group="a")
-        7.0
-        """
-        model = self if self._knowledge else self._begun_from(x, group)
-        place = None if group is None else model._index.place(group)
-        if place is None:
-            x, keys = model._split_one(x, group)
-            place = int(model._index.places(keys)[0])
-        return model._known.predict_one(model._path.values(x), place)
 
     @one_at_a_time
     def model_of(self, key: Any) -> BayesianLinearRegression:

@@ -37,7 +37,7 @@ def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
         noise_prior=noise_prior,
         fit_intercept=model.fit_intercept,
     )
-    plain._set_features(model.n_features_in_, getattr(model, "feature_names_in_", None))
+    plain._set_features_of(model)
     plain._knowledge = LinearPosterior(belief, noise, known.intercept, prior, factor)
     return plain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from posterity.io.columns import kind_of
 from posterity.io.csv_source import Batches
 from posterity.io.errors import TableError
-from posterity.io.sources import Source, ending_of, open_source
+from posterity.io.sources import Source, ending_of, open_file
 
 
 class FolderSource:
@@ -23,7 +24,7 @@ class FolderSource:
 
     def __init__(self, path: Path, files: Sequence[Path]) -> None:
         self.path, self._files = path, list(files)
-        self.schema = open_source(files[0]).schema
+        self.schema = open_file(files[0]).schema
         # Source and first row of each file that was begun.
         self._begun: list[tuple[Source, int]] = []
 
@@ -32,7 +33,7 @@ class FolderSource:
         sizes = [file.stat().st_size for file in self._files]
         done, self._begun = 0, []
         for number, file in enumerate(self._files):
-            source = open_source(file)
+            source = open_file(file)
             self._compare(source, columns)
             self._begun.append((source, done))
             before = sum(sizes[:number])
@@ -91,7 +92,15 @@ def open_folder(path: Path) -> Any:
             f"{path} holds files of several formats, {' and '.join(endings)}: say which, as in "
             f"{root / ('*' + endings[0])}"
         )
-    return open_source(files[0]) if len(files) == 1 else FolderSource(path, files)
+    return open_file(files[0]) if len(files) == 1 else FolderSource(path, files)
 
 
-__all__ = ["FolderSource", "open_folder"]
+def open_source(path: str | os.PathLike[str]) -> Source:
+    """Open a table in a file, or in a folder of such; errors as of :func:`open_file`."""
+    file = Path(path)
+    if file.is_dir() or (not file.exists() and set("*?[") & set(file.name)):
+        return open_folder(file)
+    return open_file(file)
+
+
+__all__ = ["FolderSource", "open_folder", "open_source"]

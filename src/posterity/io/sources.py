@@ -160,8 +160,8 @@ def ending_of(file: Path) -> str | None:
     return next((ending for ending in endings if file.name.lower().endswith(ending)), None)
 
 
-def open_source(path: str | os.PathLike[str]) -> Source:
-    """Open a table by its ending, once its first bytes agree with it; or a folder of such.
+def open_file(path: str | os.PathLike[str]) -> Source:
+    """Open a table by its ending, once its first bytes agree with it.
 
     Raises
     ------
@@ -169,10 +169,6 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         Unknown ending, no such file, an empty file, or content that is not what the ending says.
     """
     file = Path(path)
-    if file.is_dir() or (not file.exists() and set("*?[") & set(file.name)):
-        from posterity.io.folders import open_folder
-
-        return open_folder(file)
     ending = ending_of(file)
     if ending is None:
         raise TableError(f"{file}: unknown ending; readable are {', '.join(sorted(_ENDINGS))}")

@@ -20,6 +20,7 @@ from posterity.io.columns import (
     placed,
 )
 from posterity.io.errors import TableError
+from posterity.io.folders import open_source
 from posterity.io.missing import (
     Missing,
     Policy,
@@ -28,7 +29,7 @@ from posterity.io.missing import (
     surely_finite,
 )
 from posterity.io.reading import BATCH_ROWS, MEMORY, Beside, Reading, Rows
-from posterity.io.sources import Source, open_source
+from posterity.io.sources import Source
 from posterity.io.tables import is_table, open_tables
 from posterity.io.targets import Target, TargetLabels, TargetNumbers, TargetRows
 

@@ -13,10 +13,11 @@ array([0.1927])
 from posterity.likelihoods.classes import Bernoulli
 from posterity.likelihoods.counts import NegativeBinomial, Poisson
 from posterity.likelihoods.labels import Labels
-from posterity.likelihoods.likelihood import Likelihood, Sites
+from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.log_precision import LogPrecision
 from posterity.likelihoods.noises import Gaussian, LaplaceNoise, Quantile, StudentT
 from posterity.likelihoods.predictive import Predictive, PredictiveCounts
+from posterity.likelihoods.site import Sites
 from posterity.likelihoods.sites import laplace_sites, moment_sites
 
 __all__ = [

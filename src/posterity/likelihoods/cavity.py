@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.likelihoods.likelihood import Likelihood, Sites
+from posterity.likelihoods.site import Sites
+
+if TYPE_CHECKING:
+    from posterity.likelihoods.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from posterity.likelihoods.predictive import predictive
 
 Array = NDArray[np.float64]
 
@@ -123,55 +124,7 @@ class Likelihood:
 
     def predictive(self, mean: Array, variance: Array) -> Any:
         """Distribution of the targets when eta ~ Normal(mean, variance), one a row."""
-        from posterity.likelihoods.predictive import predictive
-
         return predictive(self, mean, variance)
-
-
-@dataclass(frozen=True)
-class Sites:
-    """What observations say of their eta, as Gaussian rows.
-
-    Each stands for the likelihood up to a constant: exp(-precision (eta - target)^2 / 2).
-
-    Parameters
-    ----------
-    precision
-        (n,) not negative; 0 where an observation says nothing.
-    target
-        (n,) pseudo-targets, in units of eta.
-    log_normalizer
-        (n,) log of the integral of the likelihood over what was believed of eta: the log
-        predictive density of the observation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sites = Sites(np.ones(1), np.ones(1), np.full(1, -1.5))
-    >>> sites.log_scale(np.zeros(1), np.ones(1)).round(4)
-    array([-0.9034])
-    """
-
-    precision: Array
-    target: Array
-    log_normalizer: Array
-
-    def log_scale(self, mean: Array, variance: Array) -> Array:
-        """(n,) log of the constant, given what was believed of eta: Normal(mean, variance).
-
-        log Z = log constant + log of the integral of Normal(eta; mean, variance) times
-        exp(-precision (eta - target)^2 / 2); with spread = 1 + precision variance, that is
-        -(log spread + precision (target - mean)^2 / spread) / 2.
-        """
-        known = np.isfinite(variance)
-        spread = 1.0 + self.precision * np.where(known, variance, 0.0)
-        off = self.target - mean
-        value = 0.5 * (np.log(spread) + self.precision * off * off / spread)
-        # What was not known at all had density 1 everywhere, or was vague and is in the site.
-        with np.errstate(divide="ignore"):
-            whole = 0.5 * np.log(self.precision / (2.0 * np.pi))
-        value = np.where(known, value, np.where(self.precision > 0.0, whole, 0.0))
-        return self.log_normalizer + value
 
 
 def named_row(y: Array, good: NDArray[np.bool_], what: str) -> None:

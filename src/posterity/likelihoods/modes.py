@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.likelihoods.likelihood import Likelihood
+if TYPE_CHECKING:
+    from posterity.likelihoods.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 

@@ -183,8 +183,11 @@ class StudentT(Likelihood):
         mass = np.concatenate([(a * low - np.log(a))[None], a * t - np.exp(t) + np.log(step)])
         spread = 1.0 + precision * variance
         terms = mass - 0.5 * np.log(spread) - 0.5 * precision * square / spread
-        total = logsumexp(terms, axis=0)
-        share = np.exp(terms - total)
+        top = terms.max(axis=0)
+        share = np.exp(terms - top)
+        mass = share.sum(axis=0)
+        share /= mass
+        total = top + np.log(mass)
         gain = precision * variance / spread
         pulled = (share * gain).sum(axis=0)
         wider = (share * (gain - pulled) ** 2).sum(axis=0) * square

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.distributions.mixing import matched_columns, way_to_match
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.sites import moment_sites
+
+if TYPE_CHECKING:
+    from posterity.likelihoods.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.likelihoods.cavity import Cavity, as_rows
-from posterity.likelihoods.likelihood import Likelihood, Sites
 from posterity.likelihoods.modes import modes
+from posterity.likelihoods.site import Sites
+
+if TYPE_CHECKING:
+    from posterity.likelihoods.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 

@@ -7,20 +7,17 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from posterity import evidence
 from posterity.basis import Basis
-from posterity.factor import Factor
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
-from posterity.linear.inputs import explained, read_rows, read_times, read_weights
-from posterity.noise import Joint, KnownNoise, LearnedNoise, Noise
+from posterity.linear.state import SHARED, Knowing
+from posterity.noise import Joint
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.priors import GaussianPrior
-from posterity.transaction import all_or_nothing, lock_of
+from posterity.transaction import lock_of
 
 Array = NDArray[np.float64]
 
@@ -30,25 +27,20 @@ LEARNED: dict[str, evidence.Strategy] = {
     "ard": evidence.Relevance(),
 }
 
-# Attributes that share memory with the factor.
-SHARED = ("_row_path", "_learn_lean", "_predict_lean")
 
-
-class LinearModel(BaseEstimator):
+class LinearModel(Knowing[LinearPosterior]):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
     prior_mean: ArrayLike
     prior_precision: ArrayLike | str | evidence.Strategy
-    noise_precision: float | None
-    noise_prior: tuple[float, float]
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
     fit_intercept: bool
     basis: Basis | None
     forgetting: Forgetting | None
 
-    # None until something was learned: the class attribute stands in for a fresh model's.
-    _knowledge: LinearPosterior | None = None
+    _learned_names = ("_knowledge", "_now", "basis_")
+
     basis_: Basis
     _row_path: RowPath
     _learn_lean: Callable[..., bool]
@@ -112,56 +104,18 @@ class LinearModel(BaseEstimator):
     @property
     def change_probability_(self) -> Array:
         """(n,) with Changepoint: probability of a change right before each row of the last call."""
-        return self._reported("change_probability")
+        return self._known.change_probability
 
     @property
     def changes_(self) -> NDArray[np.int64]:
         """With Changepoint: rows, from the start of the stream, right before which it changed."""
-        return self._reported("changes")
+        return self._known.changes
 
     # ---- inner -----------------------------------------------------------------------------------
-
-    def _reported(self, name: str) -> Any:
-        known = self._known
-        if not hasattr(known, name):
-            raise AttributeError(f"{name}_ is reported only with forgetting=Changepoint(...)")
-        return getattr(known, name)
-
-    @property
-    def _known(self) -> LinearPosterior:
-        if self._knowledge is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
-                "predict_then_learn or learn_one first"
-            )
-        return self._knowledge
 
     @property
     def _offset(self) -> int:
         return 1 if self._known.intercept else 0
-
-    def _learn_first(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, times: ArrayLike | None
-    ) -> Self:
-        fresh = self._fresh()
-        X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
-        elapsed, now = read_times(times, len(X), weights, None)
-        fresh._begin(X, weights)
-        with explained(fresh, X, y):
-            fresh._known.append(fresh._columns(X), y, weights, elapsed)
-        fresh._now = now
-        return self._take_over(fresh)
-
-    def _fresh(self) -> Self:
-        """A model with the same parameters that knows nothing."""
-        return type(self)(**self.get_params(deep=False))
-
-    def _take_over(self, fresh: Self) -> Self:
-        """Replace all that was learned by what ``fresh`` has learned, in one step."""
-        learned = {"_knowledge", "_now", *SHARED, "basis_", "n_features_in_", "feature_names_in_"}
-        kept = {name: value for name, value in self.__dict__.items() if name not in learned}
-        self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
-        return self
 
     def _branch(self) -> Self:
         """A copy that can learn without this one's knowing; its row paths are its own."""
@@ -175,11 +129,6 @@ class LinearModel(BaseEstimator):
         if self._knowledge is not None:
             branch._knowledge = self._knowledge.copy()
         return branch
-
-    def _set_features(self, n_features: int, names: ArrayLike | None) -> None:
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _begin(self, X: Array, weights: Array | None = None) -> None:
         """Start from the prior; ``X`` (n, d) is the first batch, which fixes the basis."""
@@ -199,6 +148,13 @@ class LinearModel(BaseEstimator):
                 )
             posterior = self.forgetting.begin(posterior)
         self._knowledge = posterior
+
+    def _begin_as(self, other: LinearModel) -> None:
+        """Start from the prior with the features and the basis of another model."""
+        self._set_features_of(other)
+        if other.basis is not None:
+            self.basis_ = other.basis_
+        self._start()
 
     def _begun_from(self, x: ArrayLike | Mapping[str, float]) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
@@ -223,33 +179,10 @@ class LinearModel(BaseEstimator):
             self.__dict__[name] = lean = getattr(self._open_row_path(), method)
         return lean
 
-    def _reader(self) -> RowPath:
-        """What reads single rows of features."""
-        names = getattr(self, "feature_names_in_", None)
-        return Factor(self.n_features_in_).row_path(False, names)
-
     @property
     def _path(self) -> RowPath:
-        return self.__dict__.get("_row_path") or self._open_row_path()
-
-    @all_or_nothing
-    def _begin_with(self, x: Any, y: float, weight: float, time: float | None) -> Self:
-        """Learn the first row."""
-        learner: Any = self if self._knowledge is not None else self._begun_from(x)
-        learner.learn_one(x, y, weight, time)
-        return self if learner is self else self._take_over(learner)
-
-    @all_or_nothing
-    def _learn_row(self, x: Any, y: float, weight: float, time: float | None) -> None:
-        """The general path of learn_one: forgetting, or a time of its own."""
-        known = self._known
-        X, target = self._path.values(x), np.array([[float(y)]])
-        columns = self._columns(X)
-        weights = None if weight == 1.0 else read_weights([weight], 1)
-        elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
-        with explained(self, X, target):
-            known.append(columns, target, weights, elapsed)
-        self._now = now
+        """What reads single rows of features: the path that learns them, if there is one."""
+        return self.__dict__.get("_row_path") or self._reader()
 
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)
@@ -275,15 +208,6 @@ class LinearModel(BaseEstimator):
     def _columns(self, X: Array) -> Array:
         """What is learned of ``X`` (n, d): itself, or the basis functions there."""
         return X if self.basis is None else functions.columns(self, self.basis_, X)
-
-    def _noise(self) -> Noise:
-        if self.noise_precision is None:
-            shape, rate = self.noise_prior
-            return LearnedNoise(shape, rate)
-        return KnownNoise(self.noise_precision)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in SHARED}
 
 
 def _learned_by(prior_precision: ArrayLike | str | evidence.Strategy) -> evidence.Strategy | None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from posterity.factor.usable import LARGEST
 from posterity.linear.named import NamedRows
 
 Array = NDArray[np.float64]
@@ -164,7 +165,7 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
     for label, values in (("X", X), ("y", y)):
         if values is None:
             continue
-        bad = np.argwhere(~(np.abs(values) <= 1e150))
+        bad = np.argwhere(~(np.abs(values) <= LARGEST))
         if len(bad) == 0:
             continue
         row, column = (int(index) for index in bad[0])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,24 +12,15 @@ from posterity.basis import Basis
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear import functions
-from posterity.linear.base import LinearModel
-from posterity.linear.inputs import (
-    check_same_features,
-    explained,
-    read_points,
-    read_rows,
-    read_times,
-    refuse_no_weight,
-)
+from posterity.linear.estimator import LinearEstimator
+from posterity.linear.inputs import read_points
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.noise import Predictive
-from posterity.posteriors import HeteroscedasticPosterior
-from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
 
-class BayesianLinearRegression(RegressorMixin, LinearModel):
+class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     """Linear regression with a Gaussian prior, exact and online.
 
     ``y = intercept + x . coef + noise``. What the model knows is a triangle of p (p + 1) / 2
@@ -155,225 +145,12 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
     @property
     def noise_coef_(self) -> Array:
         """(m,) posterior mean of the coefficients of the log of the noise's variance."""
-        return self._noise_coefficients("noise_coef_")[1:]
+        return self._known.noise_coefficients()[1:]
 
     @property
     def noise_intercept_(self) -> float:
         """Log of the noise's variance where all features are 0."""
-        return float(self._noise_coefficients("noise_intercept_")[0])
-
-    # ---- learning --------------------------------------------------------------------------------
-
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Forget everything and learn these rows.
-
-        Parameters
-        ----------
-        X : (n, m) array or data frame
-        y : (n,) array
-        sample_weight : (n,) array, optional
-            Weights >= 0; weight 2 is the row twice.
-        times : (n,) array, optional
-            When each row came, in any unit, not decreasing; what a ``forgetting`` strategy counts
-            its time in. By default each row comes one unit after the one before it.
-
-        Raises
-        ------
-        ValueError
-            If a value is not finite or not a number, a weight is negative, shapes disagree, or a
-            parameter is out of its range; the message names the row and column.
-
-        Examples
-        --------
-        >>> BayesianLinearRegression(prior_precision=0.0).fit([[0], [1], [2]], [1, 3, 5]).coef_
-        array([2.])
-        """
-        refuse_no_weight(sample_weight)
-        return self._learn_first(X, y, sample_weight, times)
-
-    @all_or_nothing
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn these rows too, one or many. Parameters and errors as in :meth:`fit`.
-
-        Examples
-        --------
-        >>> model = BayesianLinearRegression(prior_precision=0.0)
-        >>> model.partial_fit([[0], [1]], [1, 3]).partial_fit([[2]], [5]).coef_
-        array([2.])
-        """
-        if self._knowledge is None:
-            return self._learn_first(X, y, sample_weight, times)
-        X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
-        elapsed, now = read_times(times, len(X), weights, self._now)
-        with explained(self, X, y):
-            self._knowledge.append(self._columns(X), y, weights, elapsed)
-        self._now = now
-        return self
-
-    @all_or_nothing
-    def predict_then_learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        times: ArrayLike | None = None,
-    ) -> Predictive:
-        """Predict each row before it is learned, then learn it: progressive validation in one pass.
-
-        Parameters as in :meth:`fit`. Returns the distribution of each target given all the rows
-        before it (Normal or StudentT over n rows), at the price of learning alone.
-
-        Examples
-        --------
-        >>> settings = {"prior_precision": 1.0, "noise_precision": 1.0, "fit_intercept": False}
-        >>> model = BayesianLinearRegression(**settings)
-        >>> model.predict_then_learn([[1.0], [1.0]], [2.0, 2.0]).mean()
-        array([0., 1.])
-        """
-        if self._knowledge is None:
-            fresh = self._fresh()
-            X, y, weights = read_rows(fresh, X, y, sample_weight, reset=True)
-            elapsed, fresh._now = read_times(times, len(X), weights, None)
-            fresh._begin(X, weights)
-            columns = fresh._columns(X)
-            with explained(fresh, X, y):
-                distribution = fresh._known.predict_then_learn(columns, y, weights, elapsed)
-            self._take_over(fresh)
-            return distribution
-        X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
-        elapsed, now = read_times(times, len(X), weights, self._now)
-        columns = self._columns(X)
-        with explained(self, X, y):
-            distribution = self._knowledge.predict_then_learn(columns, y, weights, elapsed)
-        self._now = now
-        return distribution
-
-    def learn_one(
-        self,
-        x: ArrayLike | Mapping[str, float],
-        y: float,
-        weight: float = 1.0,
-        time: float | None = None,
-    ) -> Self:
-        """Learn one row: the lean path, about a microsecond a call.
-
-        Parameters
-        ----------
-        x : (m,) array, or mapping of feature names to numbers
-        y : float
-        weight : float, default 1.0
-        time : float, optional
-            When the row came; see ``times`` of :meth:`fit`.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`fit`; also when a mapping lacks a feature or has one too many.
-
-        Examples
-        --------
-        >>> model = BayesianLinearRegression(prior_precision=0.0)
-        >>> model.learn_one({"age": 1.0}, 3.0).learn_one({"age": 2.0}, 5.0).coef_
-        array([2.])
-        """
-        try:
-            learn = self._learn_lean
-        except AttributeError:
-            if self._knowledge is None:
-                return self._begin_with(x, y, weight, time)
-            if self.basis is not None or not self._known.learns_lean:
-                self._learn_row(x, y, weight, time)
-                return self
-            learn = self._open_lean("_learn_lean", "learn")
-        if time is not None or self._now is not None or not learn(x, y, weight):
-            self._learn_row(x, y, weight, time)
-        return self
-
-    @all_or_nothing
-    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget rows that were learned, as if they had never come.
-
-        Parameters as in :meth:`fit`. The model does not keep its rows, so it refuses only what it
-        can prove: rows outside what it has learned, or more of them than there were.
-
-        Raises
-        ------
-        ValueError
-            If a row was never learned.
-
-        Warns
-        -----
-        UserWarning
-            If the rows carried nearly all that was known of a direction, so that digits are lost.
-
-        Examples
-        --------
-        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 9.0])
-        >>> model.unlearn([[2.0]], [9.0]).n_observations_
-        2.0
-        """
-        known = self._known
-        X, y, weights = read_rows(self, X, y, sample_weight, reset=False)
-        with explained(self, X, y):
-            known.remove(self._columns(X), y, weights)
-        return self
-
-    @all_or_nothing
-    def merge(self, other: BayesianLinearRegression) -> Self:
-        """Learn all that ``other`` has learned; the prior they share counts once.
-
-        Raises
-        ------
-        ValueError
-            If the two models differ in features, prior, noise or intercept.
-
-        Examples
-        --------
-        >>> X, y = [[0.0], [1.0], [2.0], [4.0]], [1.0, 3.0, 5.0, 8.0]
-        >>> whole = BayesianLinearRegression().fit(X, y)
-        >>> half = BayesianLinearRegression().fit(X[:2], y[:2])
-        >>> half = half.merge(BayesianLinearRegression().fit(X[2:], y[2:]))
-        >>> bool(np.isclose(half.log_evidence_, whole.log_evidence_))
-        True
-        """
-        theirs = other._known
-        if self._knowledge is None:
-            fresh = self._fresh()
-            fresh._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
-            if other.basis is not None:
-                fresh.basis_ = other.basis_
-            fresh._start()
-            fresh.merge(other)
-            return self._take_over(fresh)
-        check_same_features(self, other)
-        if not functions.same(getattr(self, "basis_", None), getattr(other, "basis_", None)):
-            raise ValueError(
-                "the models differ in their basis: give both the same one with its domain, which "
-                "otherwise is that of the first batch"
-            )
-        if not self._knowledge.same_prior(theirs):
-            raise ValueError(
-                "the models differ in prior, noise or intercept: only models that started from the "
-                "same belief can be merged"
-            )
-        self._knowledge.merge(theirs)
-        return self
+        return float(self._known.noise_coefficients()[0])
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -417,46 +194,6 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
         """
         return np.stack(self.predict_distribution(X).interval(level), axis=1)
 
-    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
-        """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
-
-        Examples
-        --------
-        >>> model = BayesianLinearRegression(prior_precision=0.0)
-        >>> model.predict_one([3.0])
-        0.0
-        >>> model.fit([[0], [1]], [1, 3]).predict_one([3.0])
-        7.0
-        """
-        try:
-            predict = self._predict_lean
-        except AttributeError:
-            model = self if self._knowledge else self._begun_from(x)
-            if model.basis is not None or not model._known.predicts_lean:
-                return float(model._known.predict_mean(model._columns(model._path.values(x)))[0])
-            predict = model._open_lean("_predict_lean", "predict_mean")
-        return predict(x)
-
-    def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
-        """Draw ``size`` coefficient vectors (size, m) from the posterior.
-
-        For joint draws of intercept and coefficients use ``posterior_.rvs``. ``rng`` is anything
-        that ``numpy.random.default_rng`` takes.
-
-        Raises
-        ------
-        ValueError
-            If the posterior is still improper: a direction with a flat prior was never seen.
-
-        Examples
-        --------
-        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 4.0])
-        >>> model.sample_coefficients(5, rng=0).shape
-        (5, 1)
-        """
-        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
-        return draws[:, self._offset :]
-
     # ---- inner -----------------------------------------------------------------------------------
 
     def _start(self) -> None:
@@ -465,9 +202,3 @@ class BayesianLinearRegression(RegressorMixin, LinearModel):
         if depends:
             shapes = None if self.basis is None else functions.shapes(self.basis_)
             self._knowledge = with_spread(self._known, self.forgetting, shapes)
-
-    def _noise_coefficients(self, name: str) -> Array:
-        known = self._known
-        if not isinstance(known, HeteroscedasticPosterior):
-            raise AttributeError(f"{name} is reported only with noise='linear'")
-        return known.noise_coefficients()

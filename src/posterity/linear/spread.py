@@ -6,7 +6,7 @@ from typing import Any
 
 from posterity import evidence
 from posterity.evidence.bounded import ReachingScales
-from posterity.forgetting import Changepoint, Window
+from posterity.forgetting import Changepoint
 from posterity.noise import KnownNoise
 from posterity.posteriors import (
     EvidencePosterior,
@@ -43,10 +43,11 @@ def noise_depends(model: Any) -> bool:
 def with_spread(mean: LinearPosterior, forgetting: Any, shapes: Any) -> HeteroscedasticPosterior:
     """A posterior of mean and log variance, around that of the mean, which has seen nothing.
 
-    What only fades, fades in both. Where forgetting is learned, or coefficients wander, it is the
-    mean that changes, and the noise with it in size; how the noise depends on the features stays.
+    What only fades, fades in both. Where forgetting is learned, coefficients wander or rows leave,
+    it is the mean that changes, and the noise with it in size; how the noise depends on the
+    features stays.
     """
-    if isinstance(forgetting, Window | Changepoint):
+    if isinstance(forgetting, Changepoint):
         raise ValueError(
             f"noise='linear' does not go with forgetting={type(forgetting).__name__}: use "
             "Stabilized, Exponential or Adaptive"

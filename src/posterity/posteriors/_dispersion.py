@@ -62,6 +62,24 @@ class Dispersion:
         self, y: Array, weights: Array | None, mean: Array, variance: Array, *, after: bool
     ) -> None:
         """Learn from counts whose log rates are Normal(mean, variance): before, or after them."""
+        self._add(1.0, y, weights, mean, variance, after=after)
+
+    def unlearn(self, y: Array, weights: Array | None, mean: Array, variance: Array) -> None:
+        """Take out what counts that are learned, of log rates Normal(mean, variance), say now."""
+        self._add(-1.0, y, weights, mean, variance, after=True)
+        if self.rows <= 0.0:
+            self.log_likelihood[:], self.rows = 0.0, 0.0
+
+    def _add(
+        self,
+        sign: float,
+        y: Array,
+        weights: Array | None,
+        mean: Array,
+        variance: Array,
+        *,
+        after: bool,
+    ) -> None:
         counts = np.ones(len(y)) if weights is None else weights
         some = counts > 0.0
         y, mean, variance, counts = y[some], mean[some], variance[some], counts[some]
@@ -70,8 +88,8 @@ class Dispersion:
             part = slice(first, first + BLOCK_ROWS)
             with np.errstate(all="ignore"):
                 told = terms(y[part], mean[part], variance[part], self.value)
-            self.log_likelihood += counts[part] @ told
-        self.rows += float(len(y))
+            self.log_likelihood += sign * (counts[part] @ told)
+        self.rows += sign * float(len(y))
 
 
 def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
+from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_fit import MANY_ROWS, SHARE, Fitted, mode, propagate
-from posterity.posteriors._site_rows import SiteRows
-from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -38,8 +37,8 @@ def fitted_together(
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
     start: Array | None = None
-    chosen = _prior(inner)
-    if isinstance(inner, EvidencePosterior) and len(rows) >= MANY_ROWS:
+    chosen = inner.central().factor
+    if inner.learns_prior and len(rows) >= MANY_ROWS:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
         _, fitted, chosen = _in_turns(inner, model, rows.every(SHARE), chosen, start)
         start = fitted.coefficients
@@ -55,12 +54,13 @@ def _in_turns(
         fitted = _fitted(chosen, model, rows, start, before.intercept)
         trial = before.copy()
         target = (fitted.sites.target - rows.offsets)[:, None]
-        trial.append(rows.X, target, fitted.sites.precision, rows.elapsed.copy())
-        if not isinstance(trial, EvidencePosterior):
+        trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
+        if not trial.learns_prior:
             break
         start = fitted.coefficients
         central, last = trial.central(), chosen
-        chosen = _prior_of(central, before)
+        chosen = central.prior.copy()
+        chosen.merge(before.of_rows.factor)
         if _agree(chosen, last, central.factor):
             break
     return trial, fitted, chosen
@@ -74,21 +74,6 @@ def _fitted(
     if model.approximation == "laplace" and not model.likelihood.kinked:
         return fitted
     return propagate(before, model.likelihood, rows, fitted, intercept)
-
-
-def _prior(inner: LinearPosterior) -> Factor:
-    """What is known before the batch, as a factor."""
-    if isinstance(inner, EvidencePosterior):
-        return inner.central().factor
-    return inner.factor
-
-
-def _prior_of(chosen: LinearPosterior, before: LinearPosterior) -> Factor:
-    """The factor before the batch, under the prior that was chosen with it."""
-    assert isinstance(before, EvidencePosterior)
-    factor = chosen.prior.copy()
-    factor.merge(before.known.data.factor)
-    return factor
 
 
 def _agree(prior: Factor, last: Factor, known: Factor) -> bool:

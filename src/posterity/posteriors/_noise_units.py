@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from posterity.factor import Factor
-from posterity.posteriors.evidence import EvidencePosterior
-from posterity.posteriors.gaussian import LinearPosterior
-
-
-def parts_of(posterior: LinearPosterior) -> Sequence[LinearPosterior]:
-    """What holds the rows: the data, where the prior is learned."""
-    return [posterior.known.data if isinstance(posterior, EvidencePosterior) else posterior]
 
 
 def rescale(factor: Factor, prior: Factor, weight: float) -> None:

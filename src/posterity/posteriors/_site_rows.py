@@ -3,50 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import matched
-from posterity.factor.sites import Observations, SiteCode, learn_sites
+from posterity.factor.rows import SiteRows
+from posterity.factor.sites import SiteCode, learn_sites
 from posterity.kernel import find_sites as kernel_sites
 from posterity.likelihoods import Likelihood, Sites, laplace_sites, moment_sites
-from posterity.posteriors.evidence import EvidencePosterior
-from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class SiteRows:
-    """Rows ``X`` (n, m), targets (n,), weights (n,), time before each (n,), offsets of eta (n,)."""
-
-    X: Array
-    y: Array
-    weights: Array
-    elapsed: Array
-    offsets: Array
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def every(self, share: int) -> SiteRows:
-        """Every so many-th row, each with the weight of all that it stands for."""
-        part = slice(None, None, share)
-        return SiteRows(
-            np.ascontiguousarray(self.X[part]),
-            np.ascontiguousarray(self.y[part]),
-            share * self.weights[part],
-            self.elapsed[part],
-            np.ascontiguousarray(self.offsets[part]),
-        )
-
-    def __getitem__(self, part: slice) -> SiteRows:
-        return SiteRows(
-            self.X[part], self.y[part], self.weights[part], self.elapsed[part], self.offsets[part]
-        )
 
 
 @dataclass(frozen=True)
@@ -81,55 +49,21 @@ def find_sites(
     return find(likelihood, y, mean, variance, weights)
 
 
-def believed(posterior: LinearPosterior, X: Array) -> tuple[Array, Array]:
-    """Mean and variance (n,) of x.w; infinite where a direction is open."""
-    if isinstance(posterior, EvidencePosterior):
-        nodes = posterior.nodes
-        told = [believed(node, X) for node in nodes.posteriors]
-        added = posterior.unseen(nodes, X)
-        if added is not None:  # the noise of sites has variance 1
-            told = [(mean, var + more) for (mean, var), more in zip(told, added, strict=True)]
-        if nodes.alone:
-            return told[0]
-        scales = np.sqrt([variance for _, variance in told])
-        mean, scale = matched(np.array([mean for mean, _ in told]), scales, nodes.weights)
-        return mean, scale * scale
-    mean, leverage = posterior.factor.predict(X, intercept=posterior.intercept)
-    return mean[:, 0], leverage
-
-
 def learn_rows(
     posterior: LinearPosterior, likelihood: Likelihood, approximation: str, rows: SiteRows
 ) -> Learned:
     """Learn row after row in ``posterior``: in the kernel, where that knows how."""
-    if isinstance(posterior, EvidencePosterior):
-        return _learn_with_evidence(posterior, likelihood, approximation, rows)
-    known = likelihood.kernel_code
-    if known is None or not _kernel_learns(posterior):
-        return one_by_one(posterior, likelihood, approximation, rows)
-    discounts = prior = None
-    if isinstance(posterior, FadingPosterior):
-        strategy = posterior.strategy
-        elapsed = rows.elapsed.copy()
-        if posterior.factor.seen == 0.0:  # before the first row there is nothing to forget
-            elapsed[: int(np.argmax(rows.weights > 0.0)) + 1] = 0.0
-        discounts = strategy.discounts(elapsed)  # type: ignore[attr-defined]
-        prior = posterior.prior if strategy.keeps_prior else None
-    before = learn_sites(
-        posterior.factor,
-        SiteCode(*known, approximation == "moments"),
-        Observations(rows.X, rows.y, rows.weights, rows.offsets, posterior.intercept),
-        discounts,
-        prior,
-    )
-    sites = Sites(before.precision, before.target, before.log_normalizer)
-    return Learned(before.mean, before.variance, sites)
 
+    def learn(one: LinearPosterior, some: SiteRows) -> Learned:
+        if likelihood.kernel_code is None or not one.only_discounts:
+            return one_by_one(one, likelihood, approximation, some)
+        code = SiteCode(*likelihood.kernel_code, approximation == "moments")
+        of_factor = replace(some, intercept=one.intercept)
+        before = learn_sites(one.factor, code, of_factor, *one.fading_of(some))
+        sites = Sites(before.precision, before.target, before.log_normalizer)
+        return Learned(before.mean, before.variance, sites)
 
-def _kernel_learns(posterior: LinearPosterior) -> bool:
-    if type(posterior) is LinearPosterior:
-        return True
-    return isinstance(posterior, FadingPosterior) and posterior.strategy.only_discounts
+    return joined(posterior.learn_sites(learn, rows))
 
 
 def one_by_one(
@@ -137,39 +71,15 @@ def one_by_one(
 ) -> Learned:
     """The plain way, for any posterior: believe, find the site, append it as a row."""
     learned = []
-    fades = isinstance(posterior, FadingPosterior)
-    nothing, still = np.zeros(1), np.zeros((1, 1))
     for i in range(len(rows)):
         row = rows[i : i + 1]
-        elapsed = row.elapsed.copy()
-        if fades:  # what has passed is forgotten before the row is predicted
-            posterior.absorb(row.X, still, nothing, elapsed)
-            elapsed = np.zeros(1)
-        mean, variance = believed(posterior, row.X)
+        elapsed = posterior.forget_before(row)
+        mean, variance = posterior.believed(row.X)
         mean = mean + row.offsets
         sites = find_sites(likelihood, approximation, row.y, mean, variance, row.weights)
         target = (sites.target - row.offsets)[:, None]
         posterior.absorb(row.X, target, sites.precision, elapsed)
         learned.append(Learned(mean, variance, sites))
-    return joined(learned)
-
-
-def _learn_with_evidence(
-    posterior: EvidencePosterior, likelihood: Likelihood, approximation: str, rows: SiteRows
-) -> Learned:
-    """In stretches between which the prior is chosen anew; one node learns, the data go along."""
-    learned = []
-    first = 0
-    while first < len(rows):
-        stream = posterior._stream()
-        stop = posterior._stretch(stream, rows.X, rows.weights, first)
-        part = rows[first:stop]
-        (node,) = stream.posteriors
-        told = learn_rows(node, likelihood, approximation, part)
-        target = (told.sites.target - part.offsets)[:, None]
-        posterior._learn(part.X, target, told.sites.precision, part.elapsed)
-        learned.append(told)
-        first = stop
     return joined(learned)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from posterity.distributions import Mixture, MultivariateMixture
 from posterity.factor import Before
 from posterity.factor.bank import Bank
-from posterity.factor.factor import LARGEST
+from posterity.factor.usable import check_usable
 from posterity.posteriors._runs import Beginning, Runs
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -133,6 +133,7 @@ class ChangepointPosterior(LinearPosterior):
     strategy: Changing
     learned: Learned = field(repr=False)
 
+    forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
 
@@ -185,15 +186,14 @@ class ChangepointPosterior(LinearPosterior):
         """Refuse: changes lie between rows of one stream."""
         raise ValueError(MERGE_REFUSED)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
-        return super().same_prior(other) and getattr(other, "strategy", None) == self.strategy
+        return super().same_prior(other) and other.strategy == self.strategy
 
     def _learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *, with_predictions: bool
     ) -> Trace:
-        if not max(np.abs(X).max(initial=0.0), np.abs(y).max(initial=0.0)) <= LARGEST:
-            raise FloatingPointError("the rows are not finite, or too large to square")
+        check_usable(X, y)
         runs, beginning = self.runs.copy(), self._beginning
         trace = Trace(len(X), self.strategy.max_runs + 1, with_predictions)
         hazards = self.strategy.hazards(elapsed)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import NegativeBinomialLogNormal, Normal
+from posterity.factor import Rows
 from posterity.kernel import RowPath
 from posterity.noise import Joint
 from posterity.posteriors._dispersion import Dispersion, at, mean_and_evidence
@@ -49,16 +50,14 @@ class DispersedPosterior(LinearPosterior):
         counts = self.counts.copy()
         return self._but(factor=counts.factor, counts=counts, spread=self.spread.copy())
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, DispersedPosterior)
         self.counts.become(other.counts)
         self.spread.become(other.spread)
 
     def at_the_mode(self) -> Self:
         """The same, to find the mode of rows that come together."""
-        find = getattr(self.counts, "at_the_mode", None)
-        return self if find is None else replace(self, counts=find())
+        return replace(self, counts=self.counts.at_the_mode())
 
     @property
     def dispersion(self) -> float:
@@ -81,7 +80,7 @@ class DispersedPosterior(LinearPosterior):
         offsets: Array | None = None,
     ) -> None:
         """Learn the first rows together; a posterior that forgets learns them in order."""
-        self._learn("fit", X, y, weights, elapsed, offsets)
+        self._learn("fit", Rows(X, y, weights, elapsed, offsets))
 
     def append(
         self,
@@ -92,7 +91,7 @@ class DispersedPosterior(LinearPosterior):
         offsets: Array | None = None,
     ) -> None:
         """Learn rows together, what was known before being their prior."""
-        self._learn("append", X, y, weights, elapsed, offsets)
+        self._learn("append", Rows(X, y, weights, elapsed, offsets))
 
     def predict_then_learn(  # type: ignore[override]
         self,
@@ -109,7 +108,7 @@ class DispersedPosterior(LinearPosterior):
             part = slice(first, first + trial._stretch(weights, first, len(X)))
             some = None if weights is None else weights[part]
             off = None if offsets is None else offsets[part]
-            one = trial.now.predict_then_learn(X[part], y[part], some, elapsed[part].copy(), off)
+            one = trial.now.predict_then_learn(X[part], y[part], some, elapsed[part], off)
             told.append(one)
             trial.spread.learn(y[part, 0], some, one.log_mean, one.log_variance, after=False)
             if trial.spread.rows >= trial.spread.due:
@@ -123,13 +122,21 @@ class DispersedPosterior(LinearPosterior):
             )
         )
 
-    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Refuse: what a row said depended on what was known when it came."""
-        self.counts.remove(X, y, weights)
+    def remove(
+        self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
+    ) -> None:
+        """Unlearn rows, from the coefficients and from the dispersion."""
+        if self.counts.forgets:
+            self.counts.remove(X, y, weights)  # refuses, and says why
+        trial = self.copy()
+        eta = trial.counts.linear_predictor(X, offsets)
+        trial.now.remove(X, y, weights, offsets)
+        trial.spread.unlearn(y[:, 0], weights, eta.loc, np.square(eta.scale))
+        trial.spread.settle()
+        self.become(trial)
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Learn what ``other`` learned; dispersions from both."""
-        assert isinstance(other, DispersedPosterior)
         mine, its = self.spread.copy(), other.spread
         mine.log_likelihood += its.log_likelihood
         mine.rows += its.rows
@@ -138,14 +145,19 @@ class DispersedPosterior(LinearPosterior):
         self.counts.merge(other.counts)
         self.spread.become(mine)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and learn in the same way."""
-        return isinstance(other, DispersedPosterior) and self.counts.same_prior(other.counts)
+        return type(self) is type(other) and self.counts.same_prior(other.counts)
 
     # ---- reading -------------------------------------------------------------------------------
 
     learns_lean = False
     predicts_lean = False
+
+    @property
+    def forgets(self) -> bool:  # type: ignore[override]
+        """Whether rows count for less as they age."""
+        return bool(self.counts.forgets)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """A path that only reads."""
@@ -194,27 +206,27 @@ class DispersedPosterior(LinearPosterior):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _learn(self, way: str, *rows: Any) -> None:
-        if getattr(self.counts, "forgets", True) or len(rows[0]) == 1:
-            self.predict_then_learn(*rows)
+    def _learn(self, way: str, rows: Rows) -> None:
+        if self.counts.forgets or len(rows) == 1:
+            self.predict_then_learn(rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets)
             return
         start = self
-        if len(rows[0]) >= MANY_ROWS:
+        if len(rows) >= MANY_ROWS:
             # Some of the rows, each for several, find the dispersion nearly, at little cost.
-            start = self._together(way, _every(SHARE, rows), self.dispersion)
+            start = self._together(way, rows.every(SHARE), self.dispersion)
         self.become(self._together(way, rows, start.dispersion))
 
-    def _together(self, way: str, rows: tuple[Any, ...], value: float) -> Self:
+    def _together(self, way: str, rows: Rows, value: float) -> Self:
         """A copy that has learned rows together, coefficients and dispersion in turns."""
-        X, y, weights, elapsed, offsets = rows
         before = mean_and_evidence(self.spread.log_likelihood)[1]
         for _ in range(MOST_ROUNDS):
             trial = self.copy()
             trial.spread.value = value
-            getattr(trial.now, way)(X, y, weights, elapsed.copy(), offsets)
-            eta = trial.counts.linear_predictor(X, offsets)
+            learn = trial.now.fit if way == "fit" else trial.now.append
+            learn(rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets)
+            eta = trial.counts.linear_predictor(rows.X, rows.offsets)
             variance = np.square(eta.scale)
-            trial.spread.learn(y[:, 0], weights, eta.loc, variance, after=True)
+            trial.spread.learn(rows.y[:, 0], rows.weights, eta.loc, variance, after=True)
             last = value
             trial.spread.settle()
             value = trial.spread.value
@@ -240,16 +252,3 @@ def _under(counts: Any, dispersion: float) -> Any:
     if runs is not None:
         return replace(counts, runs=tuple(_under(run, dispersion) for run in runs))
     return replace(counts, likelihood=replace(counts.likelihood, dispersion=dispersion))
-
-
-def _every(share: int, rows: tuple[Any, ...]) -> tuple[Any, ...]:
-    X, y, weights, elapsed, offsets = rows
-    weights = np.ones(len(X)) if weights is None else weights
-    part = slice(None, None, share)
-    return (
-        np.ascontiguousarray(X[part]),
-        y[part].copy(),
-        share * weights[part],
-        elapsed[part].copy(),
-        None if offsets is None else offsets[part].copy(),
-    )

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Choice, Integrated, Relevance, RunningScales, Strategy
+from posterity.evidence import Choice, Integrated, Relevance, RunningScales, Strategy, matched
 from posterity.evidence.members import InUnits, Weak
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
+from posterity.factor.rows import SiteRows
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
@@ -122,9 +123,8 @@ class EvidencePosterior(LinearPosterior):
         known = self.known.copy()
         return self._but(factor=known.data.factor, known=known)
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, EvidencePosterior)
         self.known.become(other.known)
         self._catch_up()
 
@@ -158,6 +158,11 @@ class EvidencePosterior(LinearPosterior):
         return strategy
 
     # ---- learning ------------------------------------------------------------------------------
+
+    @property
+    def forgets(self) -> bool:  # type: ignore[override]
+        """Whether rows count for less as they age."""
+        return self.known.data.forgets
 
     @property
     def tells_evidence(self) -> bool:
@@ -209,7 +214,7 @@ class EvidencePosterior(LinearPosterior):
         for part in (slice(0, first), slice(first, len(X))):
             some = None if weights is None else weights[part]
             if part.start < part.stop or not len(X):
-                data.append(X[part], y[part], some, elapsed[part].copy())
+                data.append(X[part], y[part], some, elapsed[part])
             if 0 < part.stop == first:
                 turn = data.factor.copy()
         known.data.become(data)
@@ -234,9 +239,7 @@ class EvidencePosterior(LinearPosterior):
                 part = slice(first, stop)
                 some = None if weights is None else weights[part]
                 added = self.unseen(stream, X[part])
-                told.append(
-                    stream.predict_then_learn(X[part], y[part], some, elapsed[part].copy(), added)
-                )
+                told.append(stream.predict_then_learn(X[part], y[part], some, elapsed[part], added))
                 self._learn(X[part], y[part], some, elapsed[part])
                 first = stop
         except BaseException:
@@ -248,6 +251,43 @@ class EvidencePosterior(LinearPosterior):
             self.known.tally += float(np.sum(counted if weights is None else weights * counted))
         return together
 
+    learns_prior: ClassVar[bool] = True
+
+    def learn_sites(
+        self, learn: Callable[[LinearPosterior, SiteRows], Any], rows: SiteRows
+    ) -> list[Any]:
+        """In stretches between which the prior is chosen anew: one node learns, data go along."""
+        learned = []
+        first = 0
+        while first < len(rows):
+            stream = self._stream()
+            part = rows[first : self._stretch(stream, rows.X, rows.weights, first)]
+            (node,) = stream.posteriors
+            told = learn(node, part)
+            target = (told.sites.target - part.offsets)[:, None]
+            self._learn(part.X, target, told.sites.precision, part.elapsed)
+            learned.append(told)
+            first += len(part)
+        return learned
+
+    @property
+    def predicts_sites_lean(self) -> bool:
+        """Whether the stream's node does."""
+        return self.learns_lean
+
+    def believed(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance (n,) of x.w, matched to those of all nodes."""
+        nodes = self.nodes
+        told = [node.believed(X) for node in nodes.posteriors]
+        added = self.unseen(nodes, X)
+        if added is not None:  # the noise of sites has variance 1
+            told = [(mean, var + more) for (mean, var), more in zip(told, added, strict=True)]
+        if nodes.alone:
+            return told[0]
+        scales = np.sqrt([variance for _, variance in told])
+        mean, scale = matched(np.array([mean for mean, _ in told]), scales, nodes.weights)
+        return mean, scale * scale
+
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         known = self.known
@@ -255,19 +295,33 @@ class EvidencePosterior(LinearPosterior):
         known.clock[0] -= _count(weights, len(X))
         self._begin_anew()
 
-    def merge(self, other: LinearPosterior) -> None:
+    @property
+    def of_rows(self) -> LinearPosterior:
+        """The data's posterior."""
+        return self.known.data
+
+    def rows_alone(self) -> Factor:
+        """What the rows say, without the prior."""
+        return self.known.data.rows_alone()
+
+    def keep(self, rows: Factor, n_gone: int) -> None:
+        """Know what is left of the rows, without the prior, once so many were unlearned."""
+        self.known.data.keep(rows, n_gone)
+        self.known.clock[0] -= n_gone
+        self._begin_anew()
+
+    def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned; the prior is then learned from both."""
-        assert isinstance(other, EvidencePosterior)
         self.known.data.merge(other.known.data)
         if self.known.scales is not None and other.known.scales is not None:
             self.known.scales.merge(other.known.scales)
         self.known.clock[0] += other.known.clock[0]
         self._begin_anew()
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both learn their priors in the same way, so that they can be merged."""
         return (
-            isinstance(other, EvidencePosterior)
+            type(self) is type(other)
             and self.strategy == other.strategy
             and np.array_equal(self.mean, other.mean)
             and _same_shapes(self.shapes, other.shapes)
@@ -311,6 +365,8 @@ class EvidencePosterior(LinearPosterior):
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
+        if self.known.data.n_observations == 0.0:  # the prior's, under whatever precision
+            return np.concatenate([np.zeros(self.n_flat), self.mean])
         return self._fresh.coefficients(self.mean, self.known.data).copy()
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor, Rows
+from posterity.factor.rows import SiteRows
 from posterity.noise import Distribution
 from posterity.posteriors._row_evidence import added_evidence
 from posterity.posteriors.gaussian import LinearPosterior
@@ -36,6 +37,7 @@ class FadingPosterior(LinearPosterior):
     strategy: Fading
     tally: Array = field(default_factory=lambda: np.zeros(1), repr=False, compare=False)
 
+    forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
 
     @classmethod
@@ -54,9 +56,8 @@ class FadingPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, factor=self.factor.copy(), tally=self.tally.copy())
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, FadingPosterior)
         super().become(other)
         self.tally[...] = other.tally
 
@@ -117,7 +118,7 @@ class FadingPosterior(LinearPosterior):
             "came; fit the remaining rows again"
         )
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Merge where the prior does not fade; refuse otherwise."""
         if not (self.strategy.only_discounts and self.strategy.keeps_prior):
             raise ValueError(
@@ -126,16 +127,35 @@ class FadingPosterior(LinearPosterior):
             )
         super().merge(other)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
-        return super().same_prior(other) and getattr(other, "strategy", None) == self.strategy
+        return super().same_prior(other) and other.strategy == self.strategy
 
     @property
     def _name(self) -> str:
         return type(self.strategy).__name__
 
+    @property
+    def only_discounts(self) -> bool:
+        """Whether the strategy does no more."""
+        return self.strategy.only_discounts
+
+    def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
+        """Discounts before each row, and the prior where it does not fade with the rows."""
+        elapsed = rows.elapsed.copy()
+        if self.factor.seen == 0.0:  # before the first row there is nothing to forget
+            elapsed[: rows.first + 1] = 0.0
+        prior = self.prior if self.strategy.keeps_prior else None
+        return self.strategy.discounts(elapsed), prior  # type: ignore[attr-defined]
+
+    def forget_before(self, row: SiteRows) -> Array:
+        """Forget what has passed, by a row that weighs nothing."""
+        self.absorb(row.X, np.zeros((1, 1)), np.zeros(1), row.elapsed)
+        return np.zeros(1)
+
     def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
-        rows = Rows(X, y, weights, self.intercept)
+        rows = Rows(X, y, weights, intercept=self.intercept)
         if self.factor.seen == 0.0:
-            elapsed[: rows.first + 1] = 0.0  # before the first row there is nothing to forget
+            # Before the first row there is nothing to forget.
+            elapsed = np.where(np.arange(len(elapsed)) > rows.first, elapsed, 0.0)
         return self.strategy.learn(self.factor, self.prior, rows, elapsed)

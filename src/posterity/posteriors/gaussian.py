@@ -10,21 +10,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from posterity.factor import Before, Factor, NotInFactorError
+from posterity.factor.rows import SiteRows
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
 # Below this cosine a removal has lost more than half of the digits of some direction.
 WORRYING_COSINE = 1e-6
+NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class LinearPosterior:
         twin.__dict__.update(self.__dict__, **changes)
         return twin
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.factor.become(other.factor)
 
@@ -93,7 +96,15 @@ class LinearPosterior:
         """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
         return read(self)
 
+    def at_the_mode(self) -> LinearPosterior:
+        """The same, to find the mode of rows that come together; in memory that both share."""
+        return self
+
     # ---- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn the first rows together; a posterior that forgets learns them in order."""
+        self.append(X, y, weights, elapsed)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
@@ -108,6 +119,9 @@ class LinearPosterior:
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
         return self._told(self.factor.learn(X, y, weights, intercept=self.intercept), y)
+
+    # Whether rows count for less as they age.
+    forgets: ClassVar[bool] = False
 
     @property
     def tells_evidence(self) -> bool:
@@ -144,7 +158,7 @@ class LinearPosterior:
             )
         except NotInFactorError as error:
             which = "one of the rows" if error.row is None else f"row {error.row}"
-            raise ValueError(_never_learned(which)) from error
+            raise ValueError(never_learned(which)) from error
         if abs(left) <= rounding:
             self.factor.become(self.prior)
             return
@@ -163,7 +177,7 @@ class LinearPosterior:
             )
         self.factor.become(remaining)
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned from the same prior, which then counts once.
 
         The prior is taken out of the sum of both factors, where it is at most half of anything:
@@ -174,7 +188,7 @@ class LinearPosterior:
         both.take_out(self.prior)
         self.factor.become(both)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
             type(self) is type(other)
@@ -182,6 +196,68 @@ class LinearPosterior:
             and self.intercept == other.intercept
             and np.array_equal(self.prior.triangle, other.prior.triangle)
         )
+
+    def central(self) -> LinearPosterior:
+        """The one posterior that stands for all that is known."""
+        return self
+
+    @property
+    def of_rows(self) -> LinearPosterior:
+        """The posterior that holds the rows: the data's, where the prior is learned."""
+        return self
+
+    def rows_alone(self) -> Factor:
+        """What the rows say, without the prior."""
+        rows = self.factor.copy()
+        rows.take_out(self.prior)
+        return rows
+
+    def keep(self, rows: Factor, n_gone: int) -> None:
+        """Know what is left of the rows, without the prior, once so many were unlearned."""
+        left = self.prior.copy()
+        left.merge(rows)
+        self.factor.become(left)
+
+    # ---- as the posterior of site rows ---------------------------------------------------------
+
+    # Whether the prior is chosen by the rows.
+    learns_prior: ClassVar[bool] = False
+
+    @property
+    def only_discounts(self) -> bool:
+        """Whether rows are appended to the factor, which at most was discounted before."""
+        return not self.forgets
+
+    def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
+        """Discounts before each row, if any, and the prior that does not fade with the rows."""
+        return None, None
+
+    def forget_before(self, row: SiteRows) -> Array:
+        """Forget before one row is predicted; returns the time that its learning still takes."""
+        return row.elapsed
+
+    def learn_sites(
+        self, learn: Callable[[LinearPosterior, SiteRows], T], rows: SiteRows
+    ) -> list[T]:
+        """Let ``learn`` find sites row after row, in stretches under one prior each."""
+        return [learn(self, rows)]
+
+    def shared_factor(self) -> Factor:
+        """The factor in which a row path learns sites."""
+        return self.factor
+
+    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+        """Let all else that is known go along with what ``path`` learns."""
+
+    @property
+    def predicts_sites_lean(self) -> bool:
+        """Whether the shared factor predicts sites."""
+        return self.predicts_lean
+
+    def believed(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance (n,) of x.w; infinite where a direction is open."""
+        mean, leverage = self.factor.predict(X, intercept=self.intercept)
+        return mean[:, 0], leverage
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -246,6 +322,24 @@ class LinearPosterior:
         """Known, or the mean of what was learned."""
         return self.noise.precision(self.freed, self.residual)
 
+    # What only some can tell is refused by the others, in the words of their users.
+
+    @property
+    def change_probability(self) -> Array:
+        """(n,) probability of a change right before each row of the last call."""
+        raise AttributeError(NO_CHANGES.format("change_probability_"))
+
+    @property
+    def changes(self) -> NDArray[np.int64]:
+        """Rows right before which the world changed, from the start of the stream."""
+        raise AttributeError(NO_CHANGES.format("changes_"))
+
+    def noise_coefficients(self) -> Array:
+        """Mean of [intercept, coefficients] of the log variance of the noise."""
+        raise AttributeError(
+            "noise_intercept_ and noise_coef_ are reported only with noise='linear'"
+        )
+
     @property
     def log_evidence(self) -> float:
         """log p(y), flat directions having density 1."""
@@ -264,13 +358,14 @@ class LinearPosterior:
         kept = remaining.determined
         known = self.prior.root[:, kept] @ np.eye(int(kept.sum()))
         if (self.prior.determined & ~kept).any():
-            raise ValueError(_never_learned("one of the rows"))
+            raise ValueError(never_learned("one of the rows"))
         whitened = solve_triangular(
             remaining.root[np.ix_(kept, kept)], known.T, trans="T", check_finite=False
         )
         if np.linalg.norm(whitened, 2) > 1.0 + rounding:
-            raise ValueError(_never_learned("one of the rows"))
+            raise ValueError(never_learned("one of the rows"))
 
 
-def _never_learned(what: str) -> str:
+def never_learned(what: str) -> str:
+    """What is said where rows are unlearned that can't have been learned."""
     return f"{what} was never learned, or is unlearned already: nothing was changed"

@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Normal
 from posterity.factor import Factor
+from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
 from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._pearson import pearson_dispersion
-from posterity.posteriors._site_rows import Learned, SiteRows, believed, learn_rows
-from posterity.posteriors.evidence import EvidencePosterior
+from posterity.posteriors._site_removal import taken_out
+from posterity.posteriors._site_rows import Learned, learn_rows
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -32,12 +33,16 @@ class Account:
 
     ``log_sites`` sums the logs of the sites' constants, ``told`` the log predictive densities of
     the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as they faded.
+    ``together`` is what ``seen`` was when all rows so far were fitted at once, so that their sites
+    agree, and ``at_mode`` whether that was at their mode.
     """
 
     log_sites: float = 0.0
     told: float = 0.0
     seen: float = 0.0
     effective: float = 0.0
+    together: float = -1.0
+    at_mode: bool = False
 
     def become(self, other: Account) -> None:
         """Take over all of another one."""
@@ -104,9 +109,8 @@ class GeneralizedPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         return self._with(self.inner.copy(), replace(self.account))
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, GeneralizedPosterior)
         self.inner.become(other.inner)
         self.account.become(other.account)
 
@@ -186,16 +190,44 @@ class GeneralizedPosterior(LinearPosterior):
         """Learn row after row; returns what was believed of each eta before, and its site."""
         return self._in_order(self._checked(X, y, weights, elapsed, offsets))
 
-    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Refuse: what a row said depended on what was known when it came."""
-        raise ValueError(
-            f"can't unlearn rows under {type(self.likelihood).__name__}: what a row said depended "
-            "on what was known when it came; fit the remaining rows again"
-        )
+    def remove(
+        self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
+    ) -> None:
+        """Unlearn rows: the sites that they have in what is known now are taken out.
 
-    def merge(self, other: LinearPosterior) -> None:
+        Exact for the row that was learned last, and but for what the others' sites would become
+        for rows of a fit. Raises ``ValueError`` when they can't have been learned.
+        """
+        if self.forgets:
+            self.inner.of_rows.remove(X, y, weights)  # refuses, and says why
+        rows = self._checked(X, y, weights, np.zeros(len(X)), offsets)
+        rows = rows[rows.weights > 0.0]
+        account, gone = self.account, float(np.sum(rows.weights))
+        rest = account.seen - gone
+        if rest < -1e-12 * gone:
+            raise ValueError(
+                f"can't unlearn rows of total weight {gone:g}: only {account.seen:g} is learned; "
+                "nothing was changed"
+            )
+        if rest <= 1e-12 * gone:
+            self.inner.keep(Factor(self.n_coefficients), len(rows))
+            account.become(Account())
+            return
+        together = account.together == account.seen
+        left, precision, logs = taken_out(
+            self.inner.rows_alone(),
+            self.inner.central(),
+            SiteModel(self.likelihood, self._way_of(together)),
+            rows,
+            together=together,
+        )
+        self.inner.keep(left, len(rows))
+        account.seen = account.effective = rest
+        account.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
+        account.together = -1.0
+
+    def merge(self, other: Self) -> None:
         """Learn the site rows of ``other``, as it found them; the prior counts once."""
-        assert isinstance(other, GeneralizedPosterior)
         self.inner.merge(other.inner)
         mine, its = self.account, other.account
         mine.log_sites += its.log_sites
@@ -203,10 +235,10 @@ class GeneralizedPosterior(LinearPosterior):
         mine.seen += its.seen
         mine.effective += its.effective
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and learn in the same way."""
         return (
-            isinstance(other, GeneralizedPosterior)
+            type(self) is type(other)
             and self.likelihood == other.likelihood
             and self.approximation == other.approximation
             and self.inner.same_prior(other.inner)
@@ -227,35 +259,33 @@ class GeneralizedPosterior(LinearPosterior):
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
         known, inner = self.likelihood.kernel_code, self.inner
-        learned = isinstance(inner, EvidencePosterior)
-        if known is None or not (inner.learns_lean if learned else inner.predicts_lean):
+        if known is None or not inner.predicts_sites_lean:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         path = site_path(
-            inner.shared_factor() if isinstance(inner, EvidencePosterior) else inner.factor,
+            inner.shared_factor(),
             SiteCode(*known, self.approximation == "moments"),
             self.intercept,
             names,
             self.account,
             self.likelihood.check_targets,
         )
-        if isinstance(inner, EvidencePosterior):
-            inner.accompany(path, names)
+        inner.accompany(path, names)
         return path
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
         """Distribution of eta at the rows of ``X``."""
-        mean, variance = believed(self.inner, X)
+        mean, variance = self.inner.believed(X)
         return Normal(mean if offsets is None else mean + offsets, np.sqrt(variance))
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
-        mean, variance = believed(self.inner, X)
+        mean, variance = self.inner.believed(X)
         return self.predicted(mean if offsets is None else mean + offsets, variance)
 
     @property
     def pearson(self) -> tuple[float, float]:
         """Residuals of the site rows: of Poisson counts Pearson's; see ``pearson_dispersion``."""
-        return pearson_dispersion(self._of_rows, self.n_effective)
+        return pearson_dispersion(self.inner.of_rows, self.n_effective)
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
@@ -281,9 +311,9 @@ class GeneralizedPosterior(LinearPosterior):
         return self.account.effective
 
     @property
-    def forgets(self) -> bool:
+    def forgets(self) -> bool:  # type: ignore[override]
         """Whether rows count for less as they age."""
-        return type(self._of_rows) is not LinearPosterior
+        return self.inner.of_rows.forgets
 
     @property
     def tells_evidence(self) -> bool:
@@ -301,12 +331,6 @@ class GeneralizedPosterior(LinearPosterior):
         return self.account.log_sites + self.inner.log_evidence
 
     # ---- inner ---------------------------------------------------------------------------------
-
-    @property
-    def _of_rows(self) -> LinearPosterior:
-        """The posterior that holds the rows: the data's, where the prior is learned."""
-        inner = self.inner
-        return inner.known.data if isinstance(inner, EvidencePosterior) else inner
 
     def _checked(
         self,
@@ -347,7 +371,7 @@ class GeneralizedPosterior(LinearPosterior):
         account, inner = self.account, self.inner
         account.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
         account.seen += float(np.sum(rows.weights))
-        discounts = getattr(getattr(self._of_rows, "strategy", None), "discounts", None)
+        discounts = getattr(getattr(self.inner.of_rows, "strategy", None), "discounts", None)
         if discounts is not None:
             faded = fading_counts(
                 account.effective, len(rows), rows.weights, discounts(rows.elapsed)
@@ -366,21 +390,28 @@ class GeneralizedPosterior(LinearPosterior):
             variance = np.where(np.isinf(variance), self.likelihood.vague_variance, variance)
         return self.likelihood.predictive(mean, variance)
 
+    def _way_of(self, together: bool) -> Approximation:
+        """How the sites of the rows were found; rows fitted together may have gone another way."""
+        return "laplace" if together and self.account.at_mode else self.approximation
+
     def _close(self, rows: SiteRows) -> None:
         """Believe eta ~ Normal(0, 10^2) of the first row in each direction that is still open."""
         vague = np.full(1, 0.01)
-        open_ = np.flatnonzero(np.isinf(believed(self.inner, rows.X)[1]) & (rows.weights > 0.0))
+        open_ = np.flatnonzero(np.isinf(self.inner.believed(rows.X)[1]) & (rows.weights > 0.0))
         while len(open_):
             row = rows[open_[0] : open_[0] + 1]
             self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
             # A density: its log constant is log(0.01 / 2 pi) / 2.
             self.account.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
-            open_ = open_[np.isinf(believed(self.inner, rows.X[open_])[1])]
+            open_ = open_[np.isinf(self.inner.believed(rows.X[open_])[1])]
 
     def _together(self, rows: SiteRows) -> None:
         model = SiteModel(self.likelihood, self.approximation)
         trial, fitted = fitted_together(self.inner, model, rows)
         told = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
+        first = self.account.seen == 0.0
         self.inner.become(trial)
         self._count(rows, fitted.sites.precision, fitted.log_scale)
+        self.account.together = self.account.seen if first else -1.0
+        self.account.at_mode = self.approximation == "laplace"
         self.account.told += self.log_evidence - told

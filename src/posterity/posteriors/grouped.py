@@ -155,7 +155,7 @@ class GroupedPosterior:
         self._learn(rows)
 
     def learn(self, rows: GroupedRows) -> None:
-        """Learn rows, which are usable (:func:`posterity.factor.grouped_rows.check_usable`).
+        """Learn rows, which are usable (:func:`posterity.factor.grouped_rows.check_together`).
 
         If they are not, ``FloatingPointError`` is raised, and this is of no use any more.
         """

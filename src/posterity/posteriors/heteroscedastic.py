@@ -13,7 +13,7 @@ from posterity.distributions import StudentT
 from posterity.likelihoods import LogPrecision
 from posterity.noise import Joint, Predictive
 from posterity.posteriors._noise_scores import in_own_units, in_sequence, squared_scores
-from posterity.posteriors._noise_units import parts_of, rescale, shift
+from posterity.posteriors._noise_units import rescale, shift
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 
@@ -42,7 +42,7 @@ class NoiseAccount:
     """
 
     centre: Array
-    rule: LinearPosterior
+    rule: GeneralizedPosterior
     at: Array
     clock: NDArray[np.int64]
     level: float = 0.0
@@ -76,14 +76,14 @@ class HeteroscedasticPosterior(LinearPosterior):
     """
 
     mean: LinearPosterior
-    spread: LinearPosterior
+    spread: GeneralizedPosterior
     account: NoiseAccount = field(repr=False)
 
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
 
     @classmethod
-    def around(cls, mean: LinearPosterior, spread: LinearPosterior) -> Self:
+    def around(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:
         """Take over what two posteriors believe that have seen nothing."""
         m = mean.n_coefficients - int(mean.intercept)
         nothing, clock = np.zeros(m), np.zeros(2, dtype=np.int64)
@@ -99,9 +99,8 @@ class HeteroscedasticPosterior(LinearPosterior):
             factor=mean.factor, mean=mean, spread=self.spread.copy(), account=self.account.copy()
         )
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, HeteroscedasticPosterior)
         self.mean.become(other.mean)
         self.spread.become(other.spread)
         self.account.become(other.account)
@@ -128,7 +127,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             left = int(trial.account.clock[1] - trial.account.clock[0])
             part = slice(first, first + max(left, 1))
             some = None if weights is None else weights[part]
-            told.append(trial._learn(X[part], y[part], some, elapsed[part].copy()))
+            told.append(trial._learn(X[part], y[part], some, elapsed[part]))
             first = part.stop
         together = in_sequence(told)
         densities = together.logpdf(y[:, 0])
@@ -143,9 +142,8 @@ class HeteroscedasticPosterior(LinearPosterior):
             "of its noise when it came; fit the remaining rows again"
         )
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Learn the rows of ``other`` as it weighed them; each prior counts once."""
-        assert isinstance(other, HeteroscedasticPosterior)
         trial, theirs = self.copy(), other.copy()
         theirs._change_units(trial._log_unit_of(theirs))
         trial.mean.merge(theirs.mean)
@@ -157,10 +155,10 @@ class HeteroscedasticPosterior(LinearPosterior):
         trial._renew()
         self.become(trial)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
-            isinstance(other, HeteroscedasticPosterior)
+            type(self) is type(other)
             and self.mean.same_prior(other.mean)
             and self.spread.same_prior(other.spread)
         )
@@ -240,7 +238,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         if account.rule.n_observations == 0.0:
             return np.zeros(len(X)), np.zeros(len(X))
         rows = np.ascontiguousarray(np.vstack([account.at, X]))
-        told = cast(Any, account.rule).linear_predictor(rows)
+        told = account.rule.linear_predictor(rows)
         mean, variance = told.loc[1:] - told.loc[0], np.square(told.scale)
         open_ = ~np.isfinite(variance[1:])
         added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
@@ -258,13 +256,12 @@ class HeteroscedasticPosterior(LinearPosterior):
         log_precision, variance = self._relative(X)
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scaled(X, log_precision)
-        told = self.mean.predict_then_learn(rows, target, weights, elapsed.copy())
+        told = self.mean.predict_then_learn(rows, target, weights, elapsed)
         squares, known = squared_scores(told, target[:, 0])
         counted = known.astype(np.float64) if weights is None else known * weights
         offsets = LogPrecision().offsets(squares) - log_precision
         halves = np.full((len(X), 1), 0.5)
-        spread = cast(Any, self.spread)
-        spread.predict_then_learn(X, halves, counted, elapsed, offsets)
+        self.spread.predict_then_learn(X, halves, counted, elapsed, offsets)
         self._count(X, weights)
         self._account_for(X, weights, log_precision)
         if self.account.clock[0] >= self.account.clock[1]:
@@ -284,7 +281,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             self._become_mean_and_spread(before)
             target = np.exp(0.5 * log_precision)[:, None] * y
             rows = self._scaled(X, log_precision)
-            self.mean.append(rows, target, weights, elapsed.copy())
+            self.mean.append(rows, target, weights, elapsed)
             told = cast(StudentT, self.mean.predictive(rows))
             squares, counted = self._corrected(told, target[:, 0])
             if weights is not None:
@@ -316,12 +313,12 @@ class HeteroscedasticPosterior(LinearPosterior):
         It is the evidence of the squares less their log likelihood at the mode. The spread's
         intercept is no parameter of its own, the mean's noise is: its volume is left out.
         """
-        spread = replace(cast(GeneralizedPosterior, self.spread), approximation="laplace")
+        spread = replace(self.spread, approximation="laplace")
         first = spread.n_observations == 0.0
         before = 0.0 if first else spread.log_evidence
         halves = np.full((len(X), 1), 0.5)
         learn = spread.fit if first else spread.append
-        learn(X, halves, weights, elapsed.copy(), offsets)
+        learn(X, halves, weights, elapsed, offsets)
         eta = spread.predict_mean(X) + offsets
         likelihood = float(weights @ spread.likelihood.log_density(halves[:, 0], eta))
         volume = 0.0
@@ -374,10 +371,9 @@ class HeteroscedasticPosterior(LinearPosterior):
         """
         if log_unit == 0.0:
             return
-        for posterior in parts_of(self.mean):
-            rescale(posterior.factor, posterior.prior, math.exp(log_unit))
-        for posterior in parts_of(cast(GeneralizedPosterior, self.spread).inner):
-            shift(posterior.factor, posterior.prior, log_unit)
+        mean, spread = self.mean.of_rows, self.spread.inner.of_rows
+        rescale(mean.factor, mean.prior, math.exp(log_unit))
+        shift(spread.factor, spread.prior, log_unit)
         self.account.level += log_unit
 
     def _renew(self) -> None:

@@ -36,6 +36,7 @@ class MixedPosterior(LinearPosterior):
     prior: ClassVar[Any] = property(lambda self: self.first.prior)  # type: ignore[misc]
     factor: ClassVar[Any] = property(lambda self: self.first.factor)  # type: ignore[misc]
 
+    forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -54,6 +55,9 @@ class SoftmaxPosterior:
     recent
         The last rows, to be learned again together; ``contrasts`` knows them already.
     """
+
+    learns_lean: ClassVar[bool] = False
+    predicts_lean: ClassVar[bool] = False
 
     contrasts: Contrasts
     prior: ContrastPrior

@@ -40,6 +40,7 @@ class WindowPosterior(LinearPosterior):
     strategy: Keeping
     kept: KeptRows = field(repr=False)
 
+    forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
 
     @classmethod
@@ -61,9 +62,8 @@ class WindowPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, factor=self.factor.copy(), kept=replace(self.kept))
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, WindowPosterior)
         super().become(other)
         self.kept.__dict__.update(other.kept.__dict__)
 
@@ -83,7 +83,7 @@ class WindowPosterior(LinearPosterior):
             "can't unlearn rows under Window: rows leave it by themselves; fit the rows you want"
         )
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Refuse: two windows over different rows are no window."""
         raise ValueError(
             "can't merge models under Window: which of the rows are the last is not known"
@@ -97,15 +97,15 @@ class WindowPosterior(LinearPosterior):
         weights = np.concatenate([kept.weights, new])
         times = np.concatenate([kept.times, now + np.cumsum(elapsed)])
         rows = Rows(
-            np.concatenate([kept.X, X]),
+            np.concatenate([kept.X, X]) if start else X,  # X may bring the intercept's column
             np.concatenate([kept.y, y]),
             weights,
-            self.intercept,
+            intercept=self.intercept,
         )
         leave = self.strategy.first_kept(times, weights, start)
         before = slide(self.factor, self.prior, rows, start, leave)
         # Copies: what has left must not stay in memory behind a view. Times stay near 0.
         last = slice(int(leave[-1]), None)
-        kept.X, kept.y = rows.X[last].copy(), rows.Y[last].copy()
+        kept.X, kept.y = rows.X[last].copy(), rows.y[last].copy()
         kept.weights, kept.times = weights[last].copy(), times[last] - times[-1]
         return before

@@ -1,0 +1,78 @@
+"""Rows as they go through the house: the one container of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to learn; nobody writes into their arrays.
+
+    ``X`` (n, m), targets ``y`` (n, k) or (n,), weights (n,) or None for ones, the time before each
+    row (n,), what is added to its eta (n,) or None for nothing, and whether a 1 comes before each
+    x. What nobody asks for may be left out.
+
+    Examples
+    --------
+    >>> rows = Rows(np.arange(6.0).reshape(6, 1), np.zeros(6), elapsed=np.ones(6))
+    >>> len(rows[2:]), rows.total, rows.every(3).weights
+    (4, 6.0, array([3., 3.]))
+    """
+
+    X: Array
+    y: Array
+    weights: Array | None = None
+    elapsed: Array = field(default_factory=lambda: np.empty(0))
+    offsets: Array | None = None
+    intercept: bool = False
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, part: slice | NDArray[Any]) -> Self:
+        return replace(
+            self,
+            X=self.X[part],
+            y=self.y[part],
+            weights=None if self.weights is None else self.weights[part],
+            elapsed=self.elapsed[part] if len(self.elapsed) else self.elapsed,
+            offsets=None if self.offsets is None else self.offsets[part],
+        )
+
+    def every(self, share: int) -> Self:
+        """Every so many-th row, each with the weight of all that it stands for."""
+        few = self[::share]
+        return replace(
+            few,
+            X=np.ascontiguousarray(few.X),
+            y=np.ascontiguousarray(few.y),
+            weights=np.full(len(few), float(share)) if few.weights is None else share * few.weights,
+            elapsed=np.ascontiguousarray(few.elapsed),
+            offsets=None if few.offsets is None else np.ascontiguousarray(few.offsets),
+        )
+
+    @property
+    def first(self) -> int:
+        """The first row that weighs something."""
+        return 0 if self.weights is None else int(np.argmax(self.weights > 0.0))
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(len(self)) if self.weights is None else float(np.sum(self.weights))
+
+
+@dataclass(frozen=True, eq=False)
+class SiteRows(Rows):
+    """The same of one target (n,), with all that sites are found from: nothing is left out."""
+
+    weights: Array = field()
+    elapsed: Array = field()
+    offsets: Array = field()

@@ -1,0 +1,93 @@
+"""Single rows of a reweighted posterior, in plain numbers: what learning them in an array gives.
+
+A row is predicted, weighed and learned by a lean path of the factor. Rows after which the start is
+fitted, or the prior chosen, anew are left to the general way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import takewhile
+from operator import call
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from posterity.factor import Factor
+from posterity.generalized._start import node_of
+from posterity.kernel import RowPath
+from posterity.posteriors import EvidencePosterior, LinearPosterior
+
+if TYPE_CHECKING:
+    from posterity.generalized._reweighted import ReweightedPosterior
+
+
+class ReweightedPath:
+    """Predicts single rows, and learns those that are not due: as :class:`RowPath`, of one target.
+
+    ``posterior`` is the one that is read and, where nothing is forgotten, learned in.
+    """
+
+    def __init__(self, posterior: ReweightedPosterior, names: Sequence[str] | None) -> None:
+        self.posterior, self.names = posterior, names
+        self._reader = Factor(posterior.n_coefficients).row_path(posterior.intercept, names)
+        self._inner: LinearPosterior | None = None
+        self._rows = self._reader
+        self._others: list[RowPath] = []
+        self._closed, self._lock = False, Lock()
+
+    def values(self, x: Any) -> Any:
+        """The features of ``x`` as an array (1, m), checked."""
+        return self._reader.values(x)
+
+    def predict_mean(self, x: Any) -> float:
+        """Mean at ``x``."""
+        if self.posterior.inner is not self._inner:
+            self._open()
+        return self._rows.predict_mean(x)
+
+    def close(self) -> None:
+        """Learn no rows any more: whoever has this path must ask for another one."""
+        self._closed = True
+        self._rows.close()
+
+    def learn(self, x: Any, y: float, weight: float = 1.0) -> bool:
+        """Learn a row; False, and nothing happens, where it must be learned in another way."""
+        with self._lock:
+            return self._learn(x, float(y), float(weight))
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Follow the posterior, which learned in another way."""
+        posterior = self.posterior
+        inner = posterior.inner
+        if not posterior.learns_lean:
+            self._rows = node_of(inner).factor.row_path(posterior.intercept, self.names)
+        elif isinstance(inner, EvidencePosterior):
+            self._rows = inner.shared_factor().row_path(posterior.intercept, self.names)
+            inner.accompany(self._rows, self.names)
+        else:
+            self._rows = inner.row_path(self.names)
+        self._others = [other.row_path(self.names) for other in posterior.beside]
+        self._inner = inner
+        if self._closed:
+            self._rows.close()
+
+    def _learn(self, x: Any, y: float, g: float) -> bool:
+        posterior = self.posterior
+        usable = 0.0 < g < math.inf and abs(y) <= 1e150
+        if not usable or self._closed or posterior.clock + 1 >= posterior.due:
+            return False
+        if posterior.inner is not self._inner:
+            self._open()
+        values = self._reader.values(x)
+        row = values[0]
+        mean, leverage = self._rows.predict(row)
+        weight, shift, state = posterior.with_row(values, y, g, y - mean, leverage)
+        steps: list[Callable[[], object]] = [partial(self._rows.learn, row, y + shift, weight * g)]
+        steps += [partial(other.learn, row, 0.0, g) for other in self._others]
+        steps.append(partial(posterior.__dict__.update, state))
+        # One call, which no interrupt divides; where the factor learns nothing it stops there.
+        return len(tuple(takewhile(bool, map(call, steps)))) == len(steps) - 1

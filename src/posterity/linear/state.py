@@ -1,0 +1,74 @@
+"""What every estimator with a posterior has: what it knows, replaced in one step."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from posterity.factor import Factor
+from posterity.kernel import RowPath
+from posterity.noise import KnownNoise, LearnedNoise, Noise
+
+Posterior = TypeVar("Posterior")
+
+# Attributes that share memory with the factor.
+SHARED = ("_row_path", "_learn_lean", "_predict_lean")
+
+
+class Knowing(BaseEstimator, Generic[Posterior]):
+    """A scikit-learn estimator around one posterior, ``_knowledge``; None until it has learned."""
+
+    noise_precision: float | None
+    noise_prior: tuple[float, float]
+
+    # What was learned, beside features and what shares memory with it.
+    _learned_names: ClassVar[tuple[str, ...]] = ("_knowledge",)
+
+    # The class attribute stands in for a fresh model's.
+    _knowledge: Posterior | None = None
+
+    @property
+    def _known(self) -> Posterior:
+        if self._knowledge is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
+                "predict_then_learn or learn_one first"
+            )
+        return self._knowledge
+
+    def _fresh(self) -> Self:
+        """A model with the same parameters that knows nothing."""
+        return type(self)(**self.get_params(deep=False))
+
+    def _take_over(self, fresh: Self) -> Self:
+        """Replace all that was learned by what ``fresh`` has learned, in one step."""
+        learned = {*self._learned_names, *SHARED, "n_features_in_", "feature_names_in_"}
+        kept = {name: value for name, value in self.__dict__.items() if name not in learned}
+        self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
+        return self
+
+    def _set_features(self, n_features: int, names: ArrayLike | None) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _set_features_of(self, other: Knowing[Any]) -> None:
+        self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
+
+    def _reader(self) -> RowPath:
+        """What reads single rows of features."""
+        names = getattr(self, "feature_names_in_", None)
+        return Factor(self.n_features_in_).row_path(False, names)
+
+    def _noise(self) -> Noise:
+        if self.noise_precision is None:
+            shape, rate = self.noise_prior
+            return LearnedNoise(shape, rate)
+        return KnownNoise(self.noise_precision)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in super().__getstate__().items() if k not in SHARED}

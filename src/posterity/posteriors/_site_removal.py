@@ -1,0 +1,96 @@
+"""Unlearning: each row's site, as it is part of what is known now, is taken out.
+
+A site is not kept, but what is known holds it: the Gaussian of the row's eta is cavity times site,
+and the site is the one that the likelihood has in that cavity (the fixed point of expectation
+propagation, Minka 2001). At a mode it is the likelihood's slope and curvature there. So a row that
+was learned last, and rows whose sites agree with each other as after a fit, leave exactly; others
+leave with what they would say today.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.factor.factor import NotInFactorError
+from posterity.factor.rows import SiteRows
+from posterity.likelihoods import Sites
+from posterity.posteriors._joint_fit import SiteModel
+from posterity.posteriors._site_fit import cavity_of
+from posterity.posteriors._site_rows import find_sites
+from posterity.posteriors.gaussian import LinearPosterior, never_learned
+
+Array = NDArray[np.float64]
+
+MOST_ROUNDS = 200
+SETTLED = 1e-12
+# How well sites of rows that were fitted together are known, and of those that came one by one.
+AGREED, NEAR = 1e-5, 1e-3
+# Of the variance of eta: what a site leaves of it.
+LEAST_LEFT = 1e-9
+
+
+def sites_within(
+    model: SiteModel, rows: SiteRows, mean: Array, variance: Array
+) -> tuple[Sites, Array]:
+    """Sites that are part of eta ~ Normal(mean, variance) (n,), and the logs of their constants."""
+    likelihood, y, weights = model.likelihood, rows.y, rows.weights
+    if model.approximation == "laplace" and not likelihood.kinked:
+        slope, curvature = likelihood.derivatives(y, mean)
+        precision = np.maximum(weights * curvature, 1e-8 * weights * np.abs(slope))
+        step = weights * slope / np.maximum(precision, 1e-300)
+        logs = weights * likelihood.log_density(y, mean)
+        return Sites(precision, mean + step, logs), logs + 0.5 * precision * step * step
+    precision, shift = np.zeros(len(y)), np.zeros(len(y))
+    share, last = 1.0, math.inf
+    for _ in range(MOST_ROUNDS):
+        centre, cavity = cavity_of(mean, variance, precision, shift)
+        sites = find_sites(likelihood, "moments", y, centre, cavity, weights)
+        wanted = np.minimum(sites.precision, (1.0 - LEAST_LEFT) / variance)
+        moved = float(np.max(np.abs(wanted - precision) * variance, initial=0.0))
+        precision = precision + share * (wanted - precision)
+        shift = shift + share * (wanted * sites.target - shift)
+        if moved < SETTLED:
+            break
+        share, last = (max(0.7 * share, 0.05) if moved >= last else share), moved
+    with np.errstate(divide="ignore", invalid="ignore"):
+        target = np.where(precision > 0.0, shift / precision, mean)
+    centre, cavity = cavity_of(mean, variance, precision, shift)
+    return Sites(precision, target, sites.log_normalizer), sites.log_scale(centre, cavity)
+
+
+def taken_out(
+    data: Factor,
+    node: LinearPosterior,
+    model: SiteModel,
+    rows: SiteRows,
+    *,
+    together: bool,
+) -> tuple[Factor, Array, Array]:
+    """What is left of the rows' factor ``data``, the sites' precisions, and logs of constants.
+
+    ``node`` is what is known with a prior. Rows that were fitted ``together`` have sites that
+    agree, which are all found at once; others leave one after another, the last one first.
+    """
+    left, known, intercept = data.copy(), node.factor, node.intercept
+    unknown = np.isinf(data.predict(rows.X, intercept=intercept)[1])
+    if unknown.any():
+        raise ValueError(never_learned(f"row {int(np.argmax(unknown))}"))
+    precision, logs = np.zeros(len(rows)), np.zeros(len(rows))
+    last_first = range(len(rows) - 1, -1, -1)
+    for part in [slice(None)] if together else [slice(i, i + 1) for i in last_first]:
+        some = rows[part]
+        mean, variance = known.predict(some.X, intercept=intercept)
+        sites, logs[part] = sites_within(model, some, mean[:, 0] + some.offsets, variance)
+        precision[part] = sites.precision
+        with suppress(NotInFactorError):  # rows that left before have taken all of its direction
+            target = (sites.target - some.offsets)[:, None]
+            gone = some.X, target, sites.precision
+            left.reduce(*gone, intercept=intercept, rounding=AGREED if together else NEAR)
+        known = node.prior.copy()
+        known.merge(left)
+    return left, precision, logs
