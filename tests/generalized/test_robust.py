@@ -17,8 +17,6 @@ from posterity import BayesianLinearRegression
 from posterity.basis import Spline
 from posterity.distributions import StudentT
 from posterity.forgetting import (
-    Adaptive,
-    Changepoint,
     Directional,
     Exponential,
     RandomWalk,
@@ -333,12 +331,6 @@ def test_it_follows_a_change_beneath_outliers(likelihood: str, forgetting: objec
     model.predict_then_learn(X, y)
     assert np.abs(read(model) - w).max() < 0.8
     assert np.abs(model.predict(X[:5]) - model.predict_distribution(X[:5]).mean()).max() < 1e-9
-
-
-@pytest.mark.parametrize("forgetting", [Adaptive(), Changepoint()])
-def test_several_memories_are_refused(forgetting: object) -> None:
-    with pytest.raises(ValueError, match="use one memory, as in Stabilized"):
-        RobustBayesianRegression(forgetting=forgetting).fit([[0.0], [1.0]], [0.0, 1.0])
 
 
 def test_merging_is_learning_all_rows() -> None:
