@@ -21,7 +21,7 @@ Examples
 np.float64(1.0)
 """
 
-from posterity.evidence.bounded import Bounded
+from posterity.evidence.bounded import Bounded, OddsScale
 from posterity.evidence.choice import Choice, Strategy, matched
 from posterity.evidence.columns import FeatureScales, RunningScales
 from posterity.evidence.integration import Integrated
@@ -36,6 +36,7 @@ __all__ = [
     "Integrated",
     "Maximized",
     "Maximum",
+    "OddsScale",
     "Relevance",
     "RunningScales",
     "Spectrum",

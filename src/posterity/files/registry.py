@@ -47,6 +47,7 @@ HOMES = {
     "Bounded": "posterity.evidence",
     "Integrated": "posterity.evidence",
     "Maximized": "posterity.evidence",
+    "OddsScale": "posterity.evidence",
     "Relevance": "posterity.evidence",
     "InUnits": "posterity.evidence.members",
     "Weak": "posterity.evidence.members",
@@ -93,11 +94,10 @@ HOMES = {
     "DispersedPosterior": "posterity.posteriors.dispersed",
     "Dispersion": "posterity.posteriors._dispersion",
     "Account": "posterity.posteriors.generalized",
-    "SoftmaxPosterior": "posterity.posteriors.softmax",
+    "ContrastsPosterior": "posterity.posteriors.softmax",
     "ContrastPrior": "posterity.posteriors._softmax_prior",
     "RecentRows": "posterity.posteriors._softmax_recent",
-    "FullContrasts": "posterity.posteriors._softmax_full",
-    "SharedContrasts": "posterity.posteriors._softmax_shared",
+    "Contrasts": "posterity.posteriors._softmax_contrasts",
     "ReweightedPosterior": "posterity.generalized._reweighted",
     "QuantilePosterior": "posterity.generalized._quantile_posterior",
     "ReweightedKept": "posterity.generalized._start",
@@ -121,6 +121,7 @@ HOMES = {
 # Where the class itself has a name that others have, too.
 CLASS_NAMES = {
     "AveragedStanding": "Standing",
+    "ContrastsPosterior": "SoftmaxPosterior",
     "ModelStanding": "Standing",
     "ChangepointLearned": "Learned",
     "EvidenceKnown": "Known",
@@ -132,6 +133,8 @@ CLASS_NAMES = {
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
     "Choice": {"coefficients": None},
+    "Contrasts": {"read": None},
+    "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
 }
 
@@ -151,7 +154,15 @@ LATER: dict[str, dict[str, object]] = {
     },
     "NoiseTally": {"beyond_core": 0.0},
     "Relevance": {"most_nodes": 32},
-    "SoftmaxPosterior": {"recent": None},
+    "Contrasts": {"read": None},
+    "ContrastsPosterior": {"nodes": None},
+}
+
+# Classes that only files from before name, and what makes of their attributes what there is now.
+FORMER_CLASSES = {
+    "FullContrasts": "full_contrasts",
+    "SharedContrasts": "shared_contrasts",
+    "SoftmaxPosterior": "softmax_posterior",
 }
 
 # Attributes that files from before have, and that are told from the others now.

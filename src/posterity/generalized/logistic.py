@@ -323,7 +323,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         X = read_points(self, X)
         many = self._many
         if many is not None:
-            return many.probability_interval(self._design(self._columns(X)), level)
+            return many.probability_interval(self._columns(X), level)
         mean, variance = self._predictor(X)
         mean = -mean if self._flipped else mean
         reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
