@@ -97,7 +97,7 @@ class Strategy(Protocol):
     ) -> Choice:
         """Read the prior precisions from a factor to which rows, but no prior, were appended.
 
-        ``intercept`` is how many columns, of flat priors, are in front of the features' (True: one).
+        ``intercept`` is how many columns of flat priors come before the features' (True: one).
         ``mean`` (m,) is the prior mean of the coefficients, ``shapes`` (L, m) are alternative
         relative precisions, instead of the features' mean squares; ``scales`` are those mean
         squares where they are not the factor's own.

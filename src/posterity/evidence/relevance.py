@@ -186,9 +186,7 @@ def _n_parameters(evidence: Evidence, solved: Solved) -> float:
     return float(np.mean((1.0 - left).sum(axis=1) + gained))
 
 
-def _constant(
-    data: Factor, noise: Noise, intercept: int, mean: Array, evidence: Evidence
-) -> float:
+def _constant(data: Factor, noise: Noise, intercept: int, mean: Array, evidence: Evidence) -> float:
     """What their values leave out: log evidence with every feature pinned, less the value then."""
     empty = np.full(len(mean), np.inf)
     spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=empty)

@@ -60,6 +60,7 @@ def softmax_posterior(values: Values) -> SoftmaxPosterior:
         prior,
         OddsScale() if values["learns"] else None,
         due=seen + max(float(values["due"]) - effective, 0.0),
+        waiting=False,
     )
     if recent is not None:
         left = max(effective - float(np.sum(recent.weights)), 0.0)

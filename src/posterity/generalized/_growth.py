@@ -27,9 +27,9 @@ from posterity.posteriors import (
     LinearPosterior,
     WindowPosterior,
 )
+from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors.dispersed import DispersedPosterior
 from posterity.posteriors.generalized_average import GeneralizedAverage
-from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors.softmax import SoftmaxPosterior
 
 Array = NDArray[np.float64]
@@ -151,7 +151,8 @@ def _wider_contrasts(new: Contrasts, old: Contrasts) -> None:
     """Each contrast has columns of its own, which stay in order."""
     columns = np.eye(old.n_columns, new.n_columns)
     for mine, theirs, places in zip(new.parts, old.parts, old.places, strict=True):
-        mine.become(theirs.recast(np.kron(np.eye(len(places)), columns)))
+        matrix: Array = np.kron(np.eye(len(places)), columns).astype(np.float64)
+        mine.become(theirs.recast(matrix))
     new.constant, new.told, new.read = old.constant, old.told, None
 
 

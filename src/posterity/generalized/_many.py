@@ -71,7 +71,7 @@ def begun(
             "use a strategy with one memory, as Stabilized"
         )
     begun: Any = forgetting.begin(posterior)  # type: ignore[arg-type]
-    return begun  # type: ignore[no-any-return]
+    return begun
 
 
 def _strategy(precision: ArrayLike | str | Strategy) -> Strategy | None:

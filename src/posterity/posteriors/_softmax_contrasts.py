@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -165,7 +165,7 @@ class Contrasts:
 
     def turn(self, rotation: Array) -> None:
         """Let the contrasts V become ``rotation`` V."""
-        self.recast(np.kron(rotation.T, np.eye(self.n_columns)))
+        self.recast(np.kron(rotation.T, np.eye(self.n_columns)).astype(np.float64))
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` has learned."""
@@ -179,7 +179,9 @@ class Contrasts:
         """Let time pass before a row ``x`` (1, p)."""
         if elapsed > 0.0 and self.forgets:
             for part, places in zip(self.parts, self.places, strict=True):
-                part.pass_time(np.kron(np.eye(len(places)), x), elapsed)
+                part.pass_time(np.kron(np.eye(len(places)), x).astype(np.float64), elapsed)
+            discounts = self.parts[0].discounts(np.array([elapsed]))
+            self.constant *= 1.0 if discounts is None else float(discounts[0])
             self.read = None
 
     # ---- learning ------------------------------------------------------------------------------
@@ -191,14 +193,12 @@ class Contrasts:
 
         The search for it starts at ``start`` (R, p). Returns whether the mode was reached.
         """
-        before, reached = self.log_density(prior) if self.forgets else 0.0, True
+        reached = True
         if len(rows.X) == 1:
             around = self._around_one(rows, prior, averaged=averaged)
         else:
             around, reached = self._around(rows, prior, start, averaged=averaged)
-        self._append(rows, prior, around)
-        if self.forgets:
-            self.told += self.log_density(prior) - before
+        self._append(rows, around)
         return reached
 
     def begin(
@@ -220,33 +220,30 @@ class Contrasts:
     ) -> tuple[Around, bool]:
         """Where rows that come together are looked at, and whether their mode was reached."""
         joined, moved = self.joined(prior), None
-        known = [
-            (factor, slice(places.start, places.stop))
-            for factor, places in zip(joined, self.places, strict=True)
-        ]
         first = self.coordinates(joined) if start is None else start
-        mode, reached = climbed(Objective(rows, self.basis, known), first)
+        objective = Objective.after(joined, rows, self.basis)
+        mode, reached = climbed(objective, first)
         if not reached and first.any():
             # Far off, where nearly all labels are sure, a step leads anywhere.
-            mode, reached = climbed(Objective(rows, self.basis, known), np.zeros_like(first))
+            mode, reached = climbed(objective, np.zeros_like(first))
         n_points = max(1, MOST_POINTS // len(rows.X))
         for _ in range(ROUNDS if averaged and reached else 0):
             around = Around(rows.X @ mode.T, moved)
             after = self._with(joined, self._sites(rows, around)[0])
             moved = points_about(self.moments(rows.X, after)[1], n_points)
-            mode, _ = climbed(Objective(rows, self.basis, known, moved), mode, CLOSE)
+            mode, _ = climbed(replace(objective, moved=moved), mode, CLOSE)
         return Around(rows.X @ mode.T, moved), reached
 
-    def _append(self, rows: Rows, prior: ContrastPrior, around: Around) -> None:
+    def _append(self, rows: Rows, around: Around) -> None:
         """Append what ``rows`` say around their places."""
-        joined, (sites, constant) = self.joined(prior), self._sites(rows, around)
+        sites, constant = self._sites(rows, around)
         parts = tuple(part.copy() for part in self.parts)
         for part, site in zip(parts, sites, strict=True):
             size = np.sqrt(site.weights)[:, None]
             part.absorb(site.X / size, site.y / size, site.weights, np.zeros(len(site.X)))
         self.constant += constant
         self.parts = parts
-        self.read = prior.root, self._with(joined, sites)
+        self.read = None
 
     def _sites(self, rows: Rows, around: Around) -> tuple[list[SiteRows], float]:
         """What ``rows`` say around their places, one a part, and the log of its constant.
@@ -260,7 +257,10 @@ class Contrasts:
         together = [Factor(0 if few else size) for _ in self.parts]
         constant, sites = 0.0, []
         for start in range(0, n, block):
-            some, near = rows.of(slice(start, start + block)), around.of(slice(start, start + block))
+            some, near = (
+                rows.of(slice(start, start + block)),
+                around.of(slice(start, start + block)),
+            )
             look = near.look(some.labels, self.basis)
             sites = [
                 site_rows(some, look, near, self.basis[:, places], slice(places.start, places.stop))
@@ -284,7 +284,10 @@ class Contrasts:
     # ---- reading -------------------------------------------------------------------------------
 
     def joined(self, prior: ContrastPrior) -> Joined:
-        """The factors of data and of the prior that labels are met with, one a part; kept."""
+        """The factors of data and of the prior that labels are met with, one a part; kept.
+
+        They are made from both each time, so that they depend on nothing else.
+        """
         if self.read is None or self.read[0] is not prior.root:
             self.read = prior.root, self.join(prior)
         return self.read[1]

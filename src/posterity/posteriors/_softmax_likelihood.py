@@ -104,9 +104,9 @@ class Look:
 
     def slope(self, basis: Array) -> Array:
         """(n, R) gradient of the log likelihood."""
-        ahead = -self.average
-        ahead[np.arange(len(self.labels)), self.labels] += 1.0
-        return ahead @ basis
+        told = np.flatnonzero(basis.any(axis=1))
+        average = np.mean(self.points[:, :, told], axis=1)
+        return ((self.labels[:, None] == told) - average) @ basis[told]
 
     def curvature(self, basis: Array) -> Array:
         """(n, R, R) minus its second derivative, basis' (diag(p) - p p') basis."""

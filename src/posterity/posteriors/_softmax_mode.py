@@ -29,15 +29,25 @@ FARTHEST = 1e8
 class Objective:
     """Log posterior of coefficients (R, p), a row for each coordinate of ``basis`` (K, R).
 
-    ``known`` are factors of what was known before, each with the coordinates that it is about. The
-    log likelihood is averaged over the points ``moved`` (n, S, R) about each row's coordinates,
-    where there are any.
+    ``roots`` (B, s, s) and ``moments`` (B, s) are what was known before of B parts of the
+    coordinates, B s = R p. The log likelihood is averaged over the points ``moved`` (n, S, R) about
+    each row's coordinates, where there are any.
     """
 
     rows: Rows
     basis: Array
-    known: Sequence[tuple[Factor, slice]]
+    roots: Array
+    moments: Array
     moved: Array | None = None
+
+    @classmethod
+    def after(
+        cls, known: Sequence[Factor], rows: Rows, basis: Array, moved: Array | None = None
+    ) -> Objective:
+        """With these factors as what was known before the rows."""
+        roots = np.stack([factor.root for factor in known])
+        moments = np.stack([factor.moments[:, 0] for factor in known])
+        return cls(rows, basis, roots, moments, moved)
 
     def look(self, w: Array) -> Look:
         """What the labels say at these coefficients."""
@@ -45,18 +55,17 @@ class Objective:
 
     def value(self, w: Array, look: Look) -> float:
         """Log posterior, up to a constant."""
-        left = sum(float(left @ left) for left, _ in self._left(w))
-        return float(self.rows.weights @ look.value) - 0.5 * left
+        left = self.moments - self._times(w)
+        return float(self.rows.weights @ look.value) - 0.5 * float(np.sum(np.square(left)))
 
     def gradient(self, w: Array, look: Look) -> Array:
         """(R, p)."""
         rows = self.rows
         gradient = (rows.weights[:, None] * look.slope(self.basis)).T @ rows.X
-        for (left, root), (_, part) in zip(self._left(w), self.known, strict=True):
-            gradient[part] += (left @ root).reshape(gradient[part].shape)
-        if len(self.known) == len(self.basis) > 1:
+        gradient += self._back(self.moments - self._times(w), w)
+        if len(self.roots) == len(self.basis):
             # What all classes have in common no label tells of: of a flat prior it is rounding.
-            flat = ~np.any([factor.root.any(axis=0) for factor, _ in self.known], axis=0)
+            flat = ~self.roots.any(axis=(0, 1))
             gradient[:, flat] -= gradient[:, flat].mean(axis=0)
         return gradient
 
@@ -66,38 +75,36 @@ class Objective:
         curved = look.curved((rows.X @ direction.T) @ self.basis.T)
         curved *= rows.weights[:, None]
         product = (curved @ self.basis).T @ rows.X
-        for factor, part in self.known:
-            moved = factor.root @ direction[part].ravel()
-            product[part] += (moved @ factor.root).reshape(product[part].shape)
+        product += self._back(self._times(direction), direction)
         return product
 
     def triangles(self, look: Look) -> list[Array]:
-        """What is known, and the rows' curvature in each coordinate by itself."""
-        sizes = self.rows.weights[:, None] * look.sizes(self.basis)
+        """What is known of each part, and the rows' curvature in each coordinate by itself."""
+        sizes = (self.rows.weights[:, None] * look.sizes(self.basis)).T
+        parts = sizes.reshape(len(self.roots), -1, len(self.rows.X))
         return [
-            _usable(self._added(factor, part, sizes[:, part]).root) for factor, part in self.known
+            _usable(self._added(root, part)) for root, part in zip(self.roots, parts, strict=True)
         ]
 
-    def _added(self, factor: Factor, part: slice, sizes: Array) -> Factor:
-        X, added = self.rows.X, factor.copy()
-        nothing = np.zeros((len(X), 1))
-        if sizes.shape[1] == 1:
-            added.append(X, nothing, np.ascontiguousarray(sizes[:, 0]))
-            return added
+    def _added(self, root: Array, sizes: Array) -> Array:
         each = []
-        for size in sizes.T:
-            alone = Factor(X.shape[1])
-            alone.append(X, nothing, np.ascontiguousarray(size))
+        for size in sizes:
+            alone = Factor(self.rows.X.shape[1])
+            alone.append(self.rows.X, np.zeros((len(size), 1)), np.ascontiguousarray(size))
             each.append(alone.root)
-        rows = block_diag(*each)
-        added.append(rows, np.zeros((len(rows), 1)))
-        return added
+        both = Factor(len(root))
+        for rows in (root, block_diag(*each)):
+            both.append(np.ascontiguousarray(rows), np.zeros((len(rows), 1)))
+        return both.root
 
-    def _left(self, w: Array) -> list[tuple[Array, Array]]:
-        return [
-            (factor.moments[:, 0] - factor.root @ w[part].ravel(), factor.root)
-            for factor, part in self.known
-        ]
+    def _times(self, w: Array) -> Array:
+        """(B, s) the roots times coefficients."""
+        parts = w.reshape(len(self.roots), -1, 1)
+        return np.asarray((self.roots @ parts)[:, :, 0])
+
+    def _back(self, values: Array, like: Array) -> Array:
+        """(R, p) the roots' transposes times values (B, s)."""
+        return np.asarray((values[:, None] @ self.roots).reshape(like.shape))
 
 
 def climbed(objective: Objective, w: Array, close: float = CLOSE) -> tuple[Array, bool]:
@@ -138,22 +145,19 @@ def _newton_step(
 
     Returns the step and the number of products; -1 where there is no step.
     """
-
     triangles, enough = means
 
     def ahead_of(left: Array) -> Array:
-        ahead = np.empty_like(left)
-        for triangle, (_, part) in zip(triangles, objective.known, strict=True):
-            flat = left[part].ravel()
-            half = dtrtrs(triangle, flat, trans=1)[0]
-            ahead[part] = dtrtrs(triangle, half)[0].reshape(left[part].shape)
-        return ahead
+        parts = left.reshape(len(triangles), -1)
+        halves = [dtrtrs(one, part, trans=1)[0] for one, part in zip(triangles, parts, strict=True)]
+        solved = [dtrtrs(one, half)[0] for one, half in zip(triangles, halves, strict=True)]
+        return np.asarray(solved).reshape(left.shape)
 
     step, left, count = np.zeros_like(gradient), gradient.copy(), 0
     ahead = ahead_of(left)
     direction, size = ahead.copy(), float(np.sum(left * ahead))
     goal = max(size * min(1e-2, size), enough)
-    while size > goal and count < MOST_PRODUCTS:
+    while size > 0.0 and (size > goal or count == 0) and count < MOST_PRODUCTS:
         moved = objective.product(direction, look)
         curved = float(np.sum(direction * moved))
         if not curved > 0.0:  # beyond all digits

@@ -135,7 +135,7 @@ class ContrastPrior:
         """What is believed of the coefficients of some coordinates, as rows with targets 0."""
         if self.root.ndim == 3:
             return np.asarray(block_diag(*self.root[places]))
-        return np.kron(np.eye(len(places)), self.root)
+        return np.asarray(np.kron(np.eye(len(places)), self.root), dtype=np.float64)
 
     def size(self, places: range) -> tuple[float, int]:
         """Log determinant of the precision of some coordinates, and its rank."""

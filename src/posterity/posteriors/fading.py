@@ -129,7 +129,7 @@ class FadingPosterior(LinearPosterior):
         """What is left of all that was known after each time (n,); None if no number tells."""
         if not self.strategy.only_discounts:
             return None
-        return self.strategy.discounts(elapsed)  # type: ignore[attr-defined,no-any-return]
+        return self.strategy.discounts(elapsed)  # type: ignore[attr-defined]
 
     @property
     def keeps_prior(self) -> bool:

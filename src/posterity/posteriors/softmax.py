@@ -67,8 +67,8 @@ class SoftmaxPosterior:
         How the prior is learned; None: it is given. And the shapes (L, m) that it is offered.
     approximation
         "laplace", "moments", or "auto": the first in ``fit``, the second in all else.
-    due
-        As many rows, and the prior is chosen anew.
+    due, waiting
+        As many rows, and the prior is chosen anew; whether it is for the first time.
     recent
         The last rows, to be learned again together; ``contrasts`` knows them already.
     """
@@ -79,6 +79,7 @@ class SoftmaxPosterior:
     shapes: Array | None = None
     approximation: Literal["auto", "laplace", "moments"] = "auto"
     due: float = field(default=0.0, repr=False)
+    waiting: bool = field(default=False, repr=False)
     recent: RecentRows | None = field(default=None, repr=False)
     nodes: list[tuple[float, Joined]] | None = field(default=None, repr=False)
 
@@ -304,6 +305,11 @@ class SoftmaxPosterior:
         seen, averaged = self.n_observations, self._averages
         first = seen == 0.0
         self._saw(rows)
+        told, before = self.contrasts.told, 0.0
+        if self.forgets and len(rows.X) == 1:
+            told += float(rows.weights[0] * self.log_probabilities_of(rows.X)[0, rows.labels[0]])
+        elif self.forgets:
+            before = self.contrasts.log_density(self.prior)
         recent, again = self.recent, False
         if self.prior.proper and self.contrasts.parts[0].discounts(np.zeros(1)) is not None:
             if recent is None:
@@ -317,6 +323,11 @@ class SoftmaxPosterior:
         elif not again:
             self.contrasts.learn(rows, self.prior, averaged=averaged)
         self.recent = recent
+        if self.forgets and len(rows.X) > 1:
+            # Each label in full, whatever has faded since the first of them.
+            faded = float(np.sum(rows.weights)) / weight
+            told += (self.contrasts.log_density(self.prior) - before) / faded
+        self.contrasts.told = told
         self._count(seen + weight)
         self._turned()
         self.choose_if_due()
@@ -381,6 +392,8 @@ class SoftmaxPosterior:
         if self.strategy is not None and self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
             self.start_waiting()
+        elif self.waiting:
+            self.prior = self.prior.scaled(self.prior.scale)
 
     def start_waiting(self) -> None:
         """Keep the prior until there are as many rows as coefficients.
@@ -389,6 +402,7 @@ class SoftmaxPosterior:
         that is but that prior's echo.
         """
         self.due = max(self.due, float(self.n_coefficients * (self.n_classes - 1)))
+        self.waiting = self.strategy is not None
         self._turned()
 
     def _pass_time(self, x: Array, elapsed: Array) -> None:
@@ -424,6 +438,7 @@ class SoftmaxPosterior:
     def _next_turn(self) -> None:
         """The prior is chosen anew after a fourth more rows."""
         self.due = self.n_observations + 0.25 * self.n_effective + 1.0
+        self.waiting = False
 
     def _turned(self) -> None:
         """What was read is no more."""
