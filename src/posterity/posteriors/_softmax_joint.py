@@ -8,6 +8,7 @@ from scipy.linalg import block_diag, solve_triangular
 from posterity.distributions import MultivariateNormal
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import Array, helmert
+from posterity.safety import check_memory
 
 
 def joint_of(
@@ -18,6 +19,8 @@ def joint_of(
     The covariance of several, which would square the condition number, is not formed: its square
     roots stand side by side, and are rotated to a triangle.
     """
+    size = float(contrasts.n_classes * contrasts.n_columns)
+    check_memory(32.0 * size * size, f"the joint distribution of {size:,.0f} coefficients")
     told = [(weight, *_one(contrasts, joined)) for weight, joined in nodes]
     if len(told) == 1:
         return MultivariateNormal(*told[0][1:], 1.0, names=names)
