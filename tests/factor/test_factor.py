@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from posterity.factor import Factor, NotInFactorError
 from posterity.factor.parallel import partitions, workers
+from posterity.factor.usable import check_usable
 
 
 def rows(seed: int, n: int, m: int, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -210,3 +211,14 @@ def test_the_lock_is_released_while_rows_are_learned() -> None:
     done.set()
     counter.join()
     assert moved > 100
+
+
+@pytest.mark.parametrize("n", [1, 8192, 20_001])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.01e150])
+def test_what_can_not_be_learned_is_found_wherever_it_is(n: int, bad: float) -> None:
+    check_usable(np.empty((0, 3)), np.full(n, 1e150), np.full((n, 2), -1e150)[:, :1])
+    for place in {0, n // 2, n - 1}:
+        values = np.ones(n)
+        values[place] = bad
+        with pytest.raises(FloatingPointError, match="not finite, or too large to square"):
+            check_usable(np.ones(2), values)

@@ -14,7 +14,6 @@ from posterity.noise import Joint, JointOfOne, LearnedNoise
 from posterity.posteriors._noise_memories import NoiseMemories
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.ensemble import Ranks, ranks_of, telling
-from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -46,9 +45,8 @@ class AdaptivePosterior(AveragedPosterior):
         """The same knowledge, to go its own way."""
         return replace(super().copy(), noises=tuple(noise.copy() for noise in self.noises))
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, AdaptivePosterior)
         super().become(other)
         for noise, saved in zip(self.noises, other.noises, strict=True):
             noise.become(saved)

@@ -13,7 +13,6 @@ from posterity.distributions.mixing import mixed
 from posterity.factor.parallel import take_turns
 from posterity.kernel import average_members, leading_dimension
 from posterity.posteriors.ensemble import Ranks, predicted_and_scored, rank_ahead, ranks_of
-from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -67,9 +66,8 @@ class AveragedPosterior(MixedPosterior):
         runs = tuple(run.copy() for run in self.runs)
         return replace(self, runs=runs, standing=self.standing.copy())
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, AveragedPosterior)
         for run, saved in zip(self.runs, other.runs, strict=True):
             run.become(saved)
         self.standing.__dict__.update(other.standing.__dict__)
@@ -116,14 +114,14 @@ class AveragedPosterior(MixedPosterior):
             "the remaining rows again"
         )
 
-    def merge(self, other: LinearPosterior) -> NoReturn:
+    def merge(self, other: Self) -> NoReturn:
         """Refuse: how members did side by side is not known."""
         raise ValueError(
             "can't merge models under Adaptive: how well each way to forget predicted depends on "
             "the order of all rows"
         )
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
         return type(self) is type(other) and self.first.same_prior(other.first)
 

@@ -15,7 +15,6 @@ from posterity.distributions.mixing import exactly_mixed
 from posterity.posteriors._runs import Change, kept_runs, median_change
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, Changing, Trace
 from posterity.posteriors.ensemble import VARIES, bayes, predicted_and_scored, ranks_of, telling
-from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -164,9 +163,8 @@ class RegimesPosterior(MixedPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, state=self.state.copy())
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, RegimesPosterior)
         self.state.__dict__.update(other.state.copy().__dict__)
 
     def wrapped(self, change: Callable[[Any], Any]) -> Self:
@@ -217,14 +215,14 @@ class RegimesPosterior(MixedPosterior):
         """Refuse: which runs would have been dropped without a row is not known."""
         raise ValueError(UNLEARN_REFUSED)
 
-    def merge(self, other: LinearPosterior) -> NoReturn:
+    def merge(self, other: Self) -> NoReturn:
         """Refuse: changes lie between rows of one stream."""
         raise ValueError(MERGE_REFUSED)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
         return (
-            isinstance(other, RegimesPosterior)
+            type(self) is type(other)
             and self.strategy == other.strategy
             and bool(self.fresh.same_prior(other.fresh))
         )
