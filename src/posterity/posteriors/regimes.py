@@ -14,7 +14,7 @@ from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import exactly_mixed
 from posterity.posteriors._runs import Change, kept_runs, median_change
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, Changing, Trace
-from posterity.posteriors.ensemble import VARIES, bayes, ranks_of, telling
+from posterity.posteriors.ensemble import VARIES, bayes, predicted_and_scored, ranks_of, telling
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -116,9 +116,9 @@ class Regimes:
         self.changes.append(Change(self.row, earlier))
 
     def learn(self, densities: Array, y: float, weight: float) -> None:
-        """Weigh the runs by the log densities that they gave a row."""
+        """Weigh the runs by the log densities (k,) that they gave a row, times its weight."""
         with np.errstate(divide="ignore"):
-            self.probability, added = bayes(self.probability, weight * densities)
+            self.probability, added = bayes(self.probability, densities)
         self.log_evidence += added
         self.learned = self.learned + weight
         self.targets = self.targets.with_row(y, weight)
@@ -236,13 +236,16 @@ class RegimesPosterior(MixedPosterior):
         k, n = state.size, len(y)
         members = [*(one.copy() for one in state.members), *(self.fresh.copy() for _ in starts)]
         begins = [0] * k + starts
-        told = []
+        told, scores = [], []
         for member, begin in zip(members, begins, strict=True):
             # Before its first row a run learns nothing: rows of weight zero are no rows.
             counted = np.where(np.arange(n) < begin, 0.0, weights)
-            told.append(member.predict_then_learn(X, y, counted, elapsed.copy(), *offsets))
+            one, scored = predicted_and_scored(member, X, y, counted, elapsed, *offsets)
+            told.append(one)
+            scores.append(scored)
         seen = _Seen.of(told, targets)
-        densities = seen.densities(y[:, 0])
+        others = weights * telling(seen.others.logpdf(y[:, 0]))
+        densities = np.where(seen.unknown, others, np.stack(scores))
         shares = np.zeros((n, len(members)))
         for i in range(n):
             hazard = float(hazards[i]) if i in starts else 0.0
@@ -296,20 +299,24 @@ class RegimesPosterior(MixedPosterior):
         weights = np.append(state.probability * (1.0 - hazard), hazard)
         return (*state.members, self.fresh), weights
 
+    def _proper(self, one: Any) -> bool:
+        return bool(np.isfinite(one.joint(("",) * self.n_coefficients).std()).all())
+
     def ahead(self) -> tuple[Sequence[Any], Array]:
         """The runs, with their weights (k,) for the next row.
 
         Where the prior leaves a direction open only those that have learned more rows than there
-        are coefficients, and have something to say of the last: coefficients of others may be
-        anything.
+        are coefficients, have something to say of the last and know how well they know their
+        coefficients: those of others may be anything.
         """
         members, weights = self._next()
-        state, names = self.state, ("",) * self.n_coefficients
-        if not self._waits and np.isfinite(self.fresh.joint(names).std()).all():
+        state = self.state
+        if not self._waits and self._proper(self.fresh):
             return members, weights
         told = [one.predictive(state.last) for one in state.members]
         unknown = _Seen.of(told, [state.targets]).unknown[:, 0]
         enough = ~unknown & (state.learned > self.n_coefficients)
+        enough &= [self._proper(one) for one in state.members]
         weights = np.where(enough if enough.any() else True, state.probability, 0.0)
         return state.members, weights / weights.sum()
 
@@ -379,11 +386,6 @@ class _Seen:
         others = like_others(targets, counts=hasattr(told[0], "logpmf"))
         unknown = np.stack([_unknown(one, others) for one in told])
         return cls(told, unknown & [each.suffice for each in targets], others)
-
-    def densities(self, y: Array) -> Array:
-        """(k, n) log densities."""
-        own = np.stack([telling(one.logpdf(y)) for one in self.told])
-        return np.where(self.unknown, telling(self.others.logpdf(y)), own)
 
     def mixed(self, weights: Array) -> Any:
         """The mixture by weights (n, k)."""
