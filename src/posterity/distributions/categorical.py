@@ -77,6 +77,10 @@ class Categorical:
         values = np.take_along_axis(self.log_probabilities, place[:, None], axis=1)[:, 0]
         return np.where(known, values, -np.inf)
 
+    def is_flat(self) -> NDArray[np.bool_]:
+        """(n,) False: classes that are all alike are known to be."""
+        return np.zeros(len(self), dtype=bool)
+
     def pmf(self, y: ArrayLike) -> FloatArray:
         """(n,) probability of the label y, one a row or one for all."""
         return np.exp(self.logpmf(y))

@@ -22,7 +22,6 @@ from posterity.linear import functions
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
-from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -45,7 +44,7 @@ class Classifier(GeneralizedModel):
     # ---- what was learned ------------------------------------------------------------------------
 
     @property
-    def _many(self) -> SoftmaxPosterior | None:
+    def _many(self) -> Any:
         known: Any = self._known
         return known if len(self.classes_) > 2 else None
 
@@ -237,7 +236,6 @@ class Classifier(GeneralizedModel):
                 self._known, way, LabelRows(columns, y, weights, elapsed), self.approximation
             )
         else:
-            many.approximation = self.approximation
             with blas_threads((n_classes - 1) * many.n_coefficients):
                 told = getattr(many, way)(columns, y, weights, elapsed)
         if way != "predict_then_learn":
@@ -251,7 +249,7 @@ class Classifier(GeneralizedModel):
         else:
             self._knowledge = cast(Any, self._begun(len(self.classes_)))
 
-    def _begun(self, n_classes: int) -> SoftmaxPosterior:
+    def _begun(self, n_classes: int) -> Any:
         self._check_approximation()
         return _many.begun(
             n_classes,
@@ -261,6 +259,7 @@ class Classifier(GeneralizedModel):
                 Any, functions.in_units_of(getattr(self, "basis_", None), self.prior_precision)
             ),
             forgetting=self.forgetting,
+            approximation=self.approximation,
             shapes=functions.shapes(self.basis_) if self.basis is not None else None,
         )
 

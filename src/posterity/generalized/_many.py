@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.evidence import OddsScale, Relevance, Strategy
-from posterity.forgetting import Adaptive, Changepoint, Forgetting
+from posterity.forgetting import Forgetting
 from posterity.noise import LOG_2PI
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.posteriors._softmax_contrasts import Contrasts
@@ -37,8 +37,9 @@ def begun(
     intercept: bool,
     precision: ArrayLike | str | Strategy,
     forgetting: Forgetting | None,
+    approximation: Approximation = "auto",
     shapes: Array | None = None,
-) -> SoftmaxPosterior:
+) -> Any:
     """The prior over the contrasts of ``n_classes`` classes, as a posterior that knows nothing.
 
     Raises ``ValueError`` for settings that so many can't have.
@@ -57,7 +58,8 @@ def begun(
         check_memory(32.0 * n_classes * p * p, f"a model of {n_classes} classes and {p} columns")
     contrasts = Contrasts.before_data(n_classes, p, separate=separate)
     prior = ContrastPrior.of(root, intercept=intercept)
-    posterior = SoftmaxPosterior(contrasts, prior, strategy, None if strategy is None else shapes)
+    shapes = None if strategy is None else shapes
+    posterior = SoftmaxPosterior(contrasts, prior, strategy, shapes, approximation)
     if forgetting is None:
         return posterior
     if isinstance(forgetting, type) or not hasattr(forgetting, "begin"):
@@ -65,13 +67,7 @@ def begun(
             f"forgetting is {forgetting!r}: it must be None or a strategy from "
             "posterity.forgetting, as in Stabilized(discount=0.99)"
         )
-    if isinstance(forgetting, Adaptive | Changepoint):
-        raise ValueError(
-            f"forgetting is {forgetting!r}, which is there for two classes only: with {n_classes} "
-            "use a strategy with one memory, as Stabilized"
-        )
-    begun: Any = forgetting.begin(posterior)  # type: ignore[arg-type]
-    return begun
+    return forgetting.begin(posterior)  # type: ignore[arg-type]
 
 
 def _strategy(precision: ArrayLike | str | Strategy) -> Strategy | None:

@@ -303,6 +303,11 @@ class ReweightedPosterior:
         return self.fresh.n_coefficients
 
     @property
+    def n_features(self) -> int:
+        """Columns of the rows that it learns."""
+        return self.fresh.n_features
+
+    @property
     def n_observations(self) -> float:
         """Sum of the weights of the rows learned."""
         return self._seen

@@ -58,13 +58,13 @@ class AdaptivePosterior(AveragedPosterior):
         with np.errstate(divide="ignore"):
             return float(self.weights @ (1.0 / variances))
 
-    def joint(self, names: tuple[str, ...]) -> Joint:
+    def joint(self, *names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
         joints: list[JointOfOne] = []
         for i, run in enumerate(self.runs):
-            one, (df, variance) = cast(JointOfOne, run.joint(names)), self._noise_of(i)
+            one, (df, variance) = cast(JointOfOne, run.joint(*names)), self._noise_of(i)
             root, scale = one.precision_root, variance**0.5
-            joints.append(MultivariateT(df, one.mean, root, scale, names=names))
+            joints.append(MultivariateT(df, one.mean, root, scale, names=names[0]))
         return MultivariateMixture(joints, self.weights)
 
     def _noise_of(self, i: int) -> tuple[float, float]:

@@ -327,6 +327,11 @@ class LinearPosterior:
         return self.prior.n_coefficients
 
     @property
+    def n_features(self) -> int:
+        """Columns of the rows that it learns."""
+        return self.n_coefficients - int(self.intercept)
+
+    @property
     def n_observations(self) -> float:
         """Sum of the weights of the rows learned."""
         return self.factor.seen

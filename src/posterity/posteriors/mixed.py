@@ -118,15 +118,45 @@ class MixedPosterior(LinearPosterior):
         """Mean of [intercept, coefficients]."""
         return np.asarray(self.average_of(lambda one: one.coefficients()))
 
-    def joint(self, names: tuple[str, ...]) -> Joint:
+    def joint(self, *names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
         members, weights = self.ahead()
-        return MultivariateMixture([one.joint(names) for one in members], weights)
+        return MultivariateMixture([one.joint(*names) for one in members], weights)
+
+    def probability_interval(self, X: Array, level: float) -> Array:
+        """(n, K, 2) ends of the central interval of the probability of each of many classes."""
+        members, weights = self.ahead()
+        ends = []
+        for part in self.first.blocks(len(X)):
+            points = [one.probability_points(X[part]) for one in members]
+            drawn = np.concatenate(points, axis=1)
+            counted = np.repeat(weights, [one.shape[1] for one in points])
+            order = np.argsort(drawn, axis=1)
+            below = np.cumsum(counted[order], axis=1)
+            tail = 0.5 - 0.5 * level
+            places = [np.argmax(below >= q * below[:, -1:], axis=1) for q in (tail, 1.0 - tail)]
+            drawn = np.take_along_axis(drawn, order, axis=1)
+            both = [np.take_along_axis(drawn, one[:, None], axis=1)[:, 0] for one in places]
+            ends.append(np.stack(both, axis=-1))
+        return np.concatenate(ends)
+
+    def add_classes(self, n_classes: int) -> None:
+        """Refuse: what members said of the rows before would have been another thing."""
+        raise ValueError(
+            "y has a class that came late, and several ways to forget are weighed by how well each "
+            "predicted the classes there were: name all classes in the first call, as in "
+            "partial_fit(X, y, classes=...)"
+        )
 
     @property
     def n_coefficients(self) -> int:
         """Coefficients, intercept included."""
         return int(self.first.n_coefficients)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the rows that it learns."""
+        return int(self.first.n_features)
 
     @property
     def prior_precision(self) -> ArrayLike:

@@ -280,8 +280,8 @@ class RegimesPosterior(MixedPosterior):
     @property
     def _waits(self) -> bool:
         """Whether a run that has just begun knows nothing of what it is to predict."""
-        told = self.fresh.predictive(np.zeros((1, self.n_coefficients - int(self.intercept))))
-        return bool((ranks_of(told) < VARIES).any() or not np.isfinite(told.var()).all())
+        told = self.fresh.predictive(np.zeros((1, self.fresh.n_features)))
+        return bool((ranks_of(told) < VARIES).any() or not np.isfinite(_variance(told)).all())
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -396,12 +396,17 @@ class _Seen:
         return exactly_mixed([*self.told, self.others], np.hstack(columns))
 
 
+def _variance(told: Any) -> Array:
+    """Variances (n,); classes have none, and are never unknown."""
+    return np.asarray(told.var()) if hasattr(told, "var") else np.zeros(len(told))
+
+
 def _unknown(told: Any, others: Any) -> NDArray[np.bool_]:
     """Where a prediction says next to nothing: its variance is far beyond that of the targets.
 
     Or it is sure, of a noise of which it has seen nothing yet. Labels are never so unknown.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        variance = np.asarray(told.var())
+        variance = _variance(told)
         loose = ~(variance <= np.maximum(LOOSE * others.var(), 1.0 * hasattr(told, "logpmf")))
     return loose | (ranks_of(told) == 0)

@@ -51,6 +51,9 @@ AGREE, MOST_TURNS = 3e-2, 20
 BLOCK_NUMBERS = 4_000_000
 
 
+Approximation = Literal["auto", "laplace", "moments"]
+
+
 @dataclass
 class SoftmaxPosterior:
     """Contrasts, the prior they are read with, and how it is learned.
@@ -77,7 +80,7 @@ class SoftmaxPosterior:
     prior: ContrastPrior
     strategy: Strategy | None = None
     shapes: Array | None = None
-    approximation: Literal["auto", "laplace", "moments"] = "auto"
+    approximation: Approximation = "auto"
     due: float = field(default=0.0, repr=False)
     waiting: bool = field(default=False, repr=False)
     recent: RecentRows | None = field(default=None, repr=False)
@@ -135,6 +138,11 @@ class SoftmaxPosterior:
     def n_coefficients(self) -> int:
         """Of one contrast, intercept included."""
         return self.contrasts.n_columns
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the rows that it learns."""
+        return len(self.prior.center) - int(self.intercept)
 
     @property
     def n_observations(self) -> float:
@@ -527,22 +535,25 @@ class SoftmaxPosterior:
 
     def _integrated(self, X: Array, nodes: list[tuple[float, Joined]]) -> Array:
         told = np.empty((len(X), self.n_classes))
-        for part in self._blocks(len(X)):
+        for part in self.blocks(len(X)):
             mean, covariance = self._moments(X[part], nodes)
             told[part] = integrated(mean, root_of(covariance), self.contrasts.basis)
         return told
 
     def probability_interval(self, X: Array, level: float) -> Array:
         """(n, K, 2) ends of the central interval of each probability at rows ``X`` (n, m)."""
-        X = self.design(X)
         ends = np.empty((len(X), self.n_classes, 2))
-        for part in self._blocks(len(X)):
-            mean, covariance = self._moments(X[part], self._read())
-            points = spread(mean, root_of(covariance)) @ self.contrasts.basis.T
-            drawn = np.exp(log_softmax(points))
+        for part in self.blocks(len(X)):
+            drawn = self.probability_points(X[part])
             both = np.quantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
             ends[part] = np.moveaxis(both, 0, -1)
         return ends
+
+    def probability_points(self, X: Array) -> Array:
+        """(n, S, K) probabilities at rows ``X`` (n, m) that stand for the posterior."""
+        mean, covariance = self._moments(self.design(X), self._read())
+        points = spread(mean, root_of(covariance)) @ self.contrasts.basis.T
+        return np.exp(log_softmax(points))
 
     def _moments(self, X: Array, nodes: list[tuple[float, Joined]]) -> tuple[Array, Array]:
         """Mean and covariance of the coordinates at rows, those of the mixture of all nodes."""
@@ -556,7 +567,7 @@ class SoftmaxPosterior:
         ]
         return np.asarray(centre), np.sum(spreads, axis=0)
 
-    def _blocks(self, n: int) -> list[slice]:
+    def blocks(self, n: int) -> list[slice]:
         """Rows to be read at a time: their covariances and points are held in memory."""
         size = max(1, BLOCK_NUMBERS // (self.n_classes * (self.n_classes + 2 * N_POINTS)))
         return [slice(start, start + size) for start in range(0, n, size)]
