@@ -43,7 +43,4 @@ def test_it_predicts_the_same(name: str) -> None:
     assert dumps(load(KEPT / f"{name}.safetensors")) == content
     assert told.keys() == EXPECTED[name].keys()
     for what, values in told.items():
-        # Weights now follow from the densities that are told, to their nine digits; before they
-        # followed from those that sites were found by.
-        exact = 1e-5 if what.startswith("after") else 1e-9
-        np.testing.assert_allclose(values, EXPECTED[name][what], rtol=exact, err_msg=what)
+        np.testing.assert_allclose(values, EXPECTED[name][what], rtol=1e-9, err_msg=what)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from posterity import BayesianQuantileRegression, RobustBayesianRegression
-from posterity.files import dumps
+from posterity.files import dumps, loads
 from posterity.forgetting import Exponential, Window
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
@@ -56,8 +56,8 @@ def read(model: Any, X: Array) -> Array:
 
 @MODEL
 @pytest.mark.parametrize("precision", ["auto", 0.0])
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 10**6), p=st.integers(1, 4), n=st.integers(1, 110))
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6), p=st.integers(1, 3), n=st.integers(1, 90))
 def test_rows_one_by_one_are_rows_in_an_array(
     make: Callable[..., Any], precision: Any, seed: int, p: int, n: int
 ) -> None:
@@ -149,6 +149,29 @@ def test_single_rows_after_a_copy_a_merge_and_an_array(make: Callable[..., Any])
     np.testing.assert_allclose(read(model, X), read(twin, X), rtol=1e-7, atol=1e-9)
     assert branch.n_observations_ == 110.0
     assert model.n_observations_ == 210.0
+
+
+@MODEL
+@pytest.mark.parametrize("n", [4, 30, 80])
+def test_a_model_from_a_file_goes_on_as_if_nothing_had_happened(
+    make: Callable[..., Any], n: int
+) -> None:
+    X, y, _ = stream(5, 100, 2)
+    model = make().partial_fit(X[:n], y[:n])
+    twin = loads(dumps(model))
+    for one in (model, twin):
+        for i in range(n, 100):
+            one.learn_one(X[i], y[i])
+    np.testing.assert_allclose(read(model, X), read(twin, X), rtol=1e-9)
+
+
+@MODEL
+def test_an_error_beyond_all_squares(make: Callable[..., Any]) -> None:
+    X, y, _ = stream(6, 100, 2)
+    model = make().partial_fit(X, y)
+    before = read(model, X)[:3]
+    model.learn_one(X[0], 1e150)
+    assert (np.abs(read(model, X)[:3] - before) < 0.5).all()
 
 
 @MODEL

@@ -267,8 +267,6 @@ def test_what_is_refused_says_why_and_changes_nothing() -> None:
         linear(noise_precision=1.0).fit(X, y)
     with pytest.raises(ValueError, match="must be 'constant' or 'linear'"):
         BayesianLinearRegression(noise="quadratic").fit(X, y)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="does not go with forgetting"):
-        linear(forgetting=Changepoint()).fit(X, y)
     before = model.predict_distribution(X).logpdf(y)
     bad = y.copy()
     bad[30] = np.nan
@@ -292,6 +290,19 @@ def test_a_window_keeps_rows_in_units_of_their_noise() -> None:
     constant = BayesianLinearRegression(forgetting=Window(size=300)).predict_then_learn(X, y)[500:]
     assert told.logpdf(y[500:]).mean() > constant.logpdf(y[500:]).mean() + 0.3
     assert model.n_effective_ == 300.0
+
+
+@pytest.mark.slow  # a posterior for each place where the world may have changed
+def test_at_a_change_mean_and_noise_begin_anew() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(240, 1))
+    before = np.arange(240) < 120
+    spread = np.exp(np.where(before, 0.8, -0.8) * X[:, 0])
+    y = np.where(before, 3.0, -3.0) * X[:, 0] + spread * rng.normal(size=240)
+    model = linear(forgetting=Changepoint(hazard=0.01)).fit(X, y)
+    assert np.abs(model.changes_ - 120).min() <= 3
+    assert abs(model.coef_[0] + 3.0) < 0.5
+    assert model.noise_coef_[0] < -0.5
 
 
 # ---- the parts -------------------------------------------------------------------------------

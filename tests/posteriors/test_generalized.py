@@ -8,7 +8,7 @@ from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from posterity.evidence import Integrated
-from posterity.forgetting import Adaptive, Changepoint, Exponential, Stabilized, Window
+from posterity.forgetting import Adaptive, Exponential, Stabilized, Window
 from posterity.likelihoods import (
     Bernoulli,
     Gaussian,
@@ -338,11 +338,6 @@ def test_merging_adds_the_site_rows() -> None:
     off = np.abs(left.coefficients() - whole.coefficients())
     assert off.max() < 0.2 * deviations(whole).max()
     assert not left.same_prior(started(3, Poisson()))
-
-
-def test_change_points_are_refused() -> None:
-    with pytest.raises(ValueError, match="Changepoint compares densities of Gaussian targets"):
-        Changepoint().begin(started(2))
 
 
 def test_bad_targets_change_nothing() -> None:

@@ -38,7 +38,7 @@ class InSequence(RowDistribution):
         self.starts = np.cumsum([0, *map(len, self.parts)])
 
     def __repr__(self) -> str:
-        return f"InSequence({len(self.parts)} parts, {len(self)} rows)"
+        return f"{type(self).__name__}({len(self.parts)} parts, {len(self)} rows)"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,14 +56,6 @@ class InSequence(RowDistribution):
 
     def _flat(self) -> Any:
         return np.concatenate([np.asarray(flat_rows(part), dtype=float) for part in self.parts])
-
-    def logpmf(self, y: ArrayLike) -> FloatArray:
-        """Log probability of y, where the parts are of labels or whole numbers."""
-        return self._each("logpmf", y)
-
-    def pmf(self, y: ArrayLike) -> FloatArray:
-        """Probability of y, where the parts are of labels or whole numbers."""
-        return self._each("pmf", y)
 
     def _mean(self) -> FloatArray:
         return self._each("mean")
@@ -119,6 +111,23 @@ class InSequence(RowDistribution):
         return np.concatenate(told, axis=-1)
 
 
+class CountsInSequence(InSequence):
+    """The same of labels, or of whole numbers."""
+
+    __slots__ = ()
+
+    def logpmf(self, y: ArrayLike) -> FloatArray:
+        """Log probability of y."""
+        return self._each("logpmf", y)
+
+    def pmf(self, y: ArrayLike) -> FloatArray:
+        """Probability of y."""
+        return self._each("pmf", y)
+
+
 def in_sequence(parts: Sequence[Any]) -> Any:
     """The rows of all parts; a single one as it is."""
-    return parts[0] if len(parts) == 1 else InSequence(parts)
+    if len(parts) == 1:
+        return parts[0]
+    counts = all(hasattr(part, "logpmf") for part in parts)
+    return (CountsInSequence if counts else InSequence)(parts)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.distributions._rows import FloatArray, as_floats
-from posterity.distributions.any_mixture import AnyMixture
+from posterity.distributions.any_mixture import any_mixture
 from posterity.distributions.categorical import Categorical
 from posterity.distributions.location_scale import LocationScale
 from posterity.distributions.log_normal_counts import LogNormalCounts
@@ -20,7 +20,7 @@ from posterity.distributions.mixture import Mixture
 @singledispatch
 def way_to_mix(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
     """How predictions like ``first`` are mixed: each kind registers its way, others make this."""
-    return AnyMixture(parts, weights)
+    return any_mixture(parts, weights)
 
 
 @singledispatch
@@ -40,7 +40,7 @@ def exactly_mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
     >>> exactly_mixed([Normal([0.0], 1.0), Normal([4.0], 1.0)], [0.75, 0.25]).mean()
     array([1.])
     >>> exactly_mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
-    AnyMixture(2 components, 1 rows)
+    AnyCounts(2 components, 1 rows)
     """
     return _by_kind(way_to_mix, parts, weights)
 

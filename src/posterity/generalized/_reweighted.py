@@ -28,6 +28,7 @@ from posterity.generalized._row import ReweightedPath
 from posterity.generalized._start import (
     Begun,
     Kept,
+    has_node,
     most_probable,
     node_of,
     noise_of,
@@ -212,13 +213,12 @@ class ReweightedPosterior:
     @property
     def learns_lean(self) -> bool:
         """Whether nothing is forgotten, and the prior that is learned has one node."""
-        inner = self.inner
-        return inner.learns_lean and getattr(inner, "alone", True)
+        return has_node(self.inner) and self.inner.learns_lean
 
     @property
     def predicts_lean(self) -> bool:
         """Whether one factor predicts."""
-        return getattr(self.inner, "alone", True) and node_of(self.inner).predicts_lean
+        return has_node(self.inner) and node_of(self.inner).predicts_lean
 
     @property
     def beside(self) -> Sequence[LinearPosterior]:

@@ -103,7 +103,7 @@ def most_probable(
     if rows.total <= rows.n_flat and known_scale is None:
         inner = with_noise(fresh.copy(), noise_of(math.inf))
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed.copy())
-        return Found(inner, rows, None, 0.0)
+        return Found(at_rest(inner), rows, None, 0.0)
     prior, last = _begin(fresh, rows, known_scale)
     precision: Array | None = None
     rounds, agreed = MOST_ROUNDS, AGREED
@@ -227,6 +227,11 @@ def at_rest(inner: LinearPosterior) -> LinearPosterior:
         inner.known.turn = inner.known.stream = None
         inner.known.clock[1] = NEVER
     return inner
+
+
+def has_node(inner: LinearPosterior) -> bool:
+    """Whether one node predicts and learns, as of a prior that is given, or was learned here."""
+    return not isinstance(inner, EvidencePosterior) or inner.alone
 
 
 def read_stream(inner: LinearPosterior) -> Nodes | None:

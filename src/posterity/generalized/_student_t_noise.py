@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from posterity.generalized._working_noise import Rows
 from posterity.likelihoods import noises
 
 Array = NDArray[np.float64]
+Number = TypeVar("Number", float, Array)
 # Of what a weight says when leverage takes part: it settles in a few rounds.
 WEIGHT_ROUNDS = 6
 # Where sums of the noise with Normal(0, h) are found, the others between them: h / (1 + h).
@@ -139,10 +141,10 @@ class StudentTNoise(MatchedNoise):
     def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
         """Rows that stand for the likelihood around a fit, roughly."""
         error = rows.y - fit
-        u = self._weight(error, np.zeros(1), scale)
+        u = self._weight(error, np.zeros(1), np.array([scale]))
         return Sites(scale, self.information * u, fit + error / self.information)
 
-    def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
+    def sites(self, error: Number, leverage: Number, scale: Number) -> tuple[Number, Number]:
         """Weight of each row, relative to the noise, and how far its target moves.
 
         ``error`` is the target less its prediction. With weight u the row moves its own fit by
@@ -152,16 +154,7 @@ class StudentTNoise(MatchedNoise):
         left = error / (1.0 + u * leverage)
         return self.information * u, left * (1.0 / self.information - 1.0)
 
-    def site(self, error: float, leverage: float, scale: float) -> tuple[float, float]:
-        """The same of one row."""
-        df, off = self.df, error / scale
-        far = off * off
-        u = (df + 1.0) / (df + far / (1.0 + leverage))
-        for _ in range(WEIGHT_ROUNDS if leverage else 0):
-            shrunk = 1.0 / (1.0 + u * leverage)
-            u = (df + 1.0) / (df + far * shrunk * shrunk + (1.0 - shrunk) / u)
-        left = error / (1.0 + u * leverage)
-        return self.information * u, left * (1.0 / self.information - 1.0)
+    site = sites
 
     def spread_one(self, error: float, leverage: float) -> float:
         """Nothing: the scale is read from the core."""
@@ -213,15 +206,11 @@ class StudentTNoise(MatchedNoise):
         """The likelihood of this scale."""
         return noises.StudentT(self.df, scale)
 
-    def _weight(self, error: Array, leverage: Array, scale: Array | float) -> Array:
-        df = self.df
-        far = np.square(error / scale)
+    def _weight(self, error: Number, leverage: Number, scale: Number) -> Number:
+        df, off = self.df, error / scale
+        far = off * off
         u = (df + 1.0) / (df + far / (1.0 + leverage))
-        if not leverage.any():
-            return u
         for _ in range(WEIGHT_ROUNDS):
             shrunk = 1.0 / (1.0 + u * leverage)
-            # h / (1 + u h), also where h is infinite.
-            left = (1.0 - shrunk) / u
-            u = (df + 1.0) / (df + far * shrunk * shrunk + left)
+            u = (df + 1.0) / (df + far * shrunk * shrunk + leverage * shrunk)
         return u

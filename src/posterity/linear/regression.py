@@ -201,4 +201,4 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         super()._start()
         if depends:
             shapes = None if self.basis is None else functions.shapes(self.basis_)
-            self._knowledge = with_spread(self._known, self.forgetting, shapes)
+            self._knowledge = with_spread(self._before_data(), self.forgetting, shapes)

@@ -40,28 +40,26 @@ def noise_depends(model: Any) -> bool:
     return True
 
 
-def with_spread(mean: LinearPosterior, forgetting: Any, shapes: Any) -> HeteroscedasticPosterior:
+def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearPosterior:
     """A posterior of mean and log variance, around that of the mean, which has seen nothing.
 
     What only fades, fades in both. Where forgetting is learned, coefficients wander or rows leave,
     it is the mean that changes, and the noise with it in size; how the noise depends on the
-    features stays.
+    features stays. At a change point both begin anew.
     """
-    if isinstance(forgetting, Changepoint):
-        raise ValueError(
-            f"noise='linear' does not go with forgetting={type(forgetting).__name__}: use "
-            "Stabilized, Exponential or Adaptive"
-        )
     inner = EvidencePosterior.learned(
         evidence.Bounded(),
         GaussianPrior(0.0, 0.0),
         KnownNoise(1.0),
-        mean.n_coefficients - int(mean.intercept),
+        fresh.n_coefficients - int(fresh.intercept),
         intercept=True,
         shapes=shapes,
     )
-    spread = spread_beside(inner)
+    spread: Any = spread_beside(inner)
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)
-    spread.inner.known.scales = ReachingScales.before_data(len(inner.mean))  # type: ignore[attr-defined]
+    spread.inner.known.scales = ReachingScales.before_data(len(inner.mean))
+    if isinstance(forgetting, Changepoint):
+        return forgetting.begin(HeteroscedasticPosterior.around(fresh, spread))
+    mean = fresh if forgetting is None else forgetting.begin(fresh)
     return HeteroscedasticPosterior.around(mean, spread)

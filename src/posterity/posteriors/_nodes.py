@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from posterity.distributions import MultivariateT, Normal, StudentT
-from posterity.evidence import Choice, matched
+from posterity.distributions.mixing import matched
+from posterity.evidence import Choice
 from posterity.noise import Distribution, JointOfOne
+from posterity.posteriors.ensemble import shares
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -51,7 +53,7 @@ class Nodes:
     @property
     def weights(self) -> Array:
         """Weights (K,), of sum 1."""
-        return _softmax(self.log_weights)
+        return shares(self.log_weights)
 
     @cached_property
     def coefficients(self) -> Array:
@@ -182,8 +184,3 @@ def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) ->
     factor = prior.copy()
     factor.merge(data.factor)
     return replace(data.copy(), belief=belief, noise=choice.noise, prior=prior, factor=factor)
-
-
-def _softmax(log_weights: Array) -> Array:
-    weights = np.exp(log_weights - log_weights.max())
-    return weights / weights.sum()

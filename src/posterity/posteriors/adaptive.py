@@ -13,9 +13,12 @@ from posterity.distributions import MultivariateMixture, MultivariateT, Normal, 
 from posterity.noise import Joint, JointOfOne, LearnedNoise
 from posterity.posteriors._noise_memories import NoiseMemories
 from posterity.posteriors.averaged import AveragedPosterior
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.ensemble import Ranks, ranks_of, telling
 
 Array = NDArray[np.float64]
+
+# Rows at a time: their densities stay in the cache.
+BLOCK_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,8 @@ class AdaptivePosterior(AveragedPosterior):
         """The same knowledge, to go its own way."""
         return replace(super().copy(), noises=tuple(noise.copy() for noise in self.noises))
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, AdaptivePosterior)
         super().become(other)
         for noise, saved in zip(self.noises, other.noises, strict=True):
             noise.become(saved)
@@ -71,13 +73,30 @@ class AdaptivePosterior(AveragedPosterior):
     def _predicted(self, i: int, X: Array, *offsets: Array) -> StudentT:
         return _of_size(super()._predicted(i, X, *offsets), *self._noise_of(i))
 
-    def _learn_member(self, i: int, *rows: Any) -> StudentT:
-        unit = super()._learn_member(i, *rows)
-        _, y, weights, *_ = rows
+    def _rank(self, i: int) -> int:
+        nothing = np.zeros((1, self.n_coefficients - int(self.intercept)))
+        return int(ranks_of(self._predicted(i, nothing))[0])
+
+    def _learn_member(self, i: int, *rows: Any) -> tuple[StudentT, Array, Ranks]:
+        X, y, weights, *_ = rows
+        unit = self.runs[i].predict_then_learn(*rows)
         error, spread = y[:, 0] - unit.loc, np.square(unit.scale)
         noise = cast(LearnedNoise, self.noise)
         sizes = self.noises[i].follow(noise, self.n_coefficients, error, spread, weights)
-        return _of_size(unit, *sizes)
+        told = _simplest(_of_size(unit, *sizes))
+        densities, ranks = np.empty(len(X)), np.empty(len(X), dtype=np.uint8)
+        for first in range(0, len(X), BLOCK_ROWS):
+            part = slice(first, first + BLOCK_ROWS)
+            some = _simplest(told[part])
+            densities[part], ranks[part] = telling(some.logpdf(y[part, 0])), ranks_of(some)
+        return told, densities if weights is None else weights * densities, ranks
+
+
+def _simplest(told: StudentT) -> StudentT:
+    """The same distributions, with one number for degrees of freedom that have settled."""
+    if told.df.ndim and told.df.size and told.df.min() == told.df.max():
+        return StudentT(told.df[0], told.loc, told.scale)
+    return told
 
 
 def _of_size(unit: Normal, df: Array | float, variance: Array | float) -> StudentT:

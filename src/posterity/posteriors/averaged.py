@@ -9,18 +9,13 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions import StudentT
 from posterity.distributions.mixing import mixed
 from posterity.factor.parallel import take_turns
 from posterity.kernel import average_members, leading_dimension
-from posterity.posteriors.ensemble import Ranks, ranks_of, telling
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.ensemble import Ranks, predicted_and_scored, rank_ahead, ranks_of
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
-
-# Rows at a time: their densities under all members stay in the cache.
-BLOCK_ROWS = 8192
 
 
 @dataclass
@@ -71,9 +66,8 @@ class AveragedPosterior(MixedPosterior):
         runs = tuple(run.copy() for run in self.runs)
         return replace(self, runs=runs, standing=self.standing.copy())
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, AveragedPosterior)
         for run, saved in zip(self.runs, other.runs, strict=True):
             run.become(saved)
         self.standing.__dict__.update(other.standing.__dict__)
@@ -95,13 +89,8 @@ class AveragedPosterior(MixedPosterior):
         ranks = np.empty(densities.shape, dtype=np.uint8)
 
         def learn(i: int) -> None:
-            rows = X, y, weights, elapsed.copy(), *given(offsets)
-            told[i] = _simplest(self._learn_member(i, *rows))
-            for first in range(0, len(X), BLOCK_ROWS):
-                part = slice(first, first + BLOCK_ROWS)
-                some = _simplest(told[i][part]) if len(X) > BLOCK_ROWS else told[i]
-                densities[i, part] = telling(some.logpdf(y[part, 0]))
-                ranks[i, part] = ranks_of(some)
+            rows = X, y, weights, elapsed, *given(offsets)
+            told[i], densities[i], ranks[i] = self._learn_member(i, *rows)
 
         try:
             # The shortest memories are the dearest, and come last in the grid: begin with them.
@@ -109,14 +98,14 @@ class AveragedPosterior(MixedPosterior):
         except BaseException:
             self.become(before)
             raise
-        if weights is not None:
-            densities *= weights
         member_weights, log_density = self._average(densities, ranks, self.standing)
         self.standing.log_evidence += log_density
         return mixed(told, member_weights)
 
-    def _learn_member(self, i: int, *rows: Any) -> Any:
-        return self.runs[i].predict_then_learn(*rows)
+    def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
+        """What a member told of rows, their log densities times weights, and its ranks (n,)."""
+        told, densities = predicted_and_scored(self.runs[i], *rows)
+        return told, densities, ranks_of(told)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
         """Refuse: a row that has faded can't be taken out."""
@@ -125,14 +114,14 @@ class AveragedPosterior(MixedPosterior):
             "the remaining rows again"
         )
 
-    def merge(self, other: LinearPosterior) -> NoReturn:
+    def merge(self, other: Self) -> NoReturn:
         """Refuse: how members did side by side is not known."""
         raise ValueError(
             "can't merge models under Adaptive: how well each way to forget predicted depends on "
             "the order of all rows"
         )
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
         return type(self) is type(other) and self.first.same_prior(other.first)
 
@@ -160,10 +149,11 @@ class AveragedPosterior(MixedPosterior):
     @property
     def weights(self) -> Array:
         """Weights (k,) of the members for the next row."""
-        nothing = np.zeros((1, self.n_coefficients - int(self.intercept)))
-        told = [self._predicted(i, nothing) for i in range(len(self.runs))]
-        ranks = np.stack([ranks_of(one) for one in told])
+        ranks = np.array([[self._rank(i)] for i in range(len(self.runs))], dtype=np.uint8)
         return self._average(np.zeros(ranks.shape), ranks, self.standing.copy())[0][0]
+
+    def _rank(self, i: int) -> int:
+        return rank_ahead(self.runs[i])
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``."""
@@ -182,10 +172,3 @@ class AveragedPosterior(MixedPosterior):
     def n_observations(self) -> float:
         """Sum of the weights of the rows learned."""
         return float(self.first.n_observations)
-
-
-def _simplest(told: Any) -> Any:
-    """The same distributions, with one number for degrees of freedom that have settled."""
-    if isinstance(told, StudentT) and told.df.ndim and told.df.min() == told.df.max():
-        return StudentT(told.df[0], told.loc, told.scale)
-    return told

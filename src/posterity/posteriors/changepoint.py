@@ -182,7 +182,7 @@ class ChangepointPosterior(LinearPosterior):
         """Refuse: which runs would have been dropped without a row is not known."""
         raise ValueError(UNLEARN_REFUSED)
 
-    def merge(self, other: LinearPosterior) -> None:
+    def merge(self, other: Self) -> None:
         """Refuse: changes lie between rows of one stream."""
         raise ValueError(MERGE_REFUSED)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,26 @@ def ranks_of(told: Any) -> Ranks:
     knows = (scale > 0.0) & np.isfinite(scale)
     varies = knows & np.isfinite(told.std())
     return np.broadcast_to(knows * KNOWS + varies * (VARIES - KNOWS), told.shape).astype(np.uint8)
+
+
+@singledispatch
+def predicted_and_scored(
+    member: Any, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
+) -> tuple[Any, Array]:
+    """What a member told of rows before it learned them, and their log densities times weights.
+
+    Members that find the densities in learning register their way.
+    """
+    told = member.predict_then_learn(X, y, weights, elapsed, *offsets)
+    densities = telling(told.logpdf(y[:, 0]))
+    return told, densities if weights is None else weights * densities
+
+
+@singledispatch
+def rank_ahead(member: Any) -> int:
+    """How much a member knows of a row to come, at the origin; see :func:`ranks_of`."""
+    nothing = np.zeros((1, member.n_coefficients - int(member.intercept)))
+    return int(ranks_of(member.predictive(nothing))[0])
 
 
 def _discounted(start: Array, steps: Array, persistence: float) -> Array:

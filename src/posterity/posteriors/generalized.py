@@ -21,6 +21,7 @@ from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_removal import taken_out
 from posterity.posteriors._site_rows import Learned, learn_rows
+from posterity.posteriors.ensemble import VARIES, predicted_and_scored, rank_ahead, telling
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -415,3 +416,16 @@ class GeneralizedPosterior(LinearPosterior):
         self.account.together = self.account.seen if first else -1.0
         self.account.at_mode = self.approximation == "laplace"
         self.account.told += self.log_evidence - told
+
+
+@predicted_and_scored.register
+def _predicted_and_scored(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
+    """Sites are found by the densities, the weights in them."""
+    learned = member.learn_in_order(*rows)
+    return member.predicted(learned.mean, learned.variance), telling(learned.sites.log_normalizer)
+
+
+@rank_ahead.register
+def _rank_ahead(member: GeneralizedPosterior) -> int:
+    """What is not known of eta is vague: every prediction has a spread."""
+    return VARIES

@@ -143,6 +143,10 @@ class MixedPosterior(LinearPosterior):
         """Average of what the members have learned."""
         return float(self.average_of(lambda one: one.noise_precision))
 
+    def noise_coefficients(self) -> Array:
+        """Mean of [intercept, coefficients] of the log variance of the noise, where it has one."""
+        return np.asarray(self.average_of(lambda one: one.noise_coefficients()))
+
     @property
     def n_effective(self) -> float:
         """Average of what is left of the rows in each member."""

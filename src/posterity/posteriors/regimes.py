@@ -14,8 +14,7 @@ from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import exactly_mixed
 from posterity.posteriors._runs import Change, kept_runs, median_change
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, Changing, Trace
-from posterity.posteriors.ensemble import VARIES, bayes, ranks_of, telling
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.ensemble import VARIES, bayes, predicted_and_scored, ranks_of, telling
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -24,6 +23,9 @@ Array = NDArray[np.float64]
 BLOCK_ROWS = 16
 # Rows whose mean and spread are known well enough to stand for what a regime does not know yet.
 ENOUGH_ROWS = 3.0
+# A prediction of so many times the variance of the targets says next to nothing.
+LOOSE = 100.0
+LEAST_RATE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -58,15 +60,12 @@ class Targets:
         return self.squares / self.freed * (1.0 + 1.0 / self.count) if self.suffice else np.inf
 
 
-def like_others(targets: Sequence[Targets]) -> StudentT:
-    """Another target (n,), of which only those before it are known."""
+def like_others(targets: Sequence[Targets], *, counts: bool) -> StudentT | PoissonLogNormal:
+    """Another target (n,), of which only the mean and the spread of those before it are known."""
     df, mean, variance = np.array([(one.freed, one.mean, one.variance) for one in targets]).T
-    return StudentT(df, mean, np.sqrt(variance))
-
-
-def like_other_counts(targets: Sequence[Targets]) -> PoissonLogNormal:
-    """Another count (n,), of which only the mean and the variance of those before it are known."""
-    mean, variance = np.array([(max(one.mean, 1e-9), one.variance) for one in targets]).T
+    if not counts:
+        return StudentT(df, mean, np.sqrt(variance))
+    mean = np.maximum(mean, LEAST_RATE)
     log_variance = np.log1p(np.maximum(variance - mean, 0.0) / np.square(mean))
     vague = np.isinf(log_variance)
     return PoissonLogNormal(np.log(mean) - np.where(vague, 0.0, 0.5 * log_variance), log_variance)
@@ -77,7 +76,8 @@ class Regimes:
     """State: all runs that are still considered, oldest first, each with its posterior.
 
     The run i began at row ``first[i]``, has ``probability[i]`` and rows of weight ``learned[i]``;
-    ``changes[i]`` is the change that it began with. Members are never changed, but replaced.
+    ``changes[i]`` is the change that it began with. ``last`` (1, m) is the last row. Members are
+    never changed, but replaced.
     """
 
     members: tuple[Any, ...]
@@ -85,6 +85,7 @@ class Regimes:
     probability: Array
     learned: Array
     changes: list[Change | None]
+    last: Array
     targets: Targets = field(default_factory=Targets)
     row: int = 0
     seen: float = 0.0
@@ -94,7 +95,8 @@ class Regimes:
     @classmethod
     def before_data(cls, fresh: Any) -> Self:
         """One run, which began with the stream."""
-        return cls((fresh.copy(),), np.zeros(1, np.int64), np.ones(1), np.zeros(1), [None])
+        last = np.zeros((1, fresh.n_coefficients - int(fresh.intercept)))
+        return cls((fresh.copy(),), np.zeros(1, np.int64), np.ones(1), np.zeros(1), [None], last)
 
     @property
     def size(self) -> int:
@@ -114,8 +116,9 @@ class Regimes:
         self.changes.append(Change(self.row, earlier))
 
     def learn(self, densities: Array, y: float, weight: float) -> None:
-        """Weigh the runs by the log densities that they gave a row."""
-        self.probability, added = bayes(self.probability, weight * densities)
+        """Weigh the runs by the log densities (k,) that they gave a row, times its weight."""
+        with np.errstate(divide="ignore"):
+            self.probability, added = bayes(self.probability, densities)
         self.log_evidence += added
         self.learned = self.learned + weight
         self.targets = self.targets.with_row(y, weight)
@@ -160,9 +163,8 @@ class RegimesPosterior(MixedPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, state=self.state.copy())
 
-    def become(self, other: LinearPosterior) -> None:
+    def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        assert isinstance(other, RegimesPosterior)
         self.state.__dict__.update(other.state.copy().__dict__)
 
     def wrapped(self, change: Callable[[Any], Any]) -> Self:
@@ -183,6 +185,16 @@ class RegimesPosterior(MixedPosterior):
 
         Its components are the runs, and a new one in case the world changes right before the row.
         """
+        rows: tuple[Any, ...] = (X, y, weights, elapsed, *given(offsets))
+        try:
+            return self._learn(*rows)
+        except ValueError:
+            self.fresh.copy().predict_then_learn(*rows)  # which names a bad row by its place here
+            raise
+
+    def _learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
+    ) -> Any:
         state = self.state.copy()
         told: list[Any] = []
         trace = Trace(len(X), self.strategy.max_runs + 2 * BLOCK_ROWS, False)
@@ -192,7 +204,7 @@ class RegimesPosterior(MixedPosterior):
         while first < len(X) or not told:
             part = slice(first, min(first + BLOCK_ROWS - state.row % BLOCK_ROWS, len(X)))
             rows = X[part], y[part], g[part], elapsed[part]
-            extra = () if offsets is None else (offsets[part],)
+            extra = (each[part] for each in offsets)
             told.append(self._learn_block(state, trace, first, hazards[part], (*rows, *extra)))
             first = part.stop
         state.change_probability = trace.change_probability(state)
@@ -203,14 +215,14 @@ class RegimesPosterior(MixedPosterior):
         """Refuse: which runs would have been dropped without a row is not known."""
         raise ValueError(UNLEARN_REFUSED)
 
-    def merge(self, other: LinearPosterior) -> NoReturn:
+    def merge(self, other: Self) -> NoReturn:
         """Refuse: changes lie between rows of one stream."""
         raise ValueError(MERGE_REFUSED)
 
-    def same_prior(self, other: LinearPosterior) -> bool:
+    def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
         return (
-            isinstance(other, RegimesPosterior)
+            type(self) is type(other)
             and self.strategy == other.strategy
             and bool(self.fresh.same_prior(other.fresh))
         )
@@ -224,13 +236,16 @@ class RegimesPosterior(MixedPosterior):
         k, n = state.size, len(y)
         members = [*(one.copy() for one in state.members), *(self.fresh.copy() for _ in starts)]
         begins = [0] * k + starts
-        told = []
+        told, scores = [], []
         for member, begin in zip(members, begins, strict=True):
             # Before its first row a run learns nothing: rows of weight zero are no rows.
             counted = np.where(np.arange(n) < begin, 0.0, weights)
-            told.append(member.predict_then_learn(X, y, counted, elapsed.copy(), *offsets))
+            one, scored = predicted_and_scored(member, X, y, counted, elapsed, *offsets)
+            told.append(one)
+            scores.append(scored)
         seen = _Seen.of(told, targets)
-        densities = seen.densities(y[:, 0])
+        others = weights * telling(seen.others.logpdf(y[:, 0]))
+        densities = np.where(seen.unknown, others, np.stack(scores))
         shares = np.zeros((n, len(members)))
         for i in range(n):
             hazard = float(hazards[i]) if i in starts else 0.0
@@ -242,6 +257,7 @@ class RegimesPosterior(MixedPosterior):
             state.members = tuple(members[:k])
             state.learn(densities[:k, i], float(y[i, 0]), float(weights[i]))
         state.members = tuple(members)
+        state.last = X[-1:].copy() if n else state.last
         if n and state.row % BLOCK_ROWS == 0:
             state.drop(self.strategy.smallest_probability, self.strategy.max_runs)
         return seen.mixed(shares)
@@ -264,11 +280,8 @@ class RegimesPosterior(MixedPosterior):
     @property
     def _waits(self) -> bool:
         """Whether a run that has just begun knows nothing of what it is to predict."""
-        return bool(_unknown(self.fresh.predictive(self._nowhere)).any())
-
-    @property
-    def _nowhere(self) -> Array:
-        return np.zeros((1, self.n_coefficients - int(self.intercept)))
+        told = self.fresh.predictive(np.zeros((1, self.n_coefficients - int(self.intercept))))
+        return bool((ranks_of(told) < VARIES).any() or not np.isfinite(told.var()).all())
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -286,18 +299,26 @@ class RegimesPosterior(MixedPosterior):
         weights = np.append(state.probability * (1.0 - hazard), hazard)
         return (*state.members, self.fresh), weights
 
+    def _proper(self, one: Any) -> bool:
+        return bool(np.isfinite(one.joint(("",) * self.n_coefficients).std()).all())
+
     def ahead(self) -> tuple[Sequence[Any], Array]:
-        """The runs that know enough, with their weights (k,) for the next row."""
+        """The runs, with their weights (k,) for the next row.
+
+        Where the prior leaves a direction open only those that have learned more rows than there
+        are coefficients, have something to say of the last and know how well they know their
+        coefficients: those of others may be anything.
+        """
         members, weights = self._next()
-        names = ("",) * self.n_coefficients
-        known = [
-            (not _unknown(one.predictive(self._nowhere))[0])
-            + int(np.isfinite(one.joint(names).std()).all())
-            for one in members
-        ]
-        enough = np.array(known) == max(known)
-        weights = np.where(enough, weights, 0.0)
-        return members, weights / weights.sum()
+        state = self.state
+        if not self._waits and self._proper(self.fresh):
+            return members, weights
+        told = [one.predictive(state.last) for one in state.members]
+        unknown = _Seen.of(told, [state.targets]).unknown[:, 0]
+        enough = ~unknown & (state.learned > self.n_coefficients)
+        enough &= [self._proper(one) for one in state.members]
+        weights = np.where(enough if enough.any() else True, state.probability, 0.0)
+        return state.members, weights / weights.sum()
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``, each as the next row."""
@@ -305,6 +326,15 @@ class RegimesPosterior(MixedPosterior):
         told = [one.predictive(X, *given(offsets)) for one in members]
         seen = _Seen.of(told, [self.state.targets] * len(X))
         return seen.mixed(np.broadcast_to(weights, (len(X), len(weights))))
+
+    def predict_mean(self, X: Array) -> Array:
+        """Mean of new observations, or of eta, at the rows of ``X``: that of the predictions."""
+        members, weights = self._next()
+        seen = _Seen.of([one.predictive(X) for one in members], [self.state.targets] * len(X))
+        others = seen.others
+        centre = others.loc if isinstance(others, StudentT) else others.log_mean
+        means = np.stack([one.predict_mean(X) for one in members])
+        return np.asarray(weights @ np.where(seen.unknown, centre, means))
 
     @property
     def run_starts(self) -> NDArray[np.int64]:
@@ -353,15 +383,9 @@ class _Seen:
 
     @classmethod
     def of(cls, told: list[Any], targets: Sequence[Targets]) -> _Seen:
-        counts = hasattr(told[0], "logpmf")
-        others = (like_other_counts if counts else like_others)(targets)
-        unknown = np.stack([_unknown(one) for one in told])
+        others = like_others(targets, counts=hasattr(told[0], "logpmf"))
+        unknown = np.stack([_unknown(one, others) for one in told])
         return cls(told, unknown & [each.suffice for each in targets], others)
-
-    def densities(self, y: Array) -> Array:
-        """(k, n) log densities."""
-        own = np.stack([telling(one.logpdf(y)) for one in self.told])
-        return np.where(self.unknown, telling(self.others.logpdf(y)), own)
 
     def mixed(self, weights: Array) -> Any:
         """The mixture by weights (n, k)."""
@@ -372,8 +396,12 @@ class _Seen:
         return exactly_mixed([*self.told, self.others], np.hstack(columns))
 
 
-def _unknown(told: Any) -> NDArray[np.bool_]:
-    """Where nothing is known of a target, or too little for its prediction to have a variance."""
-    if hasattr(told, "logpmf"):  # of a count whose rate is open there is not even a mean
-        return ~np.isfinite(told.mean())
-    return ranks_of(told) < VARIES
+def _unknown(told: Any, others: Any) -> NDArray[np.bool_]:
+    """Where a prediction says next to nothing: its variance is far beyond that of the targets.
+
+    Or it is sure, of a noise of which it has seen nothing yet. Labels are never so unknown.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        variance = np.asarray(told.var())
+        loose = ~(variance <= np.maximum(LOOSE * others.var(), 1.0 * hasattr(told, "logpmf")))
+    return loose | (ranks_of(told) == 0)
