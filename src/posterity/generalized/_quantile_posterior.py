@@ -58,7 +58,7 @@ class QuantilePosterior(ReweightedPosterior):
     def settle(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: their most probable fit. Nothing was learned before."""
         super().settle(X, y, weights, elapsed)
-        self.design.append(X, np.zeros_like(y), weights, elapsed.copy())
+        self.design.append(X, np.zeros_like(y), weights, elapsed)
 
     def merge(self, other: ReweightedPosterior) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
@@ -106,5 +106,5 @@ class QuantilePosterior(ReweightedPosterior):
 
     def _learn_rows(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Told:
         told = super()._learn_rows(X, y, weights, elapsed)
-        self.design.absorb(X, np.zeros_like(y), weights, elapsed.copy())
+        self.design.absorb(X, np.zeros_like(y), weights, elapsed)
         return told

@@ -413,7 +413,7 @@ class ReweightedPosterior:
             added = self.tally.adds(error, leverage, g, before)
             new_before = self.tally.before(added, discounts)
             inner = self.inner.copy()
-            told = inner.predict_then_learn(X, (y + shift)[:, None], weight * g, elapsed.copy())
+            told = inner.predict_then_learn(X, (y + shift)[:, None], weight * g, elapsed)
             assert isinstance(inner.noise, KnownNoise)
             new_mean, new_leverage = told.mean(), _leverage(told, inner.noise)
             done = (

@@ -102,7 +102,7 @@ def most_probable(
     rows = Rows(kept.X[some], kept.y[some], weights, fresh.intercept, fresh.n_flat)
     if rows.total <= rows.n_flat and known_scale is None:
         inner = with_noise(fresh.copy(), noise_of(math.inf))
-        inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed.copy())
+        inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
         return Found(at_rest(inner), rows, None, 0.0)
     prior, last = _begin(fresh, rows, known_scale)
     precision: Array | None = None
@@ -153,7 +153,7 @@ def _learned(
     inner = with_noise(fresh.copy(), noise_of(mode.scale))
     target, weight = np.zeros((len(kept.y), 1)), np.zeros(len(kept.y))
     target[some, 0], weight[some] = mode.target, mode.weight * kept.weights[some]
-    inner.append(kept.X, target, weight, kept.elapsed.copy())
+    inner.append(kept.X, target, weight, kept.elapsed)
     return at_rest(inner)
 
 

@@ -74,7 +74,7 @@ class Nodes:
         """
         noise = [posterior.noise_precision for posterior in self.posteriors]
         told = [
-            cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed.copy()))
+            cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed))
             for posterior in self.posteriors
         ]
         return self._together(told, added, noise)
