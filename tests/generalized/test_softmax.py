@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from posterity import BayesianLogisticRegression
 from posterity.forgetting import Adaptive, Stabilized
 from posterity.generalized import _many
-from posterity.posteriors._softmax_likelihood import Rows, helmert, integrated
+from posterity.posteriors._softmax_likelihood import helmert, integrated, root_of
 
 
 def standardised(data: Bunch) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def test_two_classes_are_the_log_odds() -> None:
     y = (KIND == 2).astype(int)
     binary = BayesianLogisticRegression(prior_precision=0.5).fit(IRIS, y)
     many = _many.begun(2, 4, intercept=True, precision=1.0, forgetting=None)
-    many.fit(Rows(np.column_stack([np.ones(150), IRIS]), y, np.ones(150)))
+    many.fit(IRIS, y[:, None], None, np.zeros(150))
     odds = np.diff(many.coefficients(), axis=0)
     assert np.allclose(odds[0, 1:], binary.coef_, atol=1e-7)
     assert np.allclose(odds[0, 0], binary.intercept_, atol=1e-7)
@@ -76,7 +76,8 @@ def test_probabilities_agree_with_draws() -> None:
         mean, root = rng.normal(size=k), rng.normal(size=(k, k))
         drawn = mean + rng.normal(size=(400_000, k)) @ root.T
         expected = softmax(drawn @ helmert(k + 1).T, axis=1).mean(axis=0)
-        told = np.exp(integrated(mean[None], (root @ root.T)[None]))
+        covariance = (root @ root.T)[None]
+        told = np.exp(integrated(mean[None], root_of(covariance), helmert(k + 1)))
         assert np.allclose(told, expected, atol=0.012)
     model = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS[:40], NAMES[:40])
     draws = model.posterior_.rvs(100_000, random_state=rng).reshape(-1, 2, 5)
@@ -203,7 +204,13 @@ def test_what_many_classes_can_not_have() -> None:
         BayesianLogisticRegression(forgetting=Adaptive()).fit(IRIS, NAMES)
     with pytest.raises(ValueError, match="it must be 'auto', 'laplace' or 'moments'"):
         BayesianLogisticRegression(approximation="nonsense").fit(IRIS, NAMES)
-    with pytest.raises(ValueError, match="'ard', which is there for two classes only"):
+    with pytest.raises(ValueError, match="it must be 'auto' or 'ard', a strategy"):
+        BayesianLogisticRegression(prior_precision="arg").fit(IRIS, NAMES)
+
+
+def test_beyond_what_is_kept_whole_priors_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_many, "LARGEST_FULL", 0)
+    with pytest.raises(ValueError, match="3 classes of 5 coefficients are too many"):
         BayesianLogisticRegression(prior_precision="ard").fit(IRIS, NAMES)
 
 

@@ -9,7 +9,7 @@ from scipy.special import expit
 from posterity import BayesianLogisticRegression
 from posterity.forgetting import Exponential
 from posterity.generalized import _many
-from posterity.posteriors._softmax_likelihood import Rows
+from posterity.posteriors._softmax_likelihood import helmert
 from posterity.posteriors._softmax_recent import SIZE
 from posterity.posteriors._softmax_sites import around_one
 
@@ -27,7 +27,8 @@ def drawn(seed: int, n_classes: int, p: int, n: int) -> tuple[np.ndarray, np.nda
 @pytest.mark.parametrize("variance", [0.1, 1.0, 9.0])
 @pytest.mark.parametrize("mean", [-2.0, 0.0, 2.0])
 def test_a_label_of_two_is_learned_as_by_quadrature(mean: float, variance: float) -> None:
-    around = around_one(np.array([1]), 1.0, np.array([mean]), np.array([[variance]]), averaged=True)
+    believed = np.array([mean]), np.array([[variance]]), helmert(2)
+    around = around_one((np.array([1]), 1.0), *believed, averaged=True)
     axis = np.linspace(mean - 40.0, mean + 40.0, 40_001)
     density = expit(np.sqrt(2.0) * axis) * np.exp(-0.5 * (axis - mean) ** 2 / variance)
     density /= density.sum()
@@ -35,7 +36,7 @@ def test_a_label_of_two_is_learned_as_by_quadrature(mean: float, variance: float
     spread = density @ (axis - expected) ** 2
     assert around.moved is not None
     width = np.mean(np.square(around.moved))
-    assert abs(around.contrast[0, 0] - expected) < 0.03 * np.sqrt(spread)
+    assert abs(around.place[0, 0] - expected) < 0.03 * np.sqrt(spread)
     assert 0.9 < width / spread < 1.03  # less at the mode
 
 
@@ -45,11 +46,10 @@ def test_two_classes_row_by_row_are_the_log_odds() -> None:
     binary = BayesianLogisticRegression(prior_precision=0.5)
     binary.partial_fit(X[:50], y[:50], classes=[0, 1]).predict_then_learn(X[50:], y[50:])
     many = _many.begun(2, 3, intercept=True, precision=1.0, forgetting=None)
-    rows = Rows(np.column_stack([np.ones(200), X]), y, np.ones(200))
-    many.append(rows.of(slice(0, 50)), np.zeros(50))
-    many.predict_then_learn(rows.of(slice(50, None)), np.zeros(150))
+    many.append(X[:50], y[:50, None], None, np.zeros(50))
+    many.predict_then_learn(X[50:], y[50:, None], None, np.zeros(150))
     odds = np.diff(many.coefficients(), axis=0)[0, 1:]
-    sds = _many.joint(many, list("abcd"), ["0", "1"]).std()[1:]
+    sds = many.joint(tuple("abcd"), ("0", "1")).std()[1:]
     expected = binary.posterior_.std()[1:]
     assert np.abs((odds - binary.coef_[0]) / expected).max() < 0.15
     assert np.abs(sds / expected - 1.0).max() < 0.06

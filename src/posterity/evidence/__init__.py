@@ -22,7 +22,7 @@ np.float64(1.0)
 """
 
 from posterity.distributions.mixing import matched
-from posterity.evidence.bounded import Bounded
+from posterity.evidence.bounded import Bounded, OddsScale
 from posterity.evidence.choice import Choice, Strategy
 from posterity.evidence.columns import FeatureScales, RunningScales
 from posterity.evidence.integration import Integrated
@@ -37,6 +37,7 @@ __all__ = [
     "Integrated",
     "Maximized",
     "Maximum",
+    "OddsScale",
     "Relevance",
     "RunningScales",
     "Spectrum",

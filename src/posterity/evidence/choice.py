@@ -90,13 +90,14 @@ class Strategy(Protocol):
         data: Factor,
         noise: Noise,
         *,
-        intercept: bool,
+        intercept: int,
         mean: Array,
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
     ) -> Choice:
         """Read the prior precisions from a factor to which rows, but no prior, were appended.
 
+        ``intercept`` is how many columns of flat priors come before the features' (True: one).
         ``mean`` (m,) is the prior mean of the coefficients, ``shapes`` (L, m) are alternative
         relative precisions, instead of the features' mean squares; ``scales`` are those mean
         squares where they are not the factor's own.

@@ -33,7 +33,7 @@ class FeatureScales(NamedTuple):
     pinned: NDArray[np.bool_]
 
 
-def mean_squares(data: Factor, *, intercept: bool) -> FeatureScales:
+def mean_squares(data: Factor, *, intercept: int) -> FeatureScales:
     """The scales of the features of the rows in a factor.
 
     Examples
@@ -46,7 +46,7 @@ def mean_squares(data: Factor, *, intercept: bool) -> FeatureScales:
     >>> mean_squares(data, intercept=True)[1]
     array([False,  True])
     """
-    offset = 1 if intercept else 0
+    offset = int(intercept)
     squared = np.square(data.root[:, offset:])
     sums = squared[offset:].sum(axis=0)
     pinned = (sums <= CONSTANT**2 * squared.sum(axis=0)) | (sums < SMALLEST)
@@ -54,7 +54,7 @@ def mean_squares(data: Factor, *, intercept: bool) -> FeatureScales:
 
 
 def prior_shapes(
-    data: Factor, shapes: Array | None, scales: FeatureScales | None, *, intercept: bool
+    data: Factor, shapes: Array | None, scales: FeatureScales | None, *, intercept: int
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Shapes (L, m) to choose from, infinite where a feature is pinned, and which are (m,).
 
@@ -72,7 +72,7 @@ def prior_shapes(
     return (np.where(pinned, np.inf, sizes) if pinned.any() else sizes)[None], pinned
 
 
-def pinning_precisions(data: Factor, *, intercept: bool) -> Array:
+def pinning_precisions(data: Factor, *, intercept: int) -> Array:
     """(m,) precisions that hold a coefficient at its prior mean, scale-free and finite.
 
     Examples
@@ -83,7 +83,7 @@ def pinning_precisions(data: Factor, *, intercept: bool) -> Array:
     >>> pinning_precisions(data, intercept=True)
     array([2.5e+13, 1.0e+60])
     """
-    sums = np.square(data.root[:, 1 if intercept else 0 :]).sum(axis=0)
+    sums = np.square(data.root[:, int(intercept) :]).sum(axis=0)
     return np.where(sums < SMALLEST, PINNED_AT_ZERO, np.minimum(PINNED * sums, LARGEST))
 
 

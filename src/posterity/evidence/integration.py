@@ -91,7 +91,7 @@ class Integrated:
         data: Factor,
         noise: Noise,
         *,
-        intercept: bool,
+        intercept: int,
         mean: Array,
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
@@ -155,13 +155,12 @@ def _coefficients(
     slopes = off / np.sqrt(shape) + mean
     if data.n_coefficients == len(mean):
         return slopes
-    first = data.triangle[0]
-    if first[0] == 0.0:
+    flat = data.n_coefficients - len(mean)
+    if not data.determined[:flat].all():
         return None
-    coefficients = np.empty((len(ratios), len(mean) + 1))
-    coefficients[:, 1:] = slopes
-    coefficients[:, 0] = (data.moments[0, 0] - slopes @ data.root[0, 1:]) / first[0]
-    return coefficients
+    left = data.moments[:flat, 0] - slopes @ data.root[:flat, flat:].T
+    first = np.linalg.solve(data.root[:flat, :flat], left.T).T
+    return np.hstack([first, slopes])
 
 
 @dataclass(frozen=True, eq=False)

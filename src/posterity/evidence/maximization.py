@@ -190,7 +190,7 @@ class Maximized:
         data: Factor,
         noise: Noise,
         *,
-        intercept: bool,
+        intercept: int,
         mean: Array,
         shapes: Array | None = None,
         scales: FeatureScales | None = None,

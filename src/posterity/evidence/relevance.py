@@ -84,7 +84,7 @@ class Relevance:
         data: Factor,
         noise: Noise,
         *,
-        intercept: bool,
+        intercept: int,
         mean: Array,
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
@@ -120,10 +120,10 @@ class Relevance:
 
 
 def _evidence(
-    data: Factor, noise: Noise, intercept: bool, mean: Array, scales: FeatureScales
+    data: Factor, noise: Noise, intercept: int, mean: Array, scales: FeatureScales
 ) -> Evidence | None:
     """None where the rows don't tell anything, or tell all: the target is constant."""
-    offset, (squares, pinned) = 1 if intercept else 0, scales
+    offset, (squares, pinned) = int(intercept), scales
     root = data.root[offset:, offset:]
     target = data.moments[offset:, 0] - root @ mean
     if not data.determined[offset:].all():  # few rows: most of the triangle is empty
@@ -186,9 +186,7 @@ def _n_parameters(evidence: Evidence, solved: Solved) -> float:
     return float(np.mean((1.0 - left).sum(axis=1) + gained))
 
 
-def _constant(
-    data: Factor, noise: Noise, intercept: bool, mean: Array, evidence: Evidence
-) -> float:
+def _constant(data: Factor, noise: Noise, intercept: int, mean: Array, evidence: Evidence) -> float:
     """What their values leave out: log evidence with every feature pinned, less the value then."""
     empty = np.full(len(mean), np.inf)
     spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=empty)

@@ -75,19 +75,19 @@ class Spectrum:
     log_information: float
 
     @classmethod
-    def of(cls, data: Factor, *, intercept: bool, mean: Array, shape: Array) -> Self:
-        """Decompose a factor of rows without a prior.
+    def of(cls, data: Factor, *, intercept: int, mean: Array, shape: Array) -> Self:
+        """Decompose a factor of rows without a prior, whose first ``intercept`` columns are flat.
 
         ``mean`` (m,) and ``shape`` (m,) are those of the prior; a shape of infinity pins its
         feature to its mean.
         """
-        offset = 1 if intercept else 0
+        offset = int(intercept)
         root, target = data.root[offset:, offset:], data.moments[offset:, 0]
         target = target - root @ mean if mean.any() else target
         if not data.determined[offset:].all():  # few rows: most of the triangle is empty
             filled = root.any(axis=1) | (target != 0.0)
             root, target = root[filled], target[filled]
-        first = float(data.root[0, 0]) if intercept else 0.0
+        first = np.diag(data.root)[:offset]
         squares, rotation, directions = _decomposed(root / np.sqrt(shape))
         return cls(
             squares,
@@ -97,7 +97,7 @@ class Spectrum:
             float(data.residual_root[0, 0]) ** 2,
             data.count,
             data.count - offset,
-            2.0 * float(np.log(first)) if first > 0.0 else 0.0,
+            2.0 * float(np.sum(np.log(np.abs(first[first != 0.0])))),
         )
 
     def deviations(self, ratios: Array) -> Array | None:

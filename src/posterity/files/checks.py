@@ -209,17 +209,19 @@ def _key_index(index: Any) -> bool:
 
 
 def _contrasts(known: Any) -> bool:
-    return known.n_classes >= 2 and known.n_columns >= 0
+    k, p = known.n_classes, known.n_columns
+    sizes = [p] * k if known.separate else [(k - 1) * p]
+    return k >= 2 and p >= 0 and [part.n_coefficients for part in known.parts] == sizes
 
 
 def _softmax(known: Any) -> bool:
-    contrasts, recent = known.contrasts, known.recent
-    if recent is None:
-        return True
-    base = recent.base
-    return type(base) is type(contrasts) and (base.n_classes, base.n_columns) == (
-        contrasts.n_classes,
-        contrasts.n_columns,
+    contrasts, prior, recent = known.contrasts, known.prior, known.recent
+    k, p = contrasts.n_classes, contrasts.n_columns
+    roots = [(p, p)] if contrasts.separate else [(p, p), (k - 1, p, p)]
+    bases = [] if recent is None else [recent.base]
+    return prior.root.shape in roots and all(
+        (base.separate, base.n_classes, base.n_columns) == (contrasts.separate, k, p)
+        for base in bases
     )
 
 
@@ -256,9 +258,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "GroupSample": _group_sample,
     "SharedPrior": _shared_prior,
     "KeyIndex": _key_index,
-    "FullContrasts": _contrasts,
-    "SharedContrasts": _contrasts,
-    "SoftmaxPosterior": _softmax,
+    "Contrasts": _contrasts,
+    "ContrastsPosterior": _softmax,
     "RecentRows": _recent_rows,
 }
 

@@ -18,9 +18,18 @@ from sklearn.base import BaseEstimator
 from posterity.factor import Factor
 from posterity.factor.bank import Bank
 from posterity.factor.grouped import GroupBank
-from posterity.files import checks, triangles
+from posterity.files import checks, former, triangles
 from posterity.files.container import DTYPES
-from posterity.files.registry import DERIVED, FORMER, HOMES, LATER, POSTERIORS, class_of, name_of
+from posterity.files.registry import (
+    DERIVED,
+    FORMER,
+    FORMER_CLASSES,
+    HOMES,
+    LATER,
+    POSTERIORS,
+    class_of,
+    name_of,
+)
 from posterity.files.types import check_type, hints_of
 from posterity.kernel import leading_dimension
 
@@ -79,11 +88,14 @@ class Decoder:
         return self._array(node)
 
     def _instance(self, name: str, fields: dict[str, Any]) -> Any:
+        if name in FORMER_CLASSES:
+            values = {key: self.value(node) for key, node in fields.items()}
+            return getattr(former, FORMER_CLASSES[name])(values)
         if name not in HOMES:
             raise ValueError(f"{name!r} is no class that a model file may hold")
         kind = class_of(name)
-        former = FORMER.get(name, frozenset())
-        known = {key: self.value(node) for key, node in fields.items() if key not in former}
+        gone = FORMER.get(name, frozenset())
+        known = {key: self.value(node) for key, node in fields.items() if key not in gone}
         values = LATER.get(name, {}) | known
         made = _made(kind, values)
         checks.check(name, made)

@@ -47,6 +47,7 @@ HOMES = {
     "Bounded": "posterity.evidence",
     "Integrated": "posterity.evidence",
     "Maximized": "posterity.evidence",
+    "OddsScale": "posterity.evidence",
     "Relevance": "posterity.evidence",
     "InUnits": "posterity.evidence.members",
     "Weak": "posterity.evidence.members",
@@ -95,12 +96,11 @@ HOMES = {
     "DispersedPosterior": "posterity.posteriors.dispersed",
     "Dispersion": "posterity.posteriors._dispersion",
     "Account": "posterity.posteriors.generalized",
-    "SoftmaxPosterior": "posterity.posteriors.softmax",
+    "ContrastsPosterior": "posterity.posteriors.softmax",
     "Targets": "posterity.posteriors.regimes",
     "ContrastPrior": "posterity.posteriors._softmax_prior",
     "RecentRows": "posterity.posteriors._softmax_recent",
-    "FullContrasts": "posterity.posteriors._softmax_full",
-    "SharedContrasts": "posterity.posteriors._softmax_shared",
+    "Contrasts": "posterity.posteriors._softmax_contrasts",
     "ReweightedPosterior": "posterity.generalized._reweighted",
     "QuantilePosterior": "posterity.generalized._quantile_posterior",
     "ReweightedBegun": "posterity.generalized._start",
@@ -125,6 +125,7 @@ HOMES = {
 # Where the class itself has a name that others have, too.
 CLASS_NAMES = {
     "AveragedStanding": "TwoLevels",
+    "ContrastsPosterior": "SoftmaxPosterior",
     "GeneralizedAverage": "AveragedPosterior",
     "ModelStanding": "Ensemble",
     "ChangepointLearned": "Learned",
@@ -138,6 +139,8 @@ CLASS_NAMES = {
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
     "Choice": {"coefficients": None},
+    "Contrasts": {"read": None},
+    "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
 }
 
@@ -158,7 +161,15 @@ LATER: dict[str, dict[str, object]] = {
     },
     "NoiseTally": {"beyond_core": 0.0},
     "Relevance": {"most_nodes": 32},
-    "SoftmaxPosterior": {"recent": None},
+    "Contrasts": {"read": None},
+    "ContrastsPosterior": {"nodes": None},
+}
+
+# Classes that only files from before name, and what makes of their attributes what there is now.
+FORMER_CLASSES = {
+    "FullContrasts": "full_contrasts",
+    "SharedContrasts": "shared_contrasts",
+    "SoftmaxPosterior": "softmax_posterior",
 }
 
 # Attributes that files from before have, and that are told from the others now.

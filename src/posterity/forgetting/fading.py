@@ -27,6 +27,7 @@ class _Discounted:
     has_evidence: ClassVar[bool] = True
     only_discounts: ClassVar[bool] = True
     keeps_prior: ClassVar[bool] = False
+    by_direction: ClassVar[bool] = False
 
     discount: float | None = None
     half_life: float | None = None
@@ -146,6 +147,7 @@ class Directional(_Discounted):
     has_evidence: ClassVar[bool] = False
     only_discounts: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = True
+    by_direction: ClassVar[bool] = True
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -174,6 +176,7 @@ class Smoothing:
     has_evidence: ClassVar[bool] = True
     only_discounts: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = False
+    by_direction: ClassVar[bool] = False
 
     gamma: float
 
@@ -216,6 +219,7 @@ class RandomWalk:
     has_evidence: ClassVar[bool] = False
     only_discounts: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = False
+    by_direction: ClassVar[bool] = False
 
     variance: ArrayLike
 
@@ -254,4 +258,6 @@ class RandomWalk:
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
-        return learn_wandering(factor, rows, elapsed, np.asarray(self.variance, dtype=np.float64))
+        # Contrasts of many classes are so many times the coefficients of one.
+        variance = np.resize(np.asarray(self.variance, dtype=np.float64), factor.n_coefficients)
+        return learn_wandering(factor, rows, elapsed, variance)

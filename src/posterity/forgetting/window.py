@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ class Window:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         return posterior.made(lambda data: WindowPosterior.around(data, self))
+
+    def of_rows(self, share: float) -> Window:
+        """The same where an observation has so many times as many rows."""
+        return self if self.size is None else replace(self, size=round(share * self.size))
 
     def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them.

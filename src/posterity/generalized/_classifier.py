@@ -22,7 +22,6 @@ from posterity.linear import functions
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
-from posterity.posteriors._softmax_likelihood import Rows
 from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.transaction import all_or_nothing
 
@@ -48,7 +47,7 @@ class Classifier(GeneralizedModel):
     @property
     def _many(self) -> SoftmaxPosterior | None:
         known: Any = self._known
-        return known if isinstance(known, SoftmaxPosterior) else None
+        return known if len(self.classes_) > 2 else None
 
     @property
     def _all_coefficients(self) -> Array:
@@ -86,13 +85,15 @@ class Classifier(GeneralizedModel):
         elif names is None:
             names = [f"x{column}" for column in range(self.n_features_in_)]
         head = ["intercept"] if self._intercept else []
-        return _many.joint(many, [*head, *names], [str(label) for label in self.classes_])
+        return many.joint((*head, *names), tuple(str(label) for label in self.classes_))
 
     @property
     def prior_precision_(self) -> ArrayLike:
-        """The prior precision in use; where it is learned, one for each feature."""
-        many = self._many
-        return self._known.prior_precision if many is None else many.prior.precision()
+        """The prior precision in use; where it is learned, one for each feature.
+
+        With more than two classes "ard" learns one for each of K - 1 contrasts and feature.
+        """
+        return self._known.prior_precision
 
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
@@ -230,34 +231,19 @@ class Classifier(GeneralizedModel):
             shares = np.bincount(y[:, 0].astype(np.intp), weights=weights, minlength=n_classes)
             if n_classes == 1 or (shares == 0.0).any():
                 way = "append"  # a class without rows has no most probable flat intercept
+        y = 1.0 - y if self._flipped else y
         if many is None:
-            y = 1.0 - y if self._flipped else y
             told = learn(
                 self._known, way, LabelRows(columns, y, weights, elapsed), self.approximation
             )
-            if way != "predict_then_learn":
-                return None
-            return Categorical(self.classes_, self._log_odds_columns(told))
-        rows = Rows(
-            self._design(columns),
-            y[:, 0].astype(np.intp),
-            np.ones(len(y)) if weights is None else weights,
-        )
-        after, told = many.copy(), None
-        fits = way == "fit" and after.rate == 1.0
-        # "auto" is the mode in fit, and averages in all that comes online.
-        averaged = self.approximation == "moments" or (self.approximation == "auto" and not fits)
-        with blas_threads((n_classes - 1) * rows.X.shape[1]):
-            if way == "predict_then_learn":
-                told = Categorical(
-                    self.classes_, after.predict_then_learn(rows, elapsed, averaged=averaged)
-                )
-            elif fits:
-                after.fit(rows, averaged=averaged)
-            else:
-                after.append(rows, elapsed, averaged=averaged)
-        self._knowledge = cast(Any, after)
-        return told
+        else:
+            many.approximation = self.approximation
+            with blas_threads((n_classes - 1) * many.n_coefficients):
+                told = getattr(many, way)(columns, y, weights, elapsed)
+        if way != "predict_then_learn":
+            return None
+        logs = self._log_odds_columns(told) if many is None else told.log_probabilities
+        return Categorical(self.classes_, logs)
 
     def _start(self) -> None:
         if len(self.classes_) <= 2:
@@ -275,6 +261,7 @@ class Classifier(GeneralizedModel):
                 Any, functions.in_units_of(getattr(self, "basis_", None), self.prior_precision)
             ),
             forgetting=self.forgetting,
+            shapes=functions.shapes(self.basis_) if self.basis is not None else None,
         )
 
     def _grow(self, met: Labels) -> None:
@@ -289,8 +276,7 @@ class Classifier(GeneralizedModel):
         if many is None:
             old = self._known
             started = before if len(before) == 2 else None
-            fresh = self._begun(3)
-            many = _many.from_two(old, fresh, flipped=self._flipped)
+            many = _many.from_two(old, self._begun(2), flipped=self._flipped)
             self._flipped = False
             if started is None:  # of one class so far: it took the place of the first
                 before = np.concatenate([before, met[met != before[0]][:1]])
@@ -313,14 +299,7 @@ class Classifier(GeneralizedModel):
 
     @property
     def _intercept(self) -> bool:
-        many = self._many
-        return self._known.intercept if many is None else many.prior.intercept
-
-    def _design(self, columns: Array) -> Array:
-        """The columns (n, p) with the intercept's 1 in front."""
-        if not self.fit_intercept:
-            return columns
-        return np.column_stack([np.ones(len(columns)), columns])
+        return self._known.intercept
 
     def _log_odds_columns(self, told: Any) -> Array:
         """(n, K) log probabilities, K up to 2, from a prediction of 0 or 1."""
@@ -335,7 +314,7 @@ class Classifier(GeneralizedModel):
     def _log_probabilities(self, columns: Array) -> Array:
         many = self._many
         if many is not None:
-            return many.log_probabilities(self._design(columns))
+            return many.predictive(columns).log_probabilities
         return self._log_odds_columns(self._known.predictive(columns))
 
     def _check_mergeable(self, other: Self) -> None:

@@ -27,6 +27,7 @@ from posterity.posteriors import (
     LinearPosterior,
     WindowPosterior,
 )
+from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors.dispersed import DispersedPosterior
 from posterity.posteriors.softmax import SoftmaxPosterior
 
@@ -129,33 +130,29 @@ def _dispersed(new: DispersedPosterior, old: DispersedPosterior) -> None:
 
 
 def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
-    p, wider = len(old.prior.center), len(new.prior.center)
-    new.contrasts = _wider_contrasts(old.contrasts, old.n_classes, wider)
+    p, wider = old.n_coefficients, new.n_coefficients
+    _wider_contrasts(new.contrasts, old.contrasts)
     if old.recent is not None:
-        base = _wider_contrasts(old.recent.base, old.n_classes, wider)
+        base = new.contrasts.copy()
+        _wider_contrasts(base, old.recent.base)
         new.recent = replace(old.recent, base=base, X=_padded(old.recent.X, wider - p))
-    prior = new.prior
-    prior.count = old.prior.count
-    prior.center = _padded(old.prior.center, wider - p)
-    prior.squares = _padded(old.prior.squares, wider - p)
-    if old.prior.intercept:
-        prior.root[0, 0] = old.prior.root[0, 0]
-    if old.learns:
-        new.prior = prior.scaled(old.prior.scale)
-    new.n_observations, new.n_effective, new.due = old.n_observations, old.n_effective, old.due
+    new.prior.count, new.prior.scale = old.prior.count, old.prior.scale
+    new.prior.center = _padded(old.prior.center, wider - p)
+    new.prior.squares = _padded(old.prior.squares, wider - p)
+    if old.intercept:
+        new.prior.root[0, 0] = old.prior.root[..., 0, 0].ravel()[0]
+    if old.strategy is not None:
+        new.prior = new.prior.scaled(old.prior.scale)
+    new.due = old.due
 
 
-def _wider_contrasts(theirs: Any, n_classes: int, wider: int) -> Any:
-    mine = type(theirs)(n_classes, wider)
-    p, factor = theirs.n_columns, theirs.data
-    blocks = factor.n_coefficients // p
-    # Each contrast has p columns of its own, which stay in order; or all share them.
-    columns = (np.arange(blocks)[:, None] * wider + np.arange(p)).ravel()
-    triangle = mine.data.triangle.copy()
-    _place(triangle, factor, columns, mine.data.n_coefficients)
-    mine.data.commit(triangle, factor.count, factor.seen)
-    mine.constant = theirs.constant
-    return mine
+def _wider_contrasts(new: Contrasts, old: Contrasts) -> None:
+    """Each contrast has columns of its own, which stay in order."""
+    columns = np.eye(old.n_columns, new.n_columns)
+    for mine, theirs, places in zip(new.parts, old.parts, old.places, strict=True):
+        matrix: Array = np.kron(np.eye(len(places)), columns).astype(np.float64)
+        mine.become(theirs.recast(matrix))
+    new.constant, new.told, new.read = old.constant, old.told, None
 
 
 def _place(triangle: Array, factor: Factor, columns: NDArray[np.intp], p: int) -> None:

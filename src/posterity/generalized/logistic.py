@@ -53,8 +53,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     basis : transformer from posterity.basis, optional
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
-        How old rows lose their say; None: never. With more than two classes Stabilized or
-        Exponential, under both of which the prior does not fade.
+        How old rows lose their say; None: never. With more than two classes any with one memory
+        (not Adaptive, not Changepoint), under none of which the prior fades.
 
     Attributes
     ----------
@@ -74,9 +74,9 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     With K classes each has coefficients of its own with the same prior; only their differences can
     be learned, K - 1 orthonormal contrasts, on which the prior is the same again. Up to 600 of
     these coefficients, (K - 1) p, and a work of (K - 1)^3 p^2 < 4e6 a row, they have their whole
-    covariance. Beyond, the classes share one factor of p columns, of the mean curvature: the mode
-    stays exact, intervals are right on average over classes (too narrow for rare ones), and all
-    classes must be named in the first call.
+    covariance. Beyond, each class has a factor of p columns, with its own curvature: the mode
+    stays exact, and so do intervals, nearly, where classes are many; all classes must be named in
+    the first call, and "ard" is refused.
 
     A class that comes late is met by its prior, and by one thing that is known of it: that all rows
     before it, at their mean, were something else.
@@ -323,7 +323,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         X = read_points(self, X)
         many = self._many
         if many is not None:
-            return many.probability_interval(self._design(self._columns(X)), level)
+            return many.probability_interval(self._columns(X), level)
         mean, variance = self._predictor(X)
         mean = -mean if self._flipped else mean
         reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)

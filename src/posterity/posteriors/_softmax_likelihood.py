@@ -1,6 +1,7 @@
-"""Many classes: the softmax in K - 1 contrasts, its derivatives, and what it averages to.
+"""Many classes: the softmax, its derivatives, and what it averages to.
 
-See :mod:`posterity.posteriors.softmax` for what the contrasts are.
+Linear predictors eta (..., K) are ``basis`` (K, R) times R coordinates: K - 1 contrasts, or the K
+predictors themselves. See :mod:`posterity.posteriors.softmax`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,19 @@ Index = NDArray[np.intp]
 
 # Points of the quadrature over several contrasts, with their mirror images twice as many.
 N_POINTS = 256
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to learn: ``X`` (n, p) with the intercept's 1, labels (n,) from 0, weights (n,)."""
+
+    X: Array
+    labels: Index
+    weights: Array
+
+    def of(self, part: slice | Index) -> Rows:
+        """Some of them."""
+        return Rows(self.X[part], self.labels[part], self.weights[part])
 
 
 @lru_cache(maxsize=16)
@@ -39,56 +53,97 @@ def helmert(n_classes: int) -> Array:
     return contrasts
 
 
-def log_softmax(contrast: Array) -> Array:
-    """Log probabilities (..., K) at contrasts (..., K - 1).
+@lru_cache(maxsize=16)
+def each_class(n_classes: int) -> Array:
+    """The basis (K, K) of the predictors themselves."""
+    basis = np.eye(n_classes)
+    basis.setflags(write=False)
+    return basis
+
+
+def log_softmax(eta: Array) -> Array:
+    """Log probabilities (..., K) at linear predictors (..., K).
 
     Examples
     --------
-    >>> np.exp(log_softmax(np.zeros((1, 2)))).round(3)
+    >>> np.exp(log_softmax(np.zeros((1, 3)))).round(3)
     array([[0.333, 0.333, 0.333]])
     """
-    eta = contrast @ helmert(contrast.shape[-1] + 1).T
-    eta -= eta.max(axis=-1, keepdims=True)
+    eta = eta - eta.max(axis=-1, keepdims=True)
     return eta - np.log(np.sum(np.exp(eta), axis=-1, keepdims=True))
 
 
-def averages(
-    labels: Index, contrast: Array, moved: Array | None = None
-) -> tuple[Array, Array, Array]:
-    """What labels (n,) say at their contrasts (n, K - 1), or on average over points around them.
+@dataclass(frozen=True)
+class Look:
+    """What labels (n,) say at S points each: their probabilities (n, S, K) there.
 
-    Parameters
-    ----------
-    moved : (n, S, K - 1) array, optional
-        Where the points lie from ``contrast``, each with its mirror image; none: all at it.
-
-    Returns
-    -------
-    Log likelihood (n,), its gradient (n, K - 1), and minus its second derivative,
-    H' (diag(p) - p p') H (n, K - 1, K - 1), each averaged over the points.
+    Examples
+    --------
+    >>> look = Look.at(np.array([1]), np.zeros((1, 1)), helmert(2))
+    >>> look.value.round(3), look.slope(helmert(2)).round(3)
+    (array([-0.693]), array([[0.707]]))
+    >>> look.curvature(helmert(2))
+    array([[[0.5]]])
     """
-    around = contrast[:, None]
-    if moved is not None:
-        around = np.concatenate([around + moved, around - moved], axis=1)
-    told = log_softmax(around)
-    rows, n_points = np.arange(len(labels)), around.shape[1]
-    probabilities = np.exp(told)
-    ahead = -np.mean(probabilities, axis=1)
-    contrasts = helmert(told.shape[2])
-    second = np.einsum("nk,ka,kb->nab", -ahead, contrasts, contrasts, optimize=True)
-    means = probabilities @ contrasts
-    second -= means.transpose(0, 2, 1) @ means / n_points
-    ahead[rows, labels] += 1.0
-    return np.mean(told[rows, :, labels], axis=1), ahead @ contrasts, second
+
+    labels: Index
+    value: Array
+    points: Array
+
+    @classmethod
+    def at(cls, labels: Index, place: Array, basis: Array, moved: Array | None = None) -> Look:
+        """At coordinates (n, R), or on average over points (n, S, R) about them, and mirrored."""
+        told = log_softmax(_around(place, moved) @ basis.T)
+        value = np.mean(told[np.arange(len(labels)), :, labels], axis=1)
+        return cls(labels, value, np.exp(told, out=told))
+
+    @property
+    def average(self) -> Array:
+        """(n, K) probabilities, averaged over the points."""
+        return self.points[:, 0] if self.points.shape[1] == 1 else np.mean(self.points, axis=1)
+
+    def slope(self, basis: Array) -> Array:
+        """(n, R) gradient of the log likelihood."""
+        told = np.flatnonzero(basis.any(axis=1))
+        average = np.mean(self.points[:, :, told], axis=1)
+        return ((self.labels[:, None] == told) - average) @ basis[told]
+
+    def curvature(self, basis: Array) -> Array:
+        """(n, R, R) minus its second derivative, basis' (diag(p) - p p') basis."""
+        told = np.flatnonzero(basis.any(axis=1))
+        basis, points = basis[told], self.points[:, :, told]
+        means = points @ basis
+        second: Array = (basis.T * points.mean(axis=1)[:, None]) @ basis
+        second -= means.transpose(0, 2, 1) @ means / points.shape[1]
+        return second
+
+    def sizes(self, basis: Array) -> Array:
+        """(n, R) the diagonal of the curvature."""
+        means = np.mean(np.square(self.points @ basis), axis=1)
+        return np.maximum(self.average @ np.square(basis) - means, 0.0)
+
+    def curved(self, direction: Array) -> Array:
+        """(n, K) the curvature in the predictors, times directions (n, K)."""
+        if self.points.shape[1] == 1:
+            turned = self.points[:, 0] * direction
+            return turned - self.points[:, 0] * turned.sum(axis=1, keepdims=True)
+        shifts = np.einsum("nsk,nk->ns", self.points, direction)
+        along = np.einsum("ns,nsk->nk", shifts, self.points) / self.points.shape[1]
+        return self.average * direction - along
 
 
-def log_likelihood(labels: Index, contrast: Array, moved: Array | None = None) -> Array:
-    """(n,) the first of :func:`averages` alone."""
-    around = contrast[:, None]
-    if moved is not None:
-        around = np.concatenate([around + moved, around - moved], axis=1)
-    result: Array = np.mean(log_softmax(around)[np.arange(len(labels)), :, labels], axis=1)
+def log_likelihood(labels: Index, place: Array, basis: Array, moved: Array | None = None) -> Array:
+    """(n,) the log likelihood of :class:`Look` alone."""
+    eta = _around(place, moved) @ basis.T
+    eta -= eta.max(axis=-1, keepdims=True)
+    said = eta[np.arange(len(labels)), :, labels]
+    result: Array = np.mean(said - np.log(np.sum(np.exp(eta, out=eta), axis=-1)), axis=1)
     return result
+
+
+def _around(place: Array, moved: Array | None) -> Array:
+    around = place[:, None]
+    return around if moved is None else np.concatenate([around + moved, around - moved], axis=1)
 
 
 def site_of_absence(weight: float, mean: Array, variance: float) -> tuple[float, float, float]:
@@ -122,46 +177,48 @@ def site_of_absence(weight: float, mean: Array, variance: float) -> tuple[float,
     return precision, high + gradient / precision, constant
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows to learn: ``X`` (n, p) with the intercept's 1, labels (n,) from 0, weights (n,)."""
-
-    X: Array
-    labels: Index
-    weights: Array
-
-    def of(self, part: slice | Index) -> Rows:
-        """Some of them."""
-        return Rows(self.X[part], self.labels[part], self.weights[part])
-
-
-def integrated(mean: Array, covariance: Array) -> Array:
-    """Log of the softmax (n, K), averaged over contrasts ~ Normal(mean, covariance).
+def integrated(mean: Array, root: Array, basis: Array) -> Array:
+    """Log of the softmax (n, K), averaged over coordinates of this mean and root of covariance.
 
     Quadrature at ``N_POINTS`` points of Sobol's sequence and their mirror images: the same points
     for every row and every call, so that nothing is random. The error is about 1e-3.
 
     Examples
     --------
-    >>> told = integrated(np.zeros((1, 2)), np.eye(2)[None])
+    >>> told = integrated(np.zeros((1, 2)), np.ones((1, 2)), helmert(3))
     >>> np.exp(told).round(2)
     array([[0.33, 0.33, 0.33]])
     """
-    result = np.empty((len(mean), mean.shape[1] + 1))
-    block = max(1, int(2e6 / (2 * N_POINTS * result.shape[1])))
+    result = np.empty((len(mean), len(basis)))
+    block = max(1, int(2e6 / (2 * N_POINTS * len(basis))))
     for start in range(0, len(mean), block):
         rows = slice(start, start + block)
-        told = log_softmax(spread(mean[rows], covariance[rows]))
+        told = log_softmax(spread(mean[rows], root[rows]) @ basis.T)
         result[rows] = logsumexp(told, axis=1) - np.log(2.0 * N_POINTS)
     return result - logsumexp(result, axis=1, keepdims=True)
 
 
-def spread(mean: Array, covariance: Array) -> Array:
-    """Points (n, 2 N_POINTS, K - 1) that stand for the normal distributions, of equal weight."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    moved = np.einsum("nab,sb->nsa", root, _points(mean.shape[1]), optimize=True)
+def spread(mean: Array, root: Array) -> Array:
+    """Points (n, 2 N_POINTS, R) that stand for the normal distributions, of equal weight."""
+    moved = shifted(_points(mean.shape[1]), root)
     return np.concatenate([mean[:, None] + moved, mean[:, None] - moved], axis=1)
+
+
+def shifted(units: Array, root: Array) -> Array:
+    """Standard points (S, R) turned by roots of covariances, (n, R, R) or diagonals (n, R)."""
+    if root.ndim == 2:
+        return np.asarray(units * root[:, None, :])
+    moved: Array = units @ root.transpose(0, 2, 1)
+    return moved
+
+
+def root_of(covariance: Array) -> Array:
+    """Roots, as :func:`shifted` takes them, of covariances (n, R, R) or variances (n, R)."""
+    if covariance.ndim == 2:
+        return np.sqrt(covariance)
+    values, vectors = np.linalg.eigh(covariance)
+    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return root
 
 
 @lru_cache(maxsize=64)
@@ -188,6 +245,13 @@ def balanced_points(dimension: int, n_points: int) -> Array:
     chosen = np.concatenate([np.sqrt(r) * q for r, q in zip(squares, turned, strict=True)])
     chosen.setflags(write=False)
     return chosen
+
+
+@lru_cache(maxsize=64)
+def plain_points(dimension: int, n_points: int) -> Array:
+    """So many standard normal points, of mean square 1 in each of many directions."""
+    points: Array = np.random.default_rng(0).normal(size=(n_points, dimension))
+    return points / np.sqrt(np.mean(np.square(points), axis=0))
 
 
 @lru_cache(maxsize=16)

@@ -1,42 +1,35 @@
-"""The prior of contrasts between classes, and how its scale is learned from the evidence."""
+"""The prior of contrasts between classes, and how it is learned from the evidence."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from posterity.evidence import Integrated, Relevance, Strategy
 
 Array = NDArray[np.float64]
 
 # What is believed of an intercept before any row, where rows come online: nearly nothing, and
 # proper, so that one label can be learned from.
 VAGUE_PRECISION = 0.01
-# Log precisions per unit of the features' variance that are looked at, and what is believed of
-# them. Log odds have a scale of their own: a feature that is one sd larger seldom changes odds by
-# more than e^5 (Gelman et al. 2008, "A weakly informative default prior distribution for logistic
-# and other regression models"), which one, and few rows of separated classes, would not say.
-LOG_SCALES = np.arange(-20.0, 20.05, 0.1)
 MOST_MOVES = 12
-
-
-def log_belief(log_scale: Any) -> Any:
-    """Log density of the prior's log scale, up to a constant: Normal(0, 2^2)."""
-    return -0.5 * np.square(log_scale / 2.0)
 
 
 @dataclass
 class ContrastPrior:
-    """Precision of the columns of one contrast; all contrasts have the same.
+    """Precision of the coefficients of all contrasts.
 
     Parameters
     ----------
     root
-        (p, p) upper or diagonal; the precision is root'root, with the intercept's in front.
+        (p, p) upper or diagonal, of each contrast, or (R, p, p) one for each; the precision is
+        root'root, with the intercept's in front.
     intercept
         Whether the first column is one.
     scale
@@ -74,44 +67,54 @@ class ContrastPrior:
         twin = self.copy()
         if self.intercept:
             twin.root = self.root.copy()
-            twin.root[0, 0] = 0.0
+            twin.root[..., 0, 0] = 0.0
         return twin
 
     def saw(self, X: Array, weights: Array) -> None:
         """Take rows (n, p) into account in the features' mean squares."""
         count = float(np.sum(weights))
-        if count == 0.0:
-            return
-        center = weights @ X / count
-        squares = weights @ np.square(X - center)
-        total = self.count + count
-        shift = center - self.center
-        self.squares += squares + np.square(shift) * self.count * count / total
-        self.center += shift * count / total
-        self.count = total
+        if count > 0.0:
+            center = weights @ X / count
+            self._add(count, center, weights @ np.square(X - center))
 
     def merge(self, other: ContrastPrior) -> None:
         """Take the rows into account that another one saw."""
-        total = self.count + other.count
         if other.count > 0.0:
-            shift = other.center - self.center
-            self.squares += other.squares + np.square(shift) * self.count * other.count / total
-            self.center += shift * other.count / total
-            self.count = total
+            self._add(other.count, other.center, other.squares)
 
-    def fade(self, discount: float) -> None:
-        """Let the rows seen count for less."""
-        self.count *= discount
-        self.squares *= discount
+    def _add(self, count: float, center: Array, squares: Array) -> None:
+        total = self.count + count
+        shift = center - self.center
+        self.squares = self.squares + squares + np.square(shift) * self.count * count / total
+        self.center = self.center + shift * count / total
+        self.count = total
 
     def scaled(self, scale: float) -> ContrastPrior:
         """The prior of this precision per mean square of the features."""
-        twin = self.copy()
+        twin = self.chosen((scale * self.shape())[int(self.intercept) :][None])
         twin.scale = scale
-        twin.root = np.diag(np.sqrt(scale * self.shape()))
-        if self.intercept:
-            twin.root[0, 0] = self.root[0, 0]
         return twin
+
+    def chosen(self, precisions: Array) -> ContrastPrior:
+        """The prior of these precisions (R, m) of the features."""
+        twin, offset = self.copy(), int(self.intercept)
+        alike = bool((precisions == precisions[0]).all())
+        precisions = precisions[:1] if alike else precisions
+        twin.root = np.zeros((len(precisions), *self.root.shape[-2:]))
+        places = np.arange(offset, twin.root.shape[1])
+        twin.root[:, places, places] = np.sqrt(precisions)
+        if self.intercept:
+            twin.root[:, 0, 0] = self.root[..., 0, 0].ravel()[0]
+        twin.root = twin.root[0] if alike else twin.root
+        return twin
+
+    def change_from(self, other: ContrastPrior) -> float:
+        """Largest change of the log of a precision."""
+        inner = slice(int(self.intercept), None)
+        now, before = (
+            np.diagonal(one.root, axis1=-2, axis2=-1)[..., inner] for one in (self, other)
+        )
+        return float(2.0 * np.abs(np.log(now / before)).max(initial=0.0))
 
     def shape(self) -> Array:
         """(p,) mean square of each column, about its mean with an intercept; 1 where it is 0."""
@@ -125,47 +128,38 @@ class ContrastPrior:
     @property
     def proper(self) -> bool:
         """Whether something is believed of each feature's coefficient."""
-        return bool(np.diag(self.root)[int(self.intercept) :].all())
+        diagonal = np.diagonal(self.root, axis1=-2, axis2=-1)
+        return bool(diagonal[..., int(self.intercept) :].all())
+
+    def rows(self, places: range) -> Array:
+        """What is believed of the coefficients of some coordinates, as rows with targets 0."""
+        if self.root.ndim == 3:
+            return np.asarray(block_diag(*self.root[places]))
+        return np.asarray(np.kron(np.eye(len(places)), self.root), dtype=np.float64)
+
+    def size(self, places: range) -> tuple[float, int]:
+        """Log determinant of the precision of some coordinates, and its rank."""
+        roots = self.root[places] if self.root.ndim == 3 else self.root[None]
+        diagonal = np.abs(np.diagonal(np.linalg.qr(roots, mode="r"), axis1=1, axis2=2))
+        proper, each = diagonal[diagonal > 0.0], len(places) // len(roots)
+        return 2.0 * each * float(np.sum(np.log(proper))), each * len(proper)
 
     def precision(self) -> Array:
-        """(m, m) precision of the features, or (m,) where it is diagonal."""
-        root = self.root[int(self.intercept) :, int(self.intercept) :]
-        precision = root.T @ root
-        diagonal = np.diag(precision)
+        """(m, m) precision of the features, (m,) where it is diagonal, (R, m) of each contrast."""
+        inner = slice(int(self.intercept), None)
+        root = self.root[..., inner, inner]
+        precision = root.swapaxes(-1, -2) @ root
+        diagonal = np.diagonal(precision, axis1=-2, axis2=-1)
+        if root.ndim == 3:
+            return np.asarray(diagonal)
         return diagonal if np.array_equal(precision, np.diag(diagonal)) else precision
 
 
-def learned_scale(root: Array, moments: Array, shape: Array) -> float:
-    """Precision per unit of ``shape``: the geometric mean of its posterior, on a grid.
-
-    Parameters
-    ----------
-    root : (d, d) array
-        Triangle of the data, with flat directions projected out.
-    moments : (d, k) array
-        Rotated targets: k contrasts that share the root.
-    shape : (d,) array
-        Relative precisions.
-
-    Notes
-    -----
-    With singular values s_i of the root in units of the prior and rotated targets z_ij, the log
-    evidence is, up to a constant and with r_i = a / (a + s_i^2),
-    sum_i (k log r_i - r_i sum_j z_ij^2) / 2 (Bishop 2006, eq. 3.86, read in these directions).
-
-    Examples
-    --------
-    >>> learned_scale(10.0 * np.eye(3), np.full((3, 1), 5.0), np.ones(3)) < 20.0
-    True
-    """
-    left, singular, _ = np.linalg.svd(root / np.sqrt(shape))
-    turned = np.sum(np.square(left.T @ moments), axis=1)
-    shares = 1.0 / (1.0 + np.square(singular) * np.exp(-LOG_SCALES)[:, None])
-    with np.errstate(divide="ignore"):
-        logs = 0.5 * (moments.shape[1] * np.log(shares).sum(axis=1) - shares @ turned)
-    logs += log_belief(LOG_SCALES)
-    weights = np.exp(logs - logs.max())
-    return float(np.exp(weights @ LOG_SCALES / weights.sum()))
+def single_node(strategy: Strategy | None) -> Strategy | None:
+    """The strategy that chooses one prior where this one would choose several."""
+    if isinstance(strategy, Integrated | Relevance):
+        return replace(strategy, most_nodes=1)
+    return strategy
 
 
 def peak(function: Callable[[float], float], start: float, step: float) -> float:

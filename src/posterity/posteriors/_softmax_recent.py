@@ -63,11 +63,12 @@ class RecentRows:
             averaged=averaged,
         )
 
-    def faded(self, discount: float) -> RecentRows:
-        """The same, counting for less."""
-        base = self.base.copy()
-        base.fade(discount)
-        return replace(self, base=base, weights=discount * self.weights)
+    def faded(self, x: Array, elapsed: float) -> RecentRows:
+        """The same, counting for less, as so much time passes before a row ``x`` (1, p)."""
+        base, discounts = self.base.copy(), self.base.parts[0].discounts(np.array([elapsed]))
+        assert discounts is not None
+        base.pass_time(x, elapsed)
+        return replace(self, base=base, weights=discounts * self.weights)
 
     def settled(self) -> RecentRows:
         """The same, learned together."""

@@ -1,4 +1,4 @@
-"""The Gaussian that stands for one label among many classes.
+"""The Gaussian rows that stand for one label among many classes.
 
 Two approximations. Laplace's: at the mode, with the curvature there. By averages ("moments"): the
 Gaussian nearest the posterior, in the sense of the smallest Kullback-Leibler divergence from it,
@@ -12,62 +12,113 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.factor import Factor
 from posterity.posteriors._softmax_likelihood import (
+    Array,
     Index,
-    averages,
+    Look,
+    Rows,
     balanced_points,
     log_likelihood,
+    plain_points,
+    root_of,
+    shifted,
 )
 
-Array = NDArray[np.float64]
-
-# Points of the average over one row's contrasts, without their mirror images.
+# Points of the average over one row's coordinates, without their mirror images.
 POINTS = 32
 MOST_ROUNDS = 8
 # Largest change of the log determinant of the covariance: the width is then right to half of it.
 SETTLED = 1e-2
+# Relative to its weight, the least a row says of a direction; without it the pseudo-target of a
+# row that was certain of the wrong class is infinite. The mode is not moved by it.
+LEAST_CURVATURE = 1e-10
 
 
 @dataclass(frozen=True)
 class Around:
-    """Where labels are looked at: contrasts (n, K - 1), and the points about them, if any."""
+    """Where labels are looked at: coordinates (n, R), and the points about them, if any."""
 
-    contrast: Array
+    place: Array
     moved: Array | None = None
 
     def of(self, part: slice) -> Around:
         """Some of them."""
-        return Around(self.contrast[part], None if self.moved is None else self.moved[part])
+        return Around(self.place[part], None if self.moved is None else self.moved[part])
+
+    def look(self, labels: Index, basis: Array) -> Look:
+        """What the labels say there."""
+        return Look.at(labels, self.place, basis, self.moved)
+
+
+@dataclass(frozen=True)
+class SiteRows:
+    """Rows (m, r p) with targets (m, 1) that stand for labels, and the log of their constant.
+
+    They have r rows a label, each with the share (m,) of the label's weight that it counts for.
+    """
+
+    X: Array
+    y: Array
+    weights: Array
+    constant: float
+
+    @classmethod
+    def of(cls, rows: Factor, weight: float) -> SiteRows:
+        """Rows of this weight in all, rotated to a triangle."""
+        X = np.vstack([rows.root, np.zeros((1, rows.n_coefficients))])
+        y = np.vstack([rows.moments, rows.residual_root])
+        return cls(X, y, np.full(len(X), weight / len(X)), 0.0)
+
+
+def site_rows(rows: Rows, look: Look, around: Around, basis: Array, part: slice) -> SiteRows:
+    """What labels say of the coordinates ``part``, of this basis (K, r), around their places."""
+    curvature = look.curvature(basis)
+    n, r = curvature.shape[:2]
+    curvature[:, np.arange(r), np.arange(r)] += LEAST_CURVATURE
+    lower = np.linalg.cholesky(curvature) if r > 1 else np.sqrt(curvature)
+    ahead = np.linalg.solve(lower, look.slope(basis)[:, :, None])
+    upper = lower.transpose(0, 2, 1)
+    weight = np.sqrt(rows.weights)[:, None]
+    place = around.place[:, part]
+    targets = weight * (np.einsum("nba,na->nb", upper, place) + ahead[:, :, 0])
+    x = np.einsum("nba,nc->nbac", weight[:, :, None] * upper, rows.X, optimize=True)
+    told = 0.5 * np.sum(np.square(ahead), axis=(1, 2))
+    if around.moved is not None:
+        # What the site says on average over the points, too.
+        bent = around.moved[:, :, part] @ lower
+        told = told + 0.5 * np.sum(np.square(bent), axis=(1, 2)) / around.moved.shape[1]
+    shares, constant = np.repeat(rows.weights / r, r), float(rows.weights @ told)
+    return SiteRows(x.reshape(n * r, -1), targets.reshape(-1, 1), shares, constant)
 
 
 def points_about(covariance: Array, n_points: int = POINTS) -> Array:
-    """(n, S, K - 1) points that with their mirror images have these covariances."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    units = balanced_points(covariance.shape[1], n_points)
-    moved: Array = units @ root.transpose(0, 2, 1)
-    return moved
+    """(n, S, R) points that with their mirror images have these covariances, or variances."""
+    make = balanced_points if covariance.ndim == 3 else plain_points
+    return shifted(make(covariance.shape[1], n_points), root_of(covariance))
 
 
 def around_one(
-    label: Index, weight: float, mean: Array, covariance: Array, *, averaged: bool
+    row: tuple[Index, float], mean: Array, covariance: Array, basis: Array, *, averaged: bool
 ) -> Around:
-    """Where one label (1,) is looked at, ``mean`` (K - 1,) and ``covariance`` believed before it.
+    """Where one label (1,) of a weight is looked at; ``mean`` (R,), ``covariance`` (R, R) before.
 
     Examples
     --------
-    >>> around_one(np.array([1]), 1.0, np.zeros(1), np.eye(1), averaged=False).contrast.round(4)
+    >>> from posterity.posteriors._softmax_likelihood import helmert
+    >>> row = np.array([1]), 1.0
+    >>> around_one(row, np.zeros(1), np.eye(1), helmert(2), averaged=False).place.round(4)
     array([[0.4772]])
     """
-    push, precision = _climb(label, weight, (mean, covariance), np.zeros_like(mean), None)
+    believed = mean, covariance, basis
+    push, precision = _climb(row, believed, np.zeros_like(mean), None)
     if not averaged:
         return Around((mean + covariance @ push)[None])
     width: Array = _after(covariance, precision)
     moved, last, share = points_about(width[None]), np.inf, 1.0
     for _ in range(MOST_ROUNDS):
-        push, precision = _climb(label, weight, (mean, covariance), push, moved)
+        push, precision = _climb(row, believed, push, moved)
         new = _after(covariance, precision)
         if share < 1.0:  # it went to and fro: the mean of both, in precisions
             new = _mean_precision(new, width)
@@ -92,22 +143,25 @@ def _mean_precision(one: Array, other: Array) -> Array:
 
 
 def _climb(
-    label: Index, weight: float, believed: tuple[Array, Array], push: Array, moved: Array | None
+    row: tuple[Index, float],
+    believed: tuple[Array, Array, Array],
+    push: Array,
+    moved: Array | None,
 ) -> tuple[Array, Array]:
     """Newton's method from mean + covariance ``push``; returns the push and the curvature there."""
-    mean, covariance = believed
+    (label, weight), (mean, covariance, basis) = row, believed
 
     def value(push: Array) -> float:
         step = covariance @ push
-        told = log_likelihood(label, (mean + step)[None], moved)[0]
+        told = log_likelihood(label, (mean + step)[None], basis, moved)[0]
         return float(weight * told - 0.5 * push @ step)
 
     best = value(push)
     for _ in range(60):
         step = covariance @ push
-        _, slope, curvature = averages(label, (mean + step)[None], moved)
-        curved = weight * curvature[0]
-        right = weight * slope[0] + curved @ step
+        look = Look.at(label, (mean + step)[None], basis, moved)
+        curved = weight * look.curvature(basis)[0]
+        right = weight * look.slope(basis)[0] + curved @ step
         wanted = np.linalg.solve(np.eye(len(mean)) + curved @ covariance, right)
         share = 1.0
         while (new := value(push + share * (wanted - push))) < best and share > 1e-9:

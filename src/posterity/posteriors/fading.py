@@ -25,6 +25,8 @@ class Fading(Protocol):
     # Whether all it does is to multiply the weight of what is old, and whether it spares the prior.
     only_discounts: ClassVar[bool]
     keeps_prior: ClassVar[bool]
+    # Whether only the directions of a row fade before it.
+    by_direction: ClassVar[bool]
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -111,6 +113,30 @@ class FadingPosterior(LinearPosterior):
         """Log p(y) of the data as they have faded, or of the rows as they came."""
         return super().log_evidence if self.strategy.has_evidence else float(self.tally[0])
 
+    def pass_time(self, X: Array, elapsed: float) -> None:
+        """Let time pass before an observation, of rows ``X`` that are not learned."""
+        count, seen, rows = self.factor.count, self.factor.seen, X[:1]
+        if self.strategy.by_direction:
+            # In directions that are told apart all fade once; they fade together if at all.
+            known = self.factor.root @ X.T
+            rows = np.linalg.svd(known)[2] @ X
+        nothing = np.zeros(len(rows))
+        self._learn(rows, nothing[:, None], nothing, np.full(len(rows), elapsed))
+        if self.strategy.by_direction and len(rows) > 1:
+            left = (self.factor.count / count) ** (1.0 / len(rows)) if count > 0.0 else 1.0
+            self.factor.commit(self.factor.triangle, left * count, seen)
+
+    def discounts(self, elapsed: Array) -> Array | None:
+        """What is left of all that was known after each time (n,); None if no number tells."""
+        if not self.strategy.only_discounts:
+            return None
+        return self.strategy.discounts(elapsed)  # type: ignore[attr-defined]
+
+    @property
+    def keeps_prior(self) -> bool:
+        """Whether its prior is still in its factor, as it was."""
+        return self.strategy.keeps_prior
+
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: a row that has faded can't be taken out."""
         raise ValueError(
@@ -120,7 +146,8 @@ class FadingPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Merge where the prior does not fade; refuse otherwise."""
-        if not (self.strategy.only_discounts and self.strategy.keeps_prior):
+        kept = self.strategy.keeps_prior or not self.prior.rank
+        if not (self.strategy.only_discounts and kept):
             raise ValueError(
                 f"can't merge models under {self._name}: their priors have faded with their rows; "
                 "Stabilized keeps the prior and can be merged"

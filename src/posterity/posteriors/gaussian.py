@@ -123,6 +123,40 @@ class LinearPosterior:
     # Whether rows count for less as they age.
     forgets: ClassVar[bool] = False
 
+    def pass_time(self, X: Array, elapsed: float) -> None:
+        """Let time pass before an observation, of rows ``X`` that are not learned."""
+
+    def discounts(self, elapsed: Array) -> Array | None:
+        """What is left of all that was known after each time (n,); None if no number tells."""
+        return np.ones(len(elapsed))
+
+    def each_of(self, count: int) -> Self:
+        """The same, for observations of so many rows; nothing was seen yet."""
+        return self
+
+    def told_of_all(self, x: Array, target: float, precision: float, count: int) -> Self:
+        """The same that knows a row (1, p) of all observations, of ``count`` rows each, so far."""
+        factor = self.factor.copy()
+        factor.append(x, np.array([[target]]), np.array([precision]))
+        factor.commit(factor.triangle, self.factor.count, self.factor.seen)
+        return self._but(factor=factor)
+
+    def recast(self, matrix: Array) -> Self:
+        """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
+        prior = Factor(matrix.shape[1])
+        return self._but(intercept=False, prior=prior, factor=recast(self.factor, matrix))
+
+    def counted(self, effective: float, seen: float) -> Self:
+        """The same, whose observations count for so much, now and as they came."""
+        factor = self.factor.copy()
+        factor.commit(factor.triangle, effective, seen)
+        return self._but(factor=factor)
+
+    @property
+    def keeps_prior(self) -> bool:
+        """Whether its prior is still in its factor, as it was."""
+        return True
+
     @property
     def tells_evidence(self) -> bool:
         """Whether what is known tells the evidence of all rows."""
@@ -364,6 +398,15 @@ class LinearPosterior:
         )
         if np.linalg.norm(whitened, 2) > 1.0 + rounding:
             raise ValueError(never_learned("one of the rows"))
+
+
+def recast(factor: Factor, matrix: Array) -> Factor:
+    """A factor that has learned ``x @ matrix`` for each row x of another one."""
+    turned = Factor(matrix.shape[1])
+    rows = np.vstack([factor.root @ matrix, np.zeros((1, matrix.shape[1]))])
+    turned.append(rows, np.vstack([factor.moments, factor.residual_root]))
+    turned.commit(turned.triangle, factor.count, factor.seen)
+    return turned
 
 
 def never_learned(what: str) -> str:

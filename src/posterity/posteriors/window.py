@@ -22,6 +22,9 @@ class Keeping(Protocol):
     def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them."""
 
+    def of_rows(self, share: float) -> Keeping:
+        """The same where an observation has so many times as many rows."""
+
 
 @dataclass
 class KeptRows:
@@ -76,6 +79,65 @@ class WindowPosterior(LinearPosterior):
     ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
         return self._told(self._slide(X, y, weights, elapsed), y)
+
+    def pass_time(self, X: Array, elapsed: float) -> None:
+        """Let time pass before an observation, of rows ``X`` that are not learned."""
+        self.append(X[:1], np.zeros((1, 1)), np.zeros(1), np.array([elapsed]))
+
+    def discounts(self, elapsed: Array) -> Array | None:
+        """None: what is left of a row is all or nothing."""
+        return None
+
+    def each_of(self, count: int) -> Self:
+        """The same, for observations of so many rows; nothing was seen yet."""
+        return replace(self, strategy=self.strategy.of_rows(count))
+
+    def told_of_all(self, x: Array, target: float, precision: float, count: int) -> Self:
+        """The same that knows a row (1, p) of all observations, of ``count`` rows each, so far.
+
+        Each gets a row more, with its share of it, which leaves with it.
+        """
+        there = self.kept.weights > 0.0
+        n, p, grown = int(there.sum()) // count, x.shape[1], count / (count + 1.0)
+        strategy = self.strategy.of_rows(1.0 / grown)
+        if not n:
+            return replace(super().told_of_all(x, target, precision, count), strategy=strategy)
+        weights = np.repeat(grown * self.kept.weights[there].reshape(n, count)[:, :1], count + 1, 1)
+        share = np.sqrt(precision / n / weights[:, :1])
+        rows = np.empty((n, count + 1, p + 1))
+        old = np.hstack([self.kept.X[there], self.kept.y[there]])
+        rows[:, :count] = old.reshape(n, count, -1) / np.sqrt(grown)
+        rows[:, count] = share * np.append(x[0], target)
+        rows = rows.reshape(-1, p + 1)
+        times = self.kept.times[there].reshape(n, count)
+        kept = KeptRows(
+            rows[:, :p].copy(),
+            rows[:, p:].copy(),
+            weights.ravel(),
+            np.column_stack([times, times[:, -1]]).ravel(),
+        )
+        factor = super().told_of_all(x, target, precision, count).factor
+        return replace(self, factor=factor, kept=kept, strategy=strategy)
+
+    def recast(self, matrix: Array) -> Self:
+        """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
+        X = self.kept.X
+        if self.intercept:
+            X = np.column_stack([np.ones(len(X)), X])
+        return super().recast(matrix)._but(kept=replace(self.kept, X=X @ matrix))
+
+    def counted(self, effective: float, seen: float) -> Self:
+        """The same, whose observations count for so much, now and as they came."""
+        there = self.kept.weights > 0.0
+        each = effective / max(int(there.sum()), 1)
+        size = np.sqrt(self.kept.weights[there] / each)[:, None]
+        kept = KeptRows(
+            size * self.kept.X[there],
+            size * self.kept.y[there],
+            np.full(len(size), each),
+            self.kept.times[there],
+        )
+        return super().counted(effective, seen)._but(kept=kept)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: rows leave a window by themselves."""

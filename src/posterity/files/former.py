@@ -1,0 +1,98 @@
+"""What files from before hold of many classes, made into what there is now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from posterity.evidence import OddsScale
+from posterity.factor import Factor
+from posterity.files import checks
+from posterity.forgetting import Stabilized
+from posterity.posteriors._softmax_contrasts import Contrasts
+from posterity.posteriors._softmax_likelihood import helmert
+from posterity.posteriors._softmax_prior import ContrastPrior
+from posterity.posteriors._softmax_recent import RecentRows
+from posterity.posteriors.softmax import SoftmaxPosterior
+
+Values = Mapping[str, Any]
+
+
+def full_contrasts(values: Values) -> Contrasts:
+    """All contrasts in one factor."""
+    known, data = _contrasts(values, separate=False)
+    (part,) = known.parts
+    if data.n_coefficients != part.n_coefficients or data.n_targets != 1:
+        raise ValueError("a factor of classes is not as large as they say")
+    part.factor.become(data)
+    return known
+
+
+def shared_contrasts(values: Values) -> Contrasts:
+    """One triangle that all contrasts shared, with a target for each: each class has a copy."""
+    known, data = _contrasts(values, separate=True)
+    p = known.n_columns
+    if data.n_coefficients != p or data.n_targets != known.n_classes - 1:
+        raise ValueError("a factor of classes is not as large as they say")
+    moments = data.triangle[:, p : p + data.n_targets] @ helmert(known.n_classes).T
+    for part, targets in zip(known.parts, moments.T, strict=True):
+        rows = np.vstack([data.root, np.zeros((len(targets) - p, p))])
+        part.factor.append(rows, np.ascontiguousarray(targets[:, None]))
+    return known
+
+
+def softmax_posterior(values: Values) -> SoftmaxPosterior:
+    """The posterior over contrasts of either kind; nothing but a rate was forgotten."""
+    known, prior, rate = values["contrasts"], values["prior"], float(values["rate"])
+    recent = values.get("recent")
+    if not (isinstance(known, Contrasts) and isinstance(prior, ContrastPrior)):
+        raise TypeError("a posterior over classes lacks its parts")
+    if not 0.0 < rate <= 1.0 or (recent is not None and not isinstance(recent, RecentRows)):
+        raise ValueError("a posterior over classes can't forget like that")
+    effective, seen = float(values["n_effective"]), float(values["n_observations"])
+    if not (0.0 <= effective < np.inf and 0.0 <= seen < np.inf):
+        raise ValueError("the weights of rows must be finite")
+    posterior = SoftmaxPosterior(
+        _counted(known, rate, effective, seen),
+        prior,
+        OddsScale() if values["learns"] else None,
+        due=seen + max(float(values["due"]) - effective, 0.0),
+        waiting=False,
+    )
+    if recent is not None:
+        left = max(effective - float(np.sum(recent.weights)), 0.0)
+        base = _counted(recent.base, rate, left, max(seen - float(np.sum(recent.weights)), 0.0))
+        posterior.recent = replace(recent, base=base)
+    if rate < 1.0:
+        known = posterior.contrasts
+        known.told = known.log_density(prior)
+    checks.check("ContrastsPosterior", posterior)
+    return posterior
+
+
+def _contrasts(values: Values, *, separate: bool) -> tuple[Contrasts, Factor]:
+    n_classes, n_columns, data = values["n_classes"], values["n_columns"], values["data"]
+    whole = type(n_classes) is int and type(n_columns) is int
+    if not whole or n_classes < 2 or n_columns < 0 or not isinstance(data, Factor):
+        raise ValueError(f"{n_classes!r} classes of {n_columns!r} columns are none")
+    if data.n_coefficients < n_columns or data.n_coefficients + data.n_targets < n_classes:
+        raise ValueError("a factor of classes is not as large as they say")
+    known = Contrasts.before_data(n_classes, n_columns, separate=separate)
+    known.constant = float(values["constant"])
+    return known, data
+
+
+def _counted(known: Contrasts, rate: float, effective: float, seen: float) -> Contrasts:
+    after = Contrasts.before_data(known.n_classes, known.n_columns, separate=known.separate)
+    if rate < 1.0:
+        after = after.made(lambda data: Stabilized(discount=rate).begin(data))
+    for part, its in zip(after.parts, known.parts, strict=True):
+        part.factor.become(its.counted(effective, seen).factor)
+    after.constant = known.constant
+    return after
+
+
+__all__ = ["full_contrasts", "shared_contrasts", "softmax_posterior"]
