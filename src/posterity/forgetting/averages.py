@@ -119,11 +119,18 @@ class Changepoint:
 
     Notes
     -----
-    A new regime starts from the prior. Where the prior is improper, as a flat intercept and noise
-    of unknown size are, it can't be compared with what was learned, so it is completed by what all
-    rows so far say, with the weight of at most one row, and by the noise now, with the weight of
-    three (unit information: Kass and Wasserman 1995); until there are rows enough for that, no
-    change is considered. ``log_evidence_`` is the sum of the log predictive densities.
+    With Gaussian targets and a prior given in numbers all runs are triangles that learn a row at
+    once: some 50 microseconds a row. Where the prior is learned ("auto"), and under any other
+    likelihood, each has a posterior of its own: this is slow, milliseconds a row or more. What all
+    targets so far were, a Student-t of their mean and spread, then stands for what a run predicts
+    before it knows anything, and rows are dropped from consideration after every 16.
+
+    A new regime starts from the prior. Where a prior given in numbers is improper, as a flat
+    intercept and noise of unknown size are, it can't be compared with what was learned, so it is
+    completed by what all rows so far say, with the weight of at most one row, and by the noise now,
+    with the weight of three (unit information: Kass and Wasserman 1995); until there are rows
+    enough for that, no change is considered. ``log_evidence_`` is the sum of the log predictive
+    densities.
 
     Every regime shares the estimator's prior: one that is much too tight (``prior_precision`` is
     relative to the noise when that is learned) makes all fit badly, and hides small changes. An

@@ -14,7 +14,7 @@ from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import exactly_mixed
 from posterity.posteriors._runs import Change, kept_runs, median_change
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, Changing, Trace
-from posterity.posteriors.ensemble import VARIES, bayes, predicted_and_scored, ranks_of, telling
+from posterity.posteriors.ensemble import VARIES, bayes, ranks_of, telling
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -236,16 +236,13 @@ class RegimesPosterior(MixedPosterior):
         k, n = state.size, len(y)
         members = [*(one.copy() for one in state.members), *(self.fresh.copy() for _ in starts)]
         begins = [0] * k + starts
-        told, scores = [], []
+        told = []
         for member, begin in zip(members, begins, strict=True):
             # Before its first row a run learns nothing: rows of weight zero are no rows.
             counted = np.where(np.arange(n) < begin, 0.0, weights)
-            one, scored = predicted_and_scored(member, X, y, counted, elapsed, *offsets)
-            told.append(one)
-            scores.append(scored)
+            told.append(member.predict_then_learn(X, y, counted, elapsed, *offsets))
         seen = _Seen.of(told, targets)
-        others = weights * telling(seen.others.logpdf(y[:, 0]))
-        densities = np.where(seen.unknown, others, np.stack(scores))
+        densities = weights * seen.densities(y[:, 0])
         shares = np.zeros((n, len(members)))
         for i in range(n):
             hazard = float(hazards[i]) if i in starts else 0.0
@@ -386,6 +383,11 @@ class _Seen:
         others = like_others(targets, counts=hasattr(told[0], "logpmf"))
         unknown = np.stack([_unknown(one, others) for one in told])
         return cls(told, unknown & [each.suffice for each in targets], others)
+
+    def densities(self, y: Array) -> Array:
+        """(k, n) log densities."""
+        own = np.stack([telling(one.logpdf(y)) for one in self.told])
+        return np.where(self.unknown, telling(self.others.logpdf(y)), own)
 
     def mixed(self, weights: Array) -> Any:
         """The mixture by weights (n, k)."""
