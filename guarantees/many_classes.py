@@ -50,7 +50,7 @@ def checks() -> list[Check]:
             0.95,
             partial(probabilities, n_classes=n_classes, p=p, n=n, of=of),
             replicates=replicates,
-            lowest=0.88,
+            lowest=0.9,
             highest=0.98,
         )
         for n_classes, p, n, replicates in settings

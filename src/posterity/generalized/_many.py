@@ -24,9 +24,11 @@ Array = NDArray[np.float64]
 # K - 1, all of their covariance is kept; beyond, that of each class.
 LARGEST_FULL = 600
 MOST_WORK = 4_000_000
-# "auto" has another belief here than with two classes. Under that of Integrated, which is nearly
-# flat in the log of the scale, few rows of many classes speak for any large coefficients: sites
-# are found under the scale that they then speak for.
+# "auto" has another belief here than with two classes. Under that of Integrated, nearly flat in the
+# log of the scale, few rows speak too well of the scale that their sites were found with: of
+# probabilities, 95% intervals after fit held .72 instead of .79 (10 classes, 10 features, 300 rows)
+# and .86 instead of .89 (3 classes, 4 features, 100 rows), and predictions were a little worse;
+# in batches both did as well.
 LEARNED: dict[str, Strategy] = {"auto": OddsScale(), "ard": Relevance()}
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
-
-from posterity.evidence import Integrated, Relevance, Strategy
 
 Array = NDArray[np.float64]
 
@@ -153,13 +151,6 @@ class ContrastPrior:
         if root.ndim == 3:
             return np.asarray(diagonal)
         return diagonal if np.array_equal(precision, np.diag(diagonal)) else precision
-
-
-def single_node(strategy: Strategy | None) -> Strategy | None:
-    """The strategy that chooses one prior where this one would choose several."""
-    if isinstance(strategy, Integrated | Relevance):
-        return replace(strategy, most_nodes=1)
-    return strategy
 
 
 def peak(function: Callable[[float], float], start: float, step: float) -> float:

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.distributions import Categorical, MultivariateNormal
-from posterity.evidence import Choice, FeatureScales, OddsScale, Spectrum, Strategy
-from posterity.evidence.columns import LARGEST
+from posterity.evidence import OddsScale, Strategy
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import (
@@ -40,8 +39,9 @@ from posterity.posteriors._softmax_likelihood import (
     root_of,
     spread,
 )
-from posterity.posteriors._softmax_prior import ContrastPrior, peak, single_node
+from posterity.posteriors._softmax_prior import ContrastPrior, peak
 from posterity.posteriors._softmax_recent import RecentRows
+from posterity.posteriors._softmax_rule import choice_of, chosen, single_node
 from posterity.posteriors.gaussian import LinearPosterior
 
 # Of the log of the prior's scale, between which the best one is looked for.
@@ -454,46 +454,8 @@ class SoftmaxPosterior:
 
     def _chosen(self) -> ContrastPrior:
         """The one prior that stands for all nodes."""
-        strategy = single_node(self.strategy)
-        assert strategy is not None
-        if self.contrasts.separate:
-            assert isinstance(strategy, OddsScale)
-            return self.prior.scaled(self._shared_scale(strategy))
-        choice = self._choice(strategy)
-        # Of several the mean of the variances: labels are met with caution.
-        variances = choice.weights @ (1.0 / np.minimum(choice.precisions, LARGEST))
-        prior = self.prior.chosen((1.0 / variances).reshape(self.n_classes - 1, -1))
-        prior.scale = float(np.exp(choice.weights @ np.log(choice.ratios)))
-        return prior
-
-    def _choice(self, strategy: Strategy) -> Choice:
-        """What the strategy says of the data: of each coefficient of each contrast."""
-        k, offset, prior = self.n_classes - 1, int(self.intercept), self.prior
-        data, shape = self.contrasts.data_of(0, offset), np.tile(prior.shape()[offset:], k)
-        # As many rows as of precision 1: their curvatures, which the intercept's columns add up.
-        weight = float(np.square(data.root[:, : k * offset]).sum())
-        if not offset:
-            squares = prior.squares / prior.count + np.square(prior.center)
-            weight = float(np.square(data.root).sum() / max(np.sum(squares), 1e-300))
-        data.commit(data.triangle, weight, data.seen)
-        return strategy.choose(
-            data,
-            self.noise,
-            intercept=k * offset,
-            mean=np.zeros(len(shape)),
-            shapes=None if self.shapes is None else np.tile(self.shapes, k),
-            scales=FeatureScales(shape, np.zeros(len(shape), dtype=bool)),
-        )
-
-    def _shared_scale(self, strategy: OddsScale) -> float:
-        """The scale that the data of all classes, each by itself, choose."""
-        offset = int(self.intercept)
-        shape = self.prior.shape()[offset:]
-        spectra = [
-            Spectrum.of(part.factor, intercept=offset, mean=np.zeros(len(shape)), shape=shape)
-            for part in self.contrasts.parts
-        ]
-        return math.exp(strategy.average(spectra, self.noise).log_ratio)
+        assert self.strategy is not None
+        return chosen(self.contrasts, self.prior, self.strategy, self.shapes)
 
     def _read(self) -> list[tuple[float, Joined]]:
         """All nodes with their weights: factors of prior and data."""
@@ -502,7 +464,8 @@ class SoftmaxPosterior:
             if strategy is None or strategy == single_node(strategy) or not self.n_effective:
                 self.nodes = [(1.0, self.contrasts.joined(self.prior))]
             else:
-                choice, k = self._choice(strategy), self.n_classes - 1
+                choice = choice_of(self.contrasts, self.prior, strategy, self.shapes)
+                k = self.n_classes - 1
                 priors = [self.prior.chosen(one.reshape(k, -1)) for one in choice.precisions]
                 joined = [self.contrasts.join(prior) for prior in priors]
                 self.nodes = list(zip(choice.weights.tolist(), joined, strict=True))
