@@ -14,7 +14,7 @@ from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors.generalized import GeneralizedPosterior
-from posterity.posteriors.softmax import SoftmaxPosterior
+from posterity.posteriors.softmax import Approximation, SoftmaxPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_memory
 
