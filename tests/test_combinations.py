@@ -111,6 +111,21 @@ def cells() -> list[tuple[str, str, str]]:
 
 
 CELLS = cells()
+# Ensembles of posteriors that take milliseconds a row.
+SLOW = {
+    ("logistic, more classes", "`Adaptive`"),
+    ("logistic, more classes", "`Changepoint`"),
+    ('linear, `noise="linear"`', "`Changepoint`"),
+    ("robust, Student-t", "`Changepoint`"),
+    ("robust, Laplace", "`Changepoint`"),
+    ("quantile", "`Changepoint`"),
+    ("negative binomial", "`Changepoint`"),
+}
+
+
+def costed(cell: tuple[str, str, str]) -> Any:
+    """The cell, marked slow where it is."""
+    return pytest.param(*cell, marks=pytest.mark.slow if cell[:2] in SLOW else ())
 
 
 def test_the_page_has_every_cell() -> None:
@@ -118,7 +133,7 @@ def test_the_page_has_every_cell() -> None:
     assert {cell[:2] for cell in CELLS} == wanted
 
 
-@pytest.mark.parametrize(("model", "column", "said"), CELLS)
+@pytest.mark.parametrize(("model", "column", "said"), [costed(cell) for cell in CELLS])
 def test_a_cell(model: str, column: str, said: str) -> None:
     make, target = MODELS[model]
     data = Data(TARGETS[target], {"groups": GROUPS} if model == "groups" else {})
