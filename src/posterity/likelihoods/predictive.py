@@ -50,6 +50,7 @@ class Predictive(RowDistribution):
     >>> import numpy as np
     >>> from dataclasses import dataclass
     >>> from scipy import stats
+    >>> from posterity.likelihoods import Likelihood
     >>> @dataclass(frozen=True)
     ... class Waiting(Likelihood):
     ...     def observed(self, eta):
@@ -193,6 +194,7 @@ class PredictiveCounts(Predictive):
     >>> import numpy as np
     >>> from dataclasses import dataclass
     >>> from scipy import stats
+    >>> from posterity.likelihoods import Likelihood
     >>> @dataclass(frozen=True)
     ... class Trials(Likelihood):
     ...     n: int
