@@ -156,7 +156,7 @@ class AnyCounts(AnyMixture):
     >>> quiet, busy = PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([3.0], [0.1])
     >>> told = AnyCounts([quiet, busy], [0.5, 0.5])
     >>> told.mean().round(2), told.interval(0.9)
-    (array([11.08]), (array([0.]), array([31.])))
+    (array([11.08]), (array([0.]), array([32.])))
     """
 
     __slots__ = ()

@@ -244,7 +244,7 @@ def _check_model(model: Any) -> None:
             f"{type(model).__name__} cannot be validated progressively: it has no "
             "predict_then_learn"
         )
-    if is_classifier(model):
+    if hasattr(model, "__sklearn_tags__") and is_classifier(model):
         raise TypeError(
             f"{type(model).__name__} predicts labels: use progressive_classification(model, X, y)"
         )

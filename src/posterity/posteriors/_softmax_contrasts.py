@@ -170,7 +170,9 @@ class Contrasts:
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` has learned."""
         for part, its in zip(self.parts, other.parts, strict=True):
-            part.merge(its)
+            if part.discounts(np.zeros(1)) is None:
+                part.merge(its)  # which says why it can't be
+            part.factor.merge(its.factor)  # of no prior, which could have faded
         self.constant += other.constant
         self.told += other.told
         self.read = None

@@ -146,8 +146,7 @@ class FadingPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Merge where the prior does not fade; refuse otherwise."""
-        kept = self.strategy.keeps_prior or not self.prior.rank
-        if not (self.strategy.only_discounts and kept):
+        if not (self.strategy.only_discounts and self.strategy.keeps_prior):
             raise ValueError(
                 f"can't merge models under {self._name}: their priors have faded with their rows; "
                 "Stabilized keeps the prior and can be merged"

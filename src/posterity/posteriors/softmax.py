@@ -225,6 +225,7 @@ class SoftmaxPosterior:
             self.append(X, y, weights, elapsed, offsets)
             return
         rows, after = self._rows(X, y, weights), self.copy()
+        rows = rows.of(np.flatnonzero(rows.weights))
         after.prior = after.prior.with_flat_intercept()
         after._saw(rows)
         after._begin(rows, after.contrasts, averaged=self.approximation == "moments")
