@@ -13,7 +13,7 @@ from posterity import (
 )
 from posterity.files import dumps
 from posterity.forgetting import Stabilized
-from posterity.likelihoods import LaplaceNoise, Likelihood, Quantile, StudentT
+from posterity.likelihoods import Gaussian, LaplaceNoise, Likelihood, Quantile, StudentT
 
 Array = np.ndarray
 RNG = np.random.default_rng(5)
@@ -112,6 +112,24 @@ def test_without_all_rows_the_prior_is_left(name: str, prior: float | str, way: 
     np.testing.assert_array_equal(model.posterior_.mean, 0.0)
     model.partial_fit(X, y)
     assert off(model, models(prior)[name].partial_fit(X, y))[0] < 0.05
+
+
+@pytest.mark.parametrize("way", ["fit", "predict_then_learn"])
+def test_an_error_leaves_nothing_behind(way: str) -> None:
+    X4 = np.arange(4.0)[:, None]
+    for y in ([1.0, 3.0, 5.0, 99.0], [1.0, 3.0, 5.0, -1e6]):
+        model = BayesianGeneralizedLinear(Gaussian(1.0), prior_precision=1.0)
+        getattr(model, way)(X4, y)
+        model.unlearn(X4[3:], y[3:])
+        without = BayesianGeneralizedLinear(Gaussian(1.0), prior_precision=1.0)
+        getattr(without, way)(X4[:3], y[:3])
+        np.testing.assert_allclose(model.coef_, without.coef_, rtol=1e-6)
+    y = TARGETS["counts"].copy()
+    y[299] = 4000.0
+    counts = getattr(BayesianPoissonRegression(), way)(X, y)
+    counts = counts if way == "fit" else BayesianPoissonRegression().partial_fit(X[:299], y[:299])
+    counts = counts.unlearn(X[299:], y[299:]) if way == "fit" else counts
+    assert off(counts, BayesianPoissonRegression().fit(X[:299], y[:299]))[0] < 1.5
 
 
 def test_weights_exposure_and_single_rows() -> None:

@@ -239,16 +239,20 @@ class Factor:
         *,
         intercept: bool = False,
         rounding: float = 1e-5,
+        exact: bool = True,
     ) -> None:
         """Unlearn rows of one target that say nearly what they said when they were learned.
 
         Of a direction of which they say more than all that is known, or as much but for
-        ``rounding``, all goes. Raises :class:`NotInFactorError`, and changes nothing, where nothing
+        ``rounding``, all goes; unless what they said is ``exact``, the mean does not leap where
+        little is left. Raises :class:`NotInFactorError`, and changes nothing, where nothing
         is known of it.
         """
         gone = Factor(self.n_coefficients)
         gone.append(X, Y, weights, intercept=intercept)
-        triangle = removal.reduced(self.triangle, gone.triangle[:, : len(self.triangle)], rounding)
+        triangle = removal.reduced(
+            self.triangle, gone.triangle[:, : len(self.triangle)], rounding, exact=exact
+        )
         if triangle is None:
             raise NotInFactorError(None)
         left = np.maximum(self._counts - _total(weights, len(X)), 0.0)

@@ -17,9 +17,10 @@ Array = NDArray[np.float64]
 # nothing. Both are far beyond rounding, unless the features are collinear to ten digits.
 BEYOND = 1e-6
 NOTHING = 1e-10
-# Of rows that say nearly what they said: standard deviations that the mean may move, and what is
-# left of a column, relative to its length, that is nothing.
-MOST_MOVED = 3.0
+# Of rows that say nearly what they said: where so little of a direction is left, the mean moves by
+# so many of its standard deviations at most; and what is left of a column, relative to its length,
+# that is nothing.
+LITTLE, MOST_MOVED = 0.1, 3.0
 LEAST_COLUMN = 1e-4
 
 
@@ -65,12 +66,12 @@ def removed(
     return fresh, float(np.sqrt(left.min(initial=1.0)))
 
 
-def reduced(triangle: Array, rows: Array, rounding: float) -> Array | None:
+def reduced(triangle: Array, rows: Array, rounding: float, *, exact: bool) -> Array | None:
     """The triangle (q, ld) of one target without ``rows`` (n, q), which may say more than it does.
 
     With F = [R z], rows' features are G R, and G = U C V'. Of the orthonormal directions V a share
-    c^2 goes, and with it what the rows say of their target there, which moves the mean by three of
-    its standard deviations at most; where c >= 1 - ``rounding`` all of it goes. None if the rows'
+    c^2 goes, and with it what the rows say of their target there, which, unless it is ``exact``,
+    is bounded where little stays; where c >= 1 - ``rounding`` all of it goes. None if the rows'
     features are no G R.
     """
     q = len(triangle)
@@ -95,7 +96,8 @@ def reduced(triangle: Array, rows: Array, rounding: float) -> Array | None:
     # How far the mean goes, in standard deviations of what is left.
     moved = cosine * (cosine * moments - target[kept]) / left
     rest *= left[:, None]
-    rest[:, p] += np.clip(moved, -MOST_MOVED, MOST_MOVED)
+    bounded = np.zeros_like(left, dtype=bool) if exact else np.square(left) < LITTLE
+    rest[:, p] += np.where(bounded, np.clip(moved, -MOST_MOVED, MOST_MOVED), moved)
     gone = float(np.sum(np.square(moments)) - np.sum(np.square(rest[:, p])))
     gone -= float(np.sum(np.square(rows[:, p]))) - lost
     rest[:, :p][:, np.linalg.norm(rest[:, :p], axis=0) <= LEAST_COLUMN * size[:p]] = 0.0

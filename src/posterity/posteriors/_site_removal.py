@@ -90,7 +90,8 @@ def taken_out(
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             target = (sites.target - some.offsets)[:, None]
             gone = some.X, target, sites.precision
-            left.reduce(*gone, intercept=intercept, rounding=AGREED if together else NEAR)
+            rounding = AGREED if together else NEAR
+            left.reduce(*gone, intercept=intercept, rounding=rounding, exact=together)
         known = node.prior.copy()
         known.merge(left)
     return left, precision, logs
