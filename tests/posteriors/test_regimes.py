@@ -17,6 +17,7 @@ from posterity import (
     BayesianQuantileRegression,
     RobustBayesianRegression,
 )
+from posterity.evidence import Maximized
 from posterity.files import dumps, loads
 from posterity.forgetting import Changepoint
 from posterity.likelihoods import Gaussian, StudentT
@@ -34,8 +35,17 @@ LABELS = np.where(4.0 * SIGN * X[:, 0] + RNG.logistic(size=N) > 0.0, "yes", "no"
 COUNTS = RNG.poisson(np.exp(1.0 + 1.2 * SIGN * X[:, 0])).astype(float)
 FEW_RUNS = Changepoint(hazard=0.01, max_runs=8)
 
+
+def linear() -> BayesianLinearRegression:
+    """With a prior that each run learns."""
+    return BayesianLinearRegression(prior_precision=Maximized(), forgetting=FEW_RUNS)
+
+
 MODELS: dict[str, tuple[Callable[[], Any], Any]] = {
-    "linear, its prior learned": (lambda: BayesianLinearRegression(forgetting=FEW_RUNS), Y),
+    "linear, its prior learned": (
+        lambda: BayesianLinearRegression(prior_precision=Maximized(), forgetting=FEW_RUNS),
+        Y,
+    ),
     "logistic": (lambda: BayesianLogisticRegression(forgetting=FEW_RUNS), LABELS),
     "logistic, a given prior": (
         lambda: BayesianLogisticRegression(forgetting=FEW_RUNS, prior_precision=0.5),
@@ -145,7 +155,9 @@ def test_nothing_is_found_where_nothing_changes() -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(150, 2))
-        model = BayesianLinearRegression(forgetting=Changepoint(max_runs=8))
+        model = BayesianLinearRegression(
+            prior_precision=Maximized(), forgetting=Changepoint(max_runs=8)
+        )
         alarms += len(model.fit(X, X[:, 0] + rng.normal(size=150)).changes_)
         labels = BayesianLogisticRegression(forgetting=Changepoint(max_runs=8))
         alarms += len(labels.fit(X, X[:, 0] + rng.logistic(size=150) > 0.0).changes_)
@@ -155,7 +167,9 @@ def test_nothing_is_found_where_nothing_changes() -> None:
 def test_flat_runs_predict_as_all_targets_so_far() -> None:
     """Units do not matter, and no improper density of 1 wins."""
     plain, other = (
-        BayesianLinearRegression(forgetting=FEW_RUNS).fit(X[:60], unit * Y[:60])
+        BayesianLinearRegression(prior_precision=Maximized(), forgetting=FEW_RUNS).fit(
+            X[:60], unit * Y[:60]
+        )
         for unit in (1.0, 1e6)
     )
     assert plain.changes_.tolist() == other.changes_.tolist()

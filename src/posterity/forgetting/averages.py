@@ -119,9 +119,10 @@ class Changepoint:
 
     Notes
     -----
-    With Gaussian targets and a prior given in numbers all runs are triangles that learn a row at
-    once: some 50 microseconds a row. Where the prior is learned ("auto"), and under any other
-    likelihood, each has a posterior of its own: this is slow, milliseconds a row or more. What all
+    With Gaussian targets, and a prior given in numbers or "auto", which is flat here, all runs are
+    triangles that learn a row at once: some 50 microseconds a row. Where the prior is learned for
+    each run ("ard", ``Maximized()``, that of a basis), and under any other likelihood, each has a
+    posterior of its own: this is slow, milliseconds a row or more. What all
     targets so far were, a Student-t of their mean and spread, then stands for what a run predicts
     before it knows anything, and rows are dropped from consideration after every 16.
 
@@ -172,9 +173,10 @@ class Changepoint:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that begins anew where the world has changed."""
-        banked = type(posterior) is LinearPosterior  # then all runs are triangles in one bank
-        kind = ChangepointPosterior if banked else RegimesPosterior
-        return kind.around(posterior, self)
+        banked = getattr(posterior, "one_triangle", None)
+        if banked is not None:  # all runs are triangles in one bank
+            return ChangepointPosterior.around(banked, self)
+        return RegimesPosterior.around(posterior, self)
 
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""

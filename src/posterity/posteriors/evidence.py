@@ -296,6 +296,12 @@ class EvidencePosterior(LinearPosterior):
         self._begin_anew()
 
     @property
+    def one_triangle(self) -> LinearPosterior | None:
+        """Under a flat prior, which few rows move to; None where the prior must be learned."""
+        flat = isinstance(self.strategy, Integrated) and self.shapes is None
+        return self.known.data.copy() if flat else None
+
+    @property
     def of_rows(self) -> LinearPosterior:
         """The data's posterior."""
         return self.known.data

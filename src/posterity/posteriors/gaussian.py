@@ -236,6 +236,11 @@ class LinearPosterior:
         return self
 
     @property
+    def one_triangle(self) -> LinearPosterior | None:
+        """The same where one triangle is all that it will know, for many of them in a bank."""
+        return self if type(self) is LinearPosterior else None
+
+    @property
     def of_rows(self) -> LinearPosterior:
         """The posterior that holds the rows: the data's, where the prior is learned."""
         return self
