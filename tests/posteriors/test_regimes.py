@@ -155,9 +155,7 @@ def test_nothing_is_found_where_nothing_changes() -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(150, 2))
-        model = BayesianLinearRegression(
-            prior_precision=Maximized(), forgetting=Changepoint(max_runs=8)
-        )
+        model = BayesianLinearRegression(forgetting=Changepoint(max_runs=8))
         alarms += len(model.fit(X, X[:, 0] + rng.normal(size=150)).changes_)
         labels = BayesianLogisticRegression(forgetting=Changepoint(max_runs=8))
         alarms += len(labels.fit(X, X[:, 0] + rng.logistic(size=150) > 0.0).changes_)
