@@ -30,10 +30,11 @@ demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw 
 INTEGRATION := tests/adapters tests/browser docs/adapters.md
 
 test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
-	$(PYTEST) --dist loadfile -m "not slow" $(INTEGRATION:%=--ignore=%) $(ARGS)
+	$(PYTEST) --dist loadfile -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) $(ARGS)
 
 test-integration: $(STAMPS)/integration $(STAMPS)/installed  ## run those with Spark, Dask, river and a browser
 	$(PYTEST) --dist loadfile -m "not slow" $(INTEGRATION) $(ARGS)
+	$(PYTEST) --dist worksteal -m "processes and not slow" tests/cli tests/files $(ARGS)
 
 test-all: test-sanitized $(STAMPS)/integration $(STAMPS)/installed  ## run every test, on new random examples
 	HYPOTHESIS_PROFILE=explore $(PYTEST) --dist loadfile $(ARGS)

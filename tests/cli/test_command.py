@@ -257,6 +257,7 @@ def test_usage_is_one_line(table: Path, arguments: list[str], message: str) -> N
     assert message in complaint(invoke("evaluate", table, *arguments))
 
 
+@pytest.mark.processes
 def test_in_a_process_of_its_own(table: Path, tmp_path: Path) -> None:
     done = run("evaluate", table, "--target", "y", "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -266,6 +267,7 @@ def test_in_a_process_of_its_own(table: Path, tmp_path: Path) -> None:
     assert failed.stderr == f"posterity: {tmp_path / 'no.parquet'}: no such file\n"
 
 
+@pytest.mark.processes
 def test_a_closed_pipe_is_quiet(table: Path) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)

@@ -412,6 +412,7 @@ def test_settings_that_cannot_be(
 # ---- in processes of their own ----
 
 
+@pytest.mark.processes
 def test_every_verb_in_a_process(first: Path, second: Path, tmp_path: Path) -> None:
     m, n = tmp_path / "m", tmp_path / "n"
     lines = [
@@ -483,6 +484,7 @@ print(found["old"], found["new"], found["neither"])
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_killed_update_leaves_the_old_model_or_the_new(

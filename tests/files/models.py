@@ -92,11 +92,12 @@ def cases() -> list[Case]:
 
 def parameters() -> list[Any]:
     """The cases as pytest's parameters; those that take seconds are slow tests."""
-    slow = [
-        case for case in cases() if case.name.endswith("ard") and case.name != "linear None ard"
-    ]
     return [
-        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case in slow else [])
+        pytest.param(
+            case,
+            id=case.name,
+            marks=pytest.mark.slow if case.name.endswith(") ard") else (),
+        )
         for case in cases()
     ]
 

@@ -90,7 +90,7 @@ def check_alike(merged: Path, whole: Path, file: Path, run: Callable[..., str] =
 @pytest.mark.parametrize(
     ("run", "options"),
     [
-        (apart, ()),
+        pytest.param(apart, (), marks=pytest.mark.processes),
         (command, ("--prior-precision", "ard")),
         (command, ("--prior-precision", "2", "--noise-precision", "1.5")),
         (command, ("--prior-precision", "0", "--no-intercept")),

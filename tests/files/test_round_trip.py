@@ -56,6 +56,7 @@ def test_predicting_does_not_change_the_file() -> None:
     assert dumps(model) == before
 
 
+@pytest.mark.processes
 def test_the_same_model_has_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     program = (
         "import numpy as np, sys\n"
@@ -207,6 +208,7 @@ print(sorted(set(sizes)))
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_writer_killed_at_random_leaves_one_model_or_the_other(

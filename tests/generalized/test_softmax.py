@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from posterity import BayesianLogisticRegression
-from posterity.forgetting import Adaptive, Stabilized
+from posterity.forgetting import Stabilized
 from posterity.generalized import _many
 from posterity.posteriors._softmax_likelihood import helmert, integrated, root_of
 
@@ -200,8 +200,6 @@ def test_forgetting_and_merging() -> None:
 
 
 def test_what_many_classes_can_not_have() -> None:
-    with pytest.raises(ValueError, match="which is there for two classes only"):
-        BayesianLogisticRegression(forgetting=Adaptive()).fit(IRIS, NAMES)
     with pytest.raises(ValueError, match="it must be 'auto', 'laplace' or 'moments'"):
         BayesianLogisticRegression(approximation="nonsense").fit(IRIS, NAMES)
     with pytest.raises(ValueError, match="it must be 'auto' or 'ard', a strategy"):
