@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 # Wall-clock deadlines say more about the machine than about the code.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
-    "same", parent=settings.get_profile("explore"), derandomize=True, max_examples=30
+    "same", parent=settings.get_profile("explore"), derandomize=True, max_examples=20
 )
 settings.register_profile("thorough", parent=settings.get_profile("explore"), max_examples=1000)
 # The same few examples in every run; `make test-all` looks for new ones, and more.
