@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from posterity.distributions._rows import FloatArray
 from posterity.distributions.any_mixture import flat_rows
+from posterity.distributions.categorical import Categorical
 from posterity.distributions.row_distribution import RowDistribution
 
 
@@ -129,5 +130,8 @@ def in_sequence(parts: Sequence[Any]) -> Any:
     """The rows of all parts; a single one as it is."""
     if len(parts) == 1:
         return parts[0]
+    if all(isinstance(part, Categorical) for part in parts):
+        logs = np.concatenate([part.log_probabilities for part in parts])
+        return Categorical(parts[0].classes, logs)
     counts = all(hasattr(part, "logpmf") for part in parts)
     return (CountsInSequence if counts else InSequence)(parts)
