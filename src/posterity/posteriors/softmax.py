@@ -541,12 +541,15 @@ class SoftmaxPosterior:
         """Laplace's evidence of the labels; or as they came, where they are forgotten."""
         return self.contrasts.log_evidence(self.prior)
 
-    def joint(self, names: tuple[str, ...], classes: tuple[str, ...]) -> MultivariateNormal:
+    def joint(self, names: tuple[str, ...], classes: tuple[str, ...] = ()) -> MultivariateNormal:
         """Joint posterior of what each class has more of than the first: class by class.
+
+        Without names of the ``classes`` these are numbered.
 
         With U = T V, T (K - 1, K - 1) the differences of the rows of H to its first.
         """
         from posterity.posteriors._softmax_joint import joint_of
 
+        classes = classes or tuple(str(place) for place in range(self.n_classes))
         labels = tuple(f"{name} ({one} - {classes[0]})" for one in classes[1:] for name in names)
         return joint_of(self.contrasts, self._read(), labels)
