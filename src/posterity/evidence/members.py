@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice, Strategy
 from posterity.evidence.columns import LARGEST, FeatureScales, pinning_precisions, prior_shapes
+from posterity.evidence.integration import Integrated
+from posterity.evidence.relevance import Relevance
 from posterity.factor import Factor
 from posterity.noise import Noise
 
@@ -96,3 +98,16 @@ class InUnits:
             data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
         )
         return replace(choice, noise=noise.unit)
+
+
+def single_node(strategy: Strategy) -> Strategy:
+    """The strategy that chooses one prior where this one would choose several.
+
+    Examples
+    --------
+    >>> single_node(Integrated()).most_nodes
+    1
+    """
+    if isinstance(strategy, Integrated | Relevance):
+        return replace(strategy, most_nodes=1)
+    return strategy

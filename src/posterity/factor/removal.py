@@ -77,8 +77,7 @@ def reduced(triangle: Array, rows: Array, rounding: float, *, exact: bool) -> Ar
     q = len(triangle)
     p = q - 1
     size = np.linalg.norm(triangle[:, :q], axis=0)
-    root = np.zeros_like(triangle)
-    root[:p] = triangle[:p]
+    root = triangle.copy()
     root[:, p] = 0.0
     G = shares(root, np.column_stack([rows[:, :p], np.zeros(len(rows))]), size)
     if G is None:

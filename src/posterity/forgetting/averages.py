@@ -122,7 +122,8 @@ class Changepoint:
     With Gaussian targets, and a prior given in numbers or "auto", which is flat here, all runs are
     triangles that learn a row at once: some 50 microseconds a row. Where the prior is learned for
     each run ("ard", ``Maximized()``, that of a basis), and under any other likelihood, each has a
-    posterior of its own: this is slow, milliseconds a row or more. What all
+    posterior of its own: this is slow: with 3 features 7 to 16 milliseconds a row, of
+    :class:`~posterity.RobustBayesianRegression` 90. What all
     targets so far were, a Student-t of their mean and spread, then stands for what a run predicts
     before it knows anything, and rows are dropped from consideration after every 16.
 

@@ -27,7 +27,8 @@ MOST_WORK = 4_000_000
 # "auto" has another belief here than with two classes. Under that of Integrated, nearly flat in the
 # log of the scale, few rows speak too well of the scale that their sites were found with: of
 # probabilities, 95% intervals after fit held .72 instead of .79 (10 classes, 10 features, 300 rows)
-# and .86 instead of .89 (3 classes, 4 features, 100 rows), and predictions were a little worse;
+# and .86 instead of .89 (3 classes, 4 features, 100 rows), partly because only this one is looked
+# for anew in fit, and predictions were a little worse;
 # in batches both did as well.
 LEARNED: dict[str, Strategy] = {"auto": OddsScale(), "ard": Relevance()}
 

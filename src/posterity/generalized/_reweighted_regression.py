@@ -72,7 +72,7 @@ class ReweightedRegression(BayesianLinearRegression):
         weight: float = 1.0,
         time: float | None = None,
     ) -> Self:
-        """Learn one row: where nothing is forgotten, in some ten microseconds.
+        """Learn one row: where nothing is forgotten, in some twenty microseconds.
 
         The first 64 rows, which are fitted anew now and then, take about a millisecond each.
 

@@ -75,8 +75,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     be learned, K - 1 orthonormal contrasts, on which the prior is the same again. Up to 600 of
     these coefficients, (K - 1) p, and a work of (K - 1)^3 p^2 < 4e6 a row, they have their whole
     covariance. Beyond, each class has a factor of p columns, with its own curvature: the mode
-    stays exact, and so do intervals, nearly, where classes are many; all classes must be named in
-    the first call, and "ard" is refused.
+    stays exact, and intervals nearly hold unless most coefficients are large; all classes must be
+    named in the first call, and "ard" is refused.
 
     A class that comes late is met by its prior, and by one thing that is known of it: that all rows
     before it, at their mean, were something else.

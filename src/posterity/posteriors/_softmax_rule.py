@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from posterity.evidence import (
     Choice,
     FeatureScales,
-    Integrated,
     OddsScale,
-    Relevance,
     Spectrum,
     Strategy,
 )
 from posterity.evidence.columns import LARGEST
+from posterity.evidence.members import single_node
 from posterity.noise import KnownNoise
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import Array
@@ -25,19 +23,11 @@ from posterity.posteriors._softmax_prior import ContrastPrior
 NOISE = KnownNoise(1.0)  # rows that stand for labels are in units of their own
 
 
-def single_node(strategy: Strategy | None) -> Strategy | None:
-    """The strategy that chooses one prior where this one would choose several."""
-    if isinstance(strategy, Integrated | Relevance):
-        return replace(strategy, most_nodes=1)
-    return strategy
-
-
 def chosen(
     contrasts: Contrasts, prior: ContrastPrior, strategy: Strategy, shapes: Array | None
 ) -> ContrastPrior:
     """The one prior that stands for all that the strategy would choose."""
     one = single_node(strategy)
-    assert one is not None
     if contrasts.separate:
         assert isinstance(one, OddsScale)
         return prior.scaled(_shared_scale(contrasts, prior, one))

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Choice, Integrated, Relevance, RunningScales, Strategy, matched
-from posterity.evidence.members import InUnits, Weak
+from posterity.evidence import Choice, Integrated, RunningScales, Strategy, matched
+from posterity.evidence.members import InUnits, Weak, single_node
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
@@ -140,7 +140,7 @@ class EvidencePosterior(LinearPosterior):
 
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
-        return replace(self.copy(), strategy=self._single_node)
+        return replace(self.copy(), strategy=single_node(self.strategy))
 
     def member(self, *, weak: bool) -> LinearPosterior:
         """One node that predicts in units of the noise; under a weak prior, or the one it learns.
@@ -148,14 +148,9 @@ class EvidencePosterior(LinearPosterior):
         Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for.
         """
         weak = weak and self.shapes is None and isinstance(self.strategy, Integrated)
-        return replace(self.copy(), strategy=InUnits(Weak() if weak else self._single_node))
-
-    @property
-    def _single_node(self) -> Strategy:
-        strategy = self.strategy
-        if isinstance(strategy, Integrated | Relevance):
-            return replace(strategy, most_nodes=1)
-        return strategy
+        return replace(
+            self.copy(), strategy=InUnits(Weak() if weak else single_node(self.strategy))
+        )
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -424,7 +419,7 @@ class EvidencePosterior(LinearPosterior):
     ) -> Choice:
         data, scales = self.known.data, self.known.scales
         single = single or (stream and self.alone)
-        strategy = self._single_node if single else self.strategy
+        strategy = single_node(self.strategy) if single else self.strategy
         if stream and isinstance(strategy, Integrated):
             strategy = strategy.in_stream
         with blas_threads(len(self.mean)):

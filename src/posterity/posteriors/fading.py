@@ -128,7 +128,7 @@ class FadingPosterior(LinearPosterior):
 
     def discounts(self, elapsed: Array) -> Array | None:
         """What is left of all that was known after each time (n,); None if no number tells."""
-        if not self.strategy.only_discounts:
+        if not self.only_discounts:
             return None
         return self.strategy.discounts(elapsed)  # type: ignore[attr-defined]
 
@@ -146,7 +146,7 @@ class FadingPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Merge where the prior does not fade; refuse otherwise."""
-        if not (self.strategy.only_discounts and self.strategy.keeps_prior):
+        if not (self.only_discounts and self.keeps_prior):
             raise ValueError(
                 f"can't merge models under {self._name}: their priors have faded with their rows; "
                 "Stabilized keeps the prior and can be merged"
@@ -171,7 +171,7 @@ class FadingPosterior(LinearPosterior):
         elapsed = rows.elapsed.copy()
         if self.factor.seen == 0.0:  # before the first row there is nothing to forget
             elapsed[: rows.first + 1] = 0.0
-        prior = self.prior if self.strategy.keeps_prior else None
+        prior = self.prior if self.keeps_prior else None
         return self.strategy.discounts(elapsed), prior  # type: ignore[attr-defined]
 
     def forget_before(self, row: SiteRows) -> Array:

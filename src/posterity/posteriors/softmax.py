@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from posterity.distributions import Categorical, MultivariateNormal
 from posterity.evidence import OddsScale, Strategy
+from posterity.evidence.members import single_node
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import (
@@ -41,7 +42,7 @@ from posterity.posteriors._softmax_likelihood import (
 )
 from posterity.posteriors._softmax_prior import ContrastPrior, peak
 from posterity.posteriors._softmax_recent import RecentRows
-from posterity.posteriors._softmax_rule import choice_of, chosen, single_node
+from posterity.posteriors._softmax_rule import choice_of, chosen
 from posterity.posteriors.gaussian import LinearPosterior
 
 # Of the log of the prior's scale, between which the best one is looked for.
@@ -109,17 +110,7 @@ class SoftmaxPosterior:
     def single(self) -> SoftmaxPosterior:
         """A copy to be one of many that are averaged: of one node."""
         twin = self.copy()
-        twin.strategy = single_node(self.strategy)
-        return twin
-
-    def member(self, *, weak: bool) -> SoftmaxPosterior:
-        """As :meth:`single`: there is no noise to be in units of."""
-        return self.single()
-
-    def fixed(self) -> SoftmaxPosterior:
-        """The same under the prior as it is, not learned."""
-        twin = self.copy()
-        twin.strategy = None
+        twin.strategy = self.strategy and single_node(self.strategy)
         return twin
 
     # ---- what it is ----------------------------------------------------------------------------
