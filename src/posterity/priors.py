@@ -73,7 +73,7 @@ class GaussianPrior:
             )
         if not np.isfinite(mean).all():
             raise ValueError("prior_mean is not finite: give every feature a number")
-        return np.broadcast_to(mean, (n_features,))
+        return mean if mean.ndim else np.full(n_features, mean)
 
     def _root(self, n_features: int) -> Array:
         """Rows W with W'W = precision; of a diagonal one the diagonal."""
@@ -89,7 +89,7 @@ class GaussianPrior:
             return _symmetric_root(precision)
         if (precision < 0.0).any():
             raise ValueError("prior_precision is negative: use 0 where nothing is known")
-        return np.sqrt(np.broadcast_to(precision, (n_features,)))
+        return np.sqrt(precision if precision.ndim else np.full(n_features, precision))
 
 
 def _symmetric_root(precision: Array) -> Array:

@@ -300,12 +300,12 @@ class Factor:
     @property
     def determined(self) -> NDArray[np.bool_]:
         """(p,) False where a coefficient depends on those before it in all that was learned."""
-        return np.diag(self.root) != 0.0
+        return self.root.diagonal() != 0.0
 
     @property
     def rank(self) -> int:
         """Number of directions of which something is known, at most p."""
-        return int(np.count_nonzero(self.determined))
+        return int(np.count_nonzero(self.root.diagonal()))
 
     def coefficients(self) -> Array:
         """(p, k) least-squares coefficients; those that are not determined are 0."""

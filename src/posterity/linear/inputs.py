@@ -31,8 +31,10 @@ def read_rows(
     if y is None:
         raise ValueError("This model requires y to be passed, but the target y is None")
     X = _read_features(model, X, reset=reset)
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(X, y)
+    if not _is_plain(y, 1):
+        y = column_or_1d(y, warn=True)
+    if len(X) != len(y):
+        check_consistent_length(X, y)
     try:
         y = np.ascontiguousarray(y, dtype=np.float64)[:, None]
     except (ValueError, TypeError) as error:
@@ -78,6 +80,12 @@ def read_times(
 def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
     if isinstance(X, NamedRows) and not reset:
         return X.read_by(model)
+    if _is_plain(X, 2) and X.size and not hasattr(model, "feature_names_in_"):
+        if reset:
+            model.n_features_in_ = X.shape[1]
+        # Another number of features is left to the words of scikit-learn.
+        if X.shape[1] == model.n_features_in_:
+            return np.ascontiguousarray(X)
     try:
         return validate_data(
             model, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False
@@ -85,6 +93,11 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
     except (ValueError, TypeError) as error:
         _name_text_column(X, error)
         raise
+
+
+def _is_plain(values: Any, ndim: int) -> bool:
+    """Whether these are floats in an array already: to look closer would cost more than a fit."""
+    return type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == ndim
 
 
 def refuse_no_weight(sample_weight: ArrayLike | None) -> None:

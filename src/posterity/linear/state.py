@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -39,6 +40,11 @@ class Knowing(BaseEstimator, Generic[Posterior]):
                 "predict_then_learn or learn_one first"
             )
         return self._knowledge
+
+    @classmethod
+    @cache  # reading the signature takes longer than a small fit
+    def _get_param_names(cls) -> list[str]:
+        return list(super()._get_param_names())
 
     def _fresh(self) -> Self:
         """A model with the same parameters that knows nothing."""

@@ -72,27 +72,27 @@ class Nodes:
 
         ``added`` (K, n) is variance that each does not know of, in units of its noise's.
         """
-        noise = [posterior.noise_precision for posterior in self.posteriors]
+        added = self._in_their_units(added)
         told = [
             cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed))
             for posterior in self.posteriors
         ]
-        return self._together(told, added, noise)
+        return self._together(told, added)
 
     def predictive(self, X: Array, added: Array | None = None) -> Distribution:
         """Distribution of new observations at the rows of ``X``; ``added`` (K, n) as above."""
         told = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
-        noise = [posterior.noise_precision for posterior in self.posteriors]
-        return self._together(told, added, noise)
+        return self._together(told, self._in_their_units(added))
 
-    def _together(
-        self, told: list[Distribution], added: Array | None, noise: list[float]
-    ) -> Distribution:
+    def _in_their_units(self, added: Array | None) -> Array | None:
+        if added is None:
+            return None
+        noise = np.array([posterior.noise_precision for posterior in self.posteriors])
+        return np.asarray(added / noise[:, None])
+
+    def _together(self, told: list[Distribution], added: Array | None) -> Distribution:
         if added is not None:
-            told = [
-                widened(one, more / precision)
-                for one, more, precision in zip(told, added, noise, strict=True)
-            ]
+            told = [widened(one, more) for one, more in zip(told, added, strict=True)]
         return told[0] if self.alone else joined(told, self.weights[:, None])
 
     def average(self, values: ArrayLike) -> Array:
