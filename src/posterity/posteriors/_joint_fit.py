@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood
-from posterity.posteriors._site_fit import MANY_ROWS, SHARE, Fitted, mode, propagate
+from posterity.posteriors._site_fit import propagate
+from posterity.posteriors._site_mode import Fitted, mode, share_of
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -22,7 +23,8 @@ Array = NDArray[np.float64]
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
 MOST_ROUNDS = 50
 # Changes of the prior, against it, and against all that is known: what moves the mode.
-AGREED, UNFELT = 1e-6, 1e-7
+AGREED, UNFELT = 1e-4, 1e-7
+ROUGHLY = 1e-2  # of the prior that some of the rows choose
 
 
 class SiteModel(NamedTuple):
@@ -38,16 +40,22 @@ def fitted_together(
     """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
     start: Array | None = None
     chosen = inner.central().factor
-    if inner.learns_prior and len(rows) >= MANY_ROWS:
+    share = share_of(len(rows), inner.n_coefficients)
+    if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
-        _, fitted, chosen = _in_turns(inner, model, rows.every(SHARE), chosen, start)
+        _, fitted, chosen = _in_turns(inner, model, rows.every(share), chosen, start, ROUGHLY)
         start = fitted.coefficients
-    trial, fitted, _ = _in_turns(inner, model, rows, chosen, start)
+    trial, fitted, _ = _in_turns(inner, model, rows, chosen, start, AGREED)
     return trial, fitted
 
 
 def _in_turns(
-    before: LinearPosterior, model: SiteModel, rows: SiteRows, chosen: Factor, start: Array | None
+    before: LinearPosterior,
+    model: SiteModel,
+    rows: SiteRows,
+    chosen: Factor,
+    start: Array | None,
+    agreed: float,
 ) -> tuple[LinearPosterior, Fitted, Factor]:
     """The rows learned, and the prior that they choose: each given the other, in turns."""
     for _ in range(MOST_ROUNDS):
@@ -61,7 +69,7 @@ def _in_turns(
         central, last = trial.central(), chosen
         chosen = central.prior.copy()
         chosen.merge(before.of_rows.factor)
-        if _agree(chosen, last, central.factor):
+        if _agree(chosen, last, central.factor, agreed):
             break
     return trial, fitted, chosen
 
@@ -76,8 +84,8 @@ def _fitted(
     return propagate(before, model.likelihood, rows, fitted, intercept)
 
 
-def _agree(prior: Factor, last: Factor, known: Factor) -> bool:
+def _agree(prior: Factor, last: Factor, known: Factor, agreed: float) -> bool:
     """Whether another round would change nothing."""
     now, before, whole = (np.square(each.root).sum(axis=0) for each in (prior, last, known))
     moved = np.abs(now - before)
-    return bool((moved <= np.maximum(AGREED * before, UNFELT * whole)).all())
+    return bool((moved <= np.maximum(agreed * before, UNFELT * whole)).all())

@@ -1,0 +1,235 @@
+"""The mode of rows that come together: Newton's method with a line search.
+
+What was known before is a factor, the prior of these rows; each of them becomes a site row in it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.factor.gram import gram, solve
+from posterity.factor.rows import SiteRows
+from posterity.kernel import total_density, working_rows
+from posterity.likelihoods import Bernoulli, Likelihood, Sites
+
+Array = NDArray[np.float64]
+
+MOST_STEPS = 100
+MOST_REWEIGHTINGS = 1000  # heavy tails are climbed by weights: surely, but not as Newton does
+HALVINGS = 60
+# A search begins with every 16th or 4th row, where those are at least so many for each coefficient.
+SHARES, ROWS_EACH, FEWEST_ROWS = (16, 4), 20, 500
+# Newton decrement squared, twice what the log posterior can still gain, in nats: the mode is then
+# within 1e-9 posterior standard deviations of where the last step came from.
+CLOSE = 1e-18
+# Of the gradient: an observation's precision where its curvature vanishes. The step is damped a
+# little there, and the mode, where gradients balance, stays.
+LEAST_CURVATURE = 1e-8
+# Eta that moved by no more since a curvature was found has nearly the same; and what a step with
+# it must at least bring the squared decrement down to, or it is found anew.
+NEARLY, ENOUGH = 0.5, 0.1
+WANDERING = 0.1
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The rows' sites, and the log of each one's constant summed."""
+
+    sites: Sites
+    log_scale: float
+    coefficients: Array
+    converged: bool
+
+
+def share_of(n_rows: int, n_coefficients: int) -> int:
+    """Every so many-th row finds the neighbourhood at little cost; 1 where all are needed."""
+    fewest = max(ROWS_EACH * n_coefficients, FEWEST_ROWS)
+    return next((share for share in SHARES if n_rows // share >= fewest), 1)
+
+
+def mode(
+    before: Factor, likelihood: Likelihood, rows: SiteRows, start: Array | None, intercept: bool
+) -> Fitted:
+    """Newton's method (iteratively reweighted least squares) with a line search.
+
+    Maximises log p(y | w) - |R w - z|^2 / 2, with [R z] the factor ``before``. Each step is the
+    least-squares solution of the site rows at the present eta, appended to it.
+    """
+    problem = _Problem(before, likelihood, rows, intercept)
+    share = share_of(len(rows), before.n_coefficients)
+    if start is None and share > 1:
+        few = _Problem(before, likelihood, rows.every(share), intercept)
+        start = _climbed(few, few.first())[0]
+    w, eta, converged = _climbed(problem, problem.first() if start is None else start)
+    precision, target = problem.working(eta)
+    sites = Sites(precision, target + rows.offsets, precision)
+    log_scale = problem.fit(eta) + problem.constant + problem.said
+    if not converged:
+        warnings.warn(
+            "the mode was not reached: the likelihood has no maximum, as when a flat prior meets "
+            "classes that a line separates, or counts that are all 0; use a proper prior",
+            stacklevel=5,
+        )
+    return Fitted(sites, log_scale, w, converged)
+
+
+def _climbed(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
+    """The mode, its eta, and whether it was reached."""
+    eta = problem.eta(w)
+    value = problem.value(w, eta)
+    usable: tuple[Array, Array] | None = None
+    last = math.inf
+    for _ in range(MOST_STEPS if not problem.likelihood.is_noise else MOST_REWEIGHTINGS):
+        try:
+            wanted, decrement = problem.wanted(w, eta, last)
+        except FloatingPointError:
+            if usable is None:
+                raise
+            return *usable, False  # on the way to a maximum at infinity, and nearly there
+        usable = w, eta
+        here, last = eta, decrement
+        w, eta, value, moved = problem.search(w, wanted, eta, value, decrement)
+        # What a sum of rounded terms can tell is the limit where there are very many. Towards a
+        # maximum at infinity little is gained, but eta goes on by about 1 a step.
+        change = float(np.abs(eta - here).max(initial=0.0))
+        problem.away += change
+        if decrement <= max(problem.close, 1e-16 * abs(value)) and change < WANDERING:
+            return w, eta, True
+        if not moved:
+            break
+    return w, eta, False
+
+
+class _Problem:
+    """The log posterior of the coefficients, and its site rows."""
+
+    def __init__(
+        self, before: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool
+    ) -> None:
+        self.before, self.likelihood, self.rows, self.intercept = (
+            before,
+            likelihood,
+            rows,
+            intercept,
+        )
+        self.known = likelihood.kernel_code
+        # A gradient by differences is right to that many digits only.
+        self.close = max(CLOSE, likelihood.closeness)
+        self.said = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
+        # The rows' curvature where it was last looked at, and how far eta has moved since.
+        self.curvature: Array | None = None
+        self.away = math.inf
+
+    def eta(self, w: Array) -> Array:
+        rows = self.rows
+        if self.intercept:
+            return rows.X @ w[1:] + (w[0] + rows.offsets)
+        return rows.X @ w + rows.offsets
+
+    def value(self, w: Array, eta: Array) -> float:
+        off = self.before.root @ w - self.before.moments[:, 0]
+        value = self.fit(eta) - 0.5 * float(off @ off)
+        return value if math.isfinite(value) else -math.inf
+
+    def fit(self, eta: Array) -> float:
+        """Log likelihood, but for what depends on the targets alone."""
+        rows = self.rows
+        if self.known is not None:
+            return total_density(*self.known, rows.y, eta, rows.weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(rows.weights @ self.likelihood.log_density(rows.y, eta))
+
+    @property
+    def constant(self) -> float:
+        """What depends on the targets alone."""
+        rows, nothing = self.rows, np.zeros(len(self.rows))
+        if self.known is None or isinstance(self.likelihood, Bernoulli):
+            return 0.0
+        whole = float(rows.weights @ self.likelihood.log_density(rows.y, nothing))
+        return whole - self.fit(nothing)
+
+    def first(self) -> Array:
+        """Least squares on the targets' own eta, where the likelihood names them."""
+        start = getattr(self.likelihood, "start", None)
+        nothing = self.before.coefficients()[:, 0]
+        if start is None:
+            return nothing
+        w = self.solved(nothing, self.eta(nothing), *self.working(start(self.rows.y)))[0]
+        return w if math.isfinite(self.value(w, self.eta(w))) else nothing
+
+    def wanted(self, w: Array, eta: Array, last: float) -> tuple[Array, float]:
+        """Where Newton's step leads, and the squared decrement, which was ``last`` before.
+
+        Near the mode the curvature that was found last is near enough.
+        """
+        sites = self.working(eta)
+        if self.curvature is not None and self.away < NEARLY:
+            there, decrement = self.solved(w, eta, *sites, again=True)
+            if decrement <= ENOUGH * last:
+                return there, decrement
+        return self.solved(w, eta, *sites)
+
+    def solved(
+        self, w: Array, eta: Array, precision: Array, target: Array, *, again: bool = False
+    ) -> tuple[Array, float]:
+        """The least-squares solution of these rows and what was known, seen from ``w``.
+
+        By the normal equations where they have the digits: the mode is where the gradient, which
+        has all of them, vanishes, and the factor is made there. Else by rotations, as there.
+        """
+        root = self.before.root
+        gradient = root.T @ (self.before.moments[:, 0] - root @ w)
+        gradient += self._back(precision * (target - (eta - self.rows.offsets)))
+        if not again or self.curvature is None:
+            self.curvature = gram(self.rows.X, precision, intercept=self.intercept)
+            self.away = 0.0
+        step = solve(root.T @ root + self.curvature, gradient)
+        if step is not None:
+            return w + step, float(step @ gradient)
+        factor = self.before.copy()
+        factor.append(self.rows.X, target[:, None], precision, intercept=self.intercept)
+        there = factor.coefficients()[:, 0]
+        return there, float(np.sum(np.square(factor.root @ (there - w))))
+
+    def _back(self, values: Array) -> Array:
+        """The sum of the rows, each times its value."""
+        slopes = values @ self.rows.X
+        return np.concatenate([[np.sum(values)], slopes]) if self.intercept else slopes
+
+    def working(self, eta: Array) -> tuple[Array, Array]:
+        """Precision and target, without the offset, of the row that each site is at ``eta``."""
+        rows = self.rows
+        if self.known is not None:
+            precision, target = np.empty(len(rows)), np.empty(len(rows))
+            self.said = working_rows(
+                *self.known, rows.y, eta, rows.offsets, rows.weights, precision, target
+            )
+            return precision, target
+        slope, curvature = self.likelihood.derivatives(rows.y, eta)
+        floored = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
+        step = slope / np.maximum(floored, 1e-300)
+        self.said = 0.5 * float(rows.weights @ (slope * step))
+        return rows.weights * np.minimum(floored, 1e200), eta + step - rows.offsets
+
+    def search(
+        self, w: Array, wanted: Array, eta: Array, value: float, decrement: float
+    ) -> tuple[Array, Array, float, bool]:
+        """The first of the steps 1, 1/2, 1/4, ... that gains what its length lets expect."""
+        goal = self.eta(wanted)
+        share = 1.0
+        # Beside a sum over very many rows, this much is rounding.
+        slack = 1e-13 * (abs(value) + 1.0) if math.isfinite(value) else 0.0
+        for _ in range(HALVINGS):
+            there = w + share * (wanted - w)
+            eta_there = goal if share == 1.0 else eta + share * (goal - eta)
+            reached = self.value(there, eta_there)
+            if reached > -math.inf and reached >= value + 1e-4 * share * decrement - slack:
+                return there, eta_there, reached, True
+            share *= 0.5
+        return w, eta, value, False
