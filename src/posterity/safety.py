@@ -44,6 +44,26 @@ def check_memory(n_bytes: float, what: str) -> None:
         )
 
 
+def check_model_memory(n_columns: int, triangles: int = 4) -> None:
+    """Raise ``ValueError`` where a model of so many columns could be begun, but not read.
+
+    It takes so many triangles of (n_columns + 1)^2 numbers at once to learn and to be read.
+
+    Examples
+    --------
+    >>> check_model_memory(2_000_000)
+    Traceback (most recent call last):
+    ValueError: a model of 2,000,000 columns needs 128,000 GB of memory, and ...
+    """
+    needed = 8.0 * triangles * (n_columns + 1.0) ** 2
+    if needed > machine_memory():
+        raise ValueError(
+            f"a model of {n_columns:,} columns needs {needed / 1e9:,.0f} GB of memory, and this "
+            f"machine has {machine_memory() / 1e9:,.0f} GB: use fewer columns, for example by "
+            "sklearn.random_projection or sklearn.feature_selection"
+        )
+
+
 @lru_cache(maxsize=1)
 def machine_memory() -> float:
     """Bytes of memory that this machine has; infinite where it does not tell."""
@@ -53,4 +73,4 @@ def machine_memory() -> float:
         return float("inf")
 
 
-__all__ = ["check_memory", "escaped", "machine_memory"]
+__all__ = ["check_memory", "check_model_memory", "escaped", "machine_memory"]

@@ -38,6 +38,7 @@ from posterity.posteriors._turns import (
 from posterity.posteriors._unseen import added_variance
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
+from posterity.safety import check_model_memory
 
 Array = NDArray[np.float64]
 
@@ -88,6 +89,10 @@ class Known:
         self.stream = stream
 
 
+# Of which a learned prior needs memory at once: of data, nodes, and what they are made from.
+TRIANGLES = 14
+
+
 @dataclass(frozen=True)
 class EvidencePosterior(LinearPosterior):
     """A posterior that learns its prior precision by a strategy of :mod:`posterity.evidence`."""
@@ -111,6 +116,7 @@ class EvidencePosterior(LinearPosterior):
         shapes: Array | None = None,
     ) -> Self:
         """Nothing seen yet. ``belief`` gives the mean; ``shapes`` (L, m) are as in Strategy."""
+        check_model_memory(n_features, TRIANGLES)
         flat = GaussianPrior(0.0, 0.0)
         data = LinearPosterior.before_data(flat, noise, n_features, intercept=intercept)
         mean = belief.means(n_features)

@@ -21,6 +21,7 @@ from posterity.factor.rows import SiteRows
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
 from posterity.priors import GaussianPrior
+from posterity.safety import check_model_memory
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -48,6 +49,7 @@ class LinearPosterior:
         cls, belief: GaussianPrior, noise: Noise, n_features: int, *, intercept: bool
     ) -> Self:
         """The prior, as a posterior that has seen nothing."""
+        check_model_memory(n_features)
         prior = belief.factor(n_features, intercept=intercept, unit=noise.prior_unit)
         return cls(belief, noise, intercept, prior, prior.copy())
 
