@@ -43,6 +43,10 @@ class Noise(Protocol):
     def unit(self) -> Noise:
         """The same for a posterior that is to predict in units of the noise."""
 
+    @property
+    def parameters(self) -> tuple[float, float, float]:
+        """Known precision (0: learned), and the shape and rate of the prior of one that is not."""
+
     def precision(self, freed: float, residual: float) -> float:
         """The noise precision, in 1 / target units squared."""
 
@@ -92,6 +96,11 @@ class KnownNoise:
     def unit(self) -> KnownNoise:
         """The noise's precision in units of its own: 1."""
         return KnownNoise(1.0)
+
+    @property
+    def parameters(self) -> tuple[float, float, float]:
+        """The precision; no shape and rate."""
+        return self.known_precision, 0.0, 0.0
 
     def precision(self, freed: float, residual: float) -> float:
         """The precision that was given."""
@@ -157,6 +166,11 @@ class LearnedNoise:
     def unit(self) -> UnitNoise:
         """The same as a unit, which is learned elsewhere."""
         return UnitNoise(self.shape, self.rate)
+
+    @property
+    def parameters(self) -> tuple[float, float, float]:
+        """No known precision; shape and rate."""
+        return 0.0, self.shape, self.rate
 
     def precision(self, freed: float, residual: float) -> float:
         """Posterior mean of the precision, shape_n / rate_n; NaN before there is one."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Factor
+from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
 
@@ -50,10 +51,9 @@ class GaussianPrior:
         offset = 1 if intercept else 0
         factor = Factor(n_features + offset)
         if root.ndim == 1:  # a triangle as it stands
-            triangle, places = factor.triangle.copy(), np.arange(offset, offset + n_features)
-            triangle[places, places] = root
-            triangle[places, factor.n_coefficients] = root * mean
-            factor.commit(triangle, 0.0, 0.0)
+            np.einsum("ii->i", factor.root)[offset:] = root
+            factor.moments[offset:, 0] = root * mean
+            check_usable(factor.triangle)
             return factor
         rows = np.zeros((len(root), offset + n_features))
         rows[:, offset:] = root

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from posterity.evidence.hyperprior import log_ratio_grid
 from posterity.evidence.nodes import gauss_nodes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
+from posterity.kernel import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.noise import Noise
 
 Array = NDArray[np.float64]
@@ -79,6 +81,7 @@ class Integrated:
 
     most_nodes: int = 5
     tolerance: float = 0.01
+    _of_observations: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.most_nodes < 1:
@@ -101,6 +104,10 @@ class Integrated:
         With ``shapes`` (L, m) it is integrated over shape and ratio together, shapes being equally
         probable before the data, and a node has a shape of its own.
         """
+        if shapes is None and scales is None:
+            plain = self._plain(data, noise, intercept, mean)
+            if plain is not None:
+                return plain
         shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
         parts = [
             _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
@@ -127,22 +134,53 @@ class Integrated:
             coefficients=coefficients,
         )
 
+    def _plain(self, data: Factor, noise: Noise, intercept: int, mean: Array) -> Choice | None:
+        """The same in the kernel, of few features that all vary; None where that can't be."""
+        m = len(mean)
+        if not 1 <= m <= MOST_COLUMNS or self.most_nodes > MOST_NODES:
+            return None
+        told = choose_ratios(
+            data.triangle,
+            data.count,
+            bool(intercept),
+            np.ascontiguousarray(mean),
+            noise.parameters,
+            log_ratio_grid(m),
+            self.most_nodes,
+            self.tolerance,
+            self._of_observations,
+        )
+        if told is None:
+            return None
+        ratios, weights, sizes, coefficients, log_evidence, disagreement, n_parameters = told
+        return Choice(
+            np.minimum(ratios[:, None] * sizes, LARGEST),
+            weights,
+            noise,
+            np.zeros(m, dtype=bool),
+            log_evidence,
+            ratios,
+            np.zeros(len(ratios), dtype=np.intp),
+            disagreement=disagreement,
+            n_parameters=n_parameters,
+            found="integrated",
+            coefficients=coefficients,
+        )
+
     @property
     def in_stream(self) -> Integrated:
         """The same for a stream: nodes as its predictions of observations need them."""
         return _OfObservations(self.most_nodes, self.tolerance)
 
-    @staticmethod
-    def _disagreement(parts: list[_Integral], probabilities: Array) -> float:
-        return _of_coefficients(parts, probabilities)
+    def _disagreement(self, parts: list[_Integral], probabilities: Array) -> float:
+        measure = _of_observations if self._of_observations else _of_coefficients
+        return measure(parts, probabilities)
 
 
 class _OfObservations(Integrated):
     """Never kept, but made from the other when a stream's nodes are due."""
 
-    @staticmethod
-    def _disagreement(parts: list[_Integral], probabilities: Array) -> float:
-        return _of_observations(parts, probabilities)
+    _of_observations: ClassVar[bool] = True
 
 
 def _coefficients(

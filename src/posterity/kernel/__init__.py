@@ -1,6 +1,7 @@
 """Floor 0: rotations of rows into and out of a triangle, in C, with a NumPy twin as the oracle."""
 
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
+from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._groups import (
     SortedRows,
     count_rows,
@@ -41,12 +42,15 @@ from posterity.kernel._sites import (
 )
 
 __all__ = [
+    "MOST_COLUMNS",
+    "MOST_NODES",
     "RowPath",
     "SitePath",
     "SortedRows",
     "adapt",
     "append_block",
     "average_members",
+    "choose_ratios",
     "count_rows",
     "empty_triangle",
     "expected_labels",

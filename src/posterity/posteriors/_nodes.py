@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self, cast
 
@@ -183,4 +183,4 @@ def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) ->
     prior = belief.factor(n_features, intercept=data.intercept)
     factor = prior.copy()
     factor.merge(data.factor)
-    return replace(data.copy(), belief=belief, noise=choice.noise, prior=prior, factor=factor)
+    return data.copy()._but(belief=belief, noise=choice.noise, prior=prior, factor=factor)
