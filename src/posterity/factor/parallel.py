@@ -62,8 +62,15 @@ def run_together(task: Callable[..., None], *arguments: Sequence[Any]) -> None:
             future.result()
 
 
-def take_turns(task: Callable[[int], None], turns: Iterable[int]) -> None:
-    """Call ``task`` on each of ``turns``; every core takes the next one when it is free."""
+def take_turns(task: Callable[[int], None], turns: Iterable[int], work: float) -> None:
+    """Call ``task`` on each of ``turns``; every core takes the next one when it is free.
+
+    ``work`` is the number of multiply-adds in all: of few, one core does all.
+    """
+    if work < SMALLEST_SHARE:
+        for turn in turns:
+            task(turn)
+        return
     # No lock: one that an interrupt leaves behind would be waited for in vain.
     waiting = deque(turns)
 

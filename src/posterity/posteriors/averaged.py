@@ -94,7 +94,8 @@ class AveragedPosterior(MixedPosterior):
 
         try:
             # The shortest memories are the dearest, and come last in the grid: begin with them.
-            take_turns(learn, range(len(self.runs) - 1, -1, -1))
+            work = len(X) * len(self.runs) * float(self.first.n_coefficients) ** 2
+            take_turns(learn, range(len(self.runs) - 1, -1, -1), work)
         except BaseException:
             self.become(before)
             raise
