@@ -119,7 +119,7 @@ class Table:
         sizes = np.minimum(np.searchsorted(SIZES, last - 10.0), len(SIZES) - 1)
         for place in np.unique(sizes):
             some, size = sizes == place, SIZES[place]
-            counts = np.broadcast_to(COUNTS[:size], (np.count_nonzero(some), size))
+            counts = np.broadcast_to(COUNTS[:size], (int(some.sum()), size))
             masses[some, :size] = _masses(counts, Rows(*(operand[some] for operand in rows)))
         return masses
 
