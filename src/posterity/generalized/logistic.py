@@ -83,8 +83,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     Rows that come online sorted by class are learned badly: 95% intervals of coefficients then
     held 9% to 39% in simulations, in random order 94% to 98%. Shuffle them, or :meth:`fit`, which
-    knows no order. Of few rows with strong effects (fewer than 30 rows for each coefficient) the mode is too
-    small: there 95% intervals of :meth:`fit` held down to 59%, with "moments" 92%.
+    knows no order. Of few rows with strong effects (fewer than 30 rows for each coefficient) the
+    mode is too small: there 95% intervals of :meth:`fit` held down to 59%, with "moments" 92%.
 
     Examples
     --------
