@@ -145,9 +145,11 @@ def _log_mass_by(
     log_y = np.log(np.where(y > 0.0, y, 1.0))
     share = _share(mode, a)
     scale = 1.0 / np.sqrt(share * (1.0 + a * y) / (1.0 + a * np.exp(mode)) + 1.0 / v)
-    eta = mode[:, None] + scale[:, None] * places
-    exponent = -0.5 * np.square(eta - m[:, None]) / v[:, None] + log_slopes
-    exponent += _log_density(y[:, None], eta, eta - log_y[:, None], a[:, None])
+    # From the mode, which may be large beside the scale.
+    step_to = scale[:, None] * places
+    exponent = -0.5 * np.square((mode - m)[:, None] + step_to) / v[:, None] + log_slopes
+    eta, off = mode[:, None] + step_to, (mode - log_y)[:, None] + step_to
+    exponent += _log_density(y[:, None], eta, off, a[:, None])
     highest = exponent.max(axis=1)
     total = np.exp(exponent - highest[:, None]).sum(axis=1) * step
     whole = highest + np.log(total * scale) - 0.5 * np.log(2.0 * math.pi * v)
