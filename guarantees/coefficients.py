@@ -45,22 +45,29 @@ def _held(model: BayesianLinearRegression, truth: Array, level: float) -> tuple[
 
 
 def effects(
-    rng: np.random.Generator, *, kind: str, n: int, p: int, size: float, drawn: bool
+    rng: np.random.Generator,
+    *,
+    kind: str,
+    n: int,
+    p: int,
+    size: float,
+    drawn: bool,
+    **parameters: str,
 ) -> tuple[int, int]:
     """Coefficients of so many standard errors: exactly, with a random sign, or as their sd."""
     estimator, draw, information = MODELS[kind]
     X = rng.normal(size=(n, p))
     signs = rng.normal(size=p) if drawn else rng.choice([-1.0, 1.0], size=p)
     truth = size / np.sqrt(n * information) * signs
-    return _held(estimator().fit(X, draw(rng, X @ truth)), truth, 0.95)
+    return _held(estimator(**parameters).fit(X, draw(rng, X @ truth)), truth, 0.95)
 
 
 def all_effects(
-    rng: np.random.Generator, *, kind: str, n: int, p: int, drawn: bool
+    rng: np.random.Generator, *, kind: str, n: int, p: int, drawn: bool, **parameters: str
 ) -> tuple[int, int]:
     """The same, averaged over effects from nothing to ten standard errors."""
     told = [
-        effects(rng, kind=kind, n=n, p=p, size=size, drawn=drawn)
+        effects(rng, kind=kind, n=n, p=p, size=size, drawn=drawn, **parameters)
         for size in (0.0, 0.5, 1.0, 1.5, 3.0, 10.0)
     ]
     return sum(held for held, _ in told), sum(of for _, of in told)
@@ -133,10 +140,18 @@ def _own_checks() -> list[Check]:
             partial(own_prior, n=n, p=p, level=level),
             replicates=replicates,
             lowest=round(level - 0.015, 3),
-            # Of five rows the Student-t matched to the mixture is too wide in the middle.
-            highest=round(level + (0.1 * (n == 5 and level < 0.9) or 0.015), 3),
+            # Of five rows five nodes are a little few for the middle (forty hold .50 to .52).
+            highest=round(level + (0.06 if n == 5 and level < 0.9 else 0.015), 3),
         )
-        for n, p, replicates in ((5, 1, 1500), (50, 10, 400), (1000, 10, 300), (1000, 100, 20))
+        for n, p, replicates in (
+            (5, 1, 1500),
+            (50, 10, 400),
+            (1000, 10, 300),
+            (1000, 100, 20),
+            (10_000, 1, 600),
+            (10_000, 10, 100),
+            (10_000, 100, 60),
+        )
         for level in (0.5, 0.8, 0.95)
     ]
 
@@ -166,6 +181,21 @@ def _other_checks() -> list[Check]:
             highest=0.985,
         )
         for kind in ("logistic", "Poisson")
-        for p in (1, 3, 10)
+        for p in (1, 3, 10, 30)
+    ]
+    # At the mode, where fit ends by default, strong effects of few rows are too small.
+    found += [
+        Check(
+            "Coefficients of logistic regression",
+            f"p = 10, n = 100, effects of exactly 0 to 10 standard errors, by {approximation}",
+            0.95,
+            partial(
+                all_effects, kind="logistic", n=100, p=10, drawn=False, approximation=approximation
+            ),
+            replicates=40,
+            lowest=lowest,
+            highest=0.985,
+        )
+        for approximation, lowest in (("laplace", 0.85), ("moments", 0.93))
     ]
     return found

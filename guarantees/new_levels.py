@@ -3,80 +3,71 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from guarantees.check import Check
 from posterity import BayesianLinearRegression
 
-LEVELS = 20
-ROWS = 100
 
-
-def _rows(rng: np.random.Generator, effect: float, zipf: bool) -> tuple[np.ndarray, ...]:
-    """One-hot columns (n, 20), targets with effects N(0, effect^2) and noise of sd 1, levels."""
-    shares = 1.0 / np.arange(1, LEVELS + 1) if zipf else np.ones(LEVELS)
-    levels = rng.choice(LEVELS, ROWS, p=shares / shares.sum())
-    y = (effect * rng.normal(size=LEVELS))[levels] + rng.normal(size=ROWS)
-    return np.eye(LEVELS)[levels], y, levels
+def _rows(rng: np.random.Generator, k: int, effect: float, zipf: bool) -> tuple[np.ndarray, ...]:
+    """One-hot columns (5 k, k), targets with effects N(0, effect^2) and noise of sd 1, levels."""
+    shares = 1.0 / np.arange(1, k + 1) if zipf else np.ones(k)
+    levels = rng.choice(k, 5 * k, p=shares / shares.sum())
+    y = (effect * rng.normal(size=k))[levels] + rng.normal(size=5 * k)
+    return np.eye(k)[levels], y, levels
 
 
 def row_by_row(
-    rng: np.random.Generator, *, effect: float, zipf: bool, new: bool
+    rng: np.random.Generator, *, k: int, effect: float, zipf: bool, new: bool
 ) -> tuple[int, int]:
     """Intervals of the first row of each level (but the very first row), or of all other rows."""
-    X, y, levels = _rows(rng, effect, zipf)
+    X, y, levels = _rows(rng, k, effect, zipf)
     low, high = BayesianLinearRegression().predict_then_learn(X, y).interval(0.95)
-    first = np.zeros(ROWS, dtype=bool)
+    first = np.zeros(len(y), dtype=bool)
     first[np.unique(levels, return_index=True)[1]] = True
     asked = first if new else ~first
     asked[:2] = False
     return int(np.sum((low <= y)[asked] & (y <= high)[asked])), int(asked.sum())
 
 
-def after_fit(rng: np.random.Generator, *, effect: float, zipf: bool) -> tuple[int, int]:
-    """Intervals of rows whose level was not among the 30 rows of ``fit``."""
-    X, y, levels = _rows(rng, effect, zipf)
-    unseen = np.flatnonzero(~np.isin(levels, levels[:30]))
-    unseen = unseen[unseen >= 30]
+def after_fit(rng: np.random.Generator, *, k: int, effect: float, zipf: bool) -> tuple[int, int]:
+    """Intervals of rows whose level was not among the first rows, 3 for 2 levels."""
+    X, y, levels = _rows(rng, k, effect, zipf)
+    seen = 3 * k // 2
+    unseen = np.flatnonzero(~np.isin(levels, levels[:seen]))
+    unseen = unseen[unseen >= seen]
     if not len(unseen):
         return 0, 0
-    model = BayesianLinearRegression().fit(X[:30], y[:30])
+    model = BayesianLinearRegression().fit(X[:seen], y[:seen])
     low, high = model.predict_distribution(X[unseen]).interval(0.95)
     return int(np.sum((low <= y[unseen]) & (y[unseen] <= high))), len(unseen)
 
 
+ROW_BY_ROW, AFTER_FIT = "New categories, row by row", "New categories after fit"
+
+
 def checks() -> list[Check]:
-    """20 levels, equally frequent or with shares of 1, 1/2, 1/3, ..., over sizes of the effects."""
+    """Levels equally frequent or with shares of 1, 1/2, 1/3, ..., over sizes of the effects."""
     found = []
     for zipf in (False, True):
-        shares = "shares 1/k" if zipf else "equal shares"
         for effect in (0.5, 1.0, 3.0, 10.0):
-            setting = f"20 levels, {shares}, effects of {effect:g} noise sds"
-            for topic, simulate, replicates in (
-                ("New categories, row by row", partial(row_by_row, new=True), 40),
-                ("New categories after fit", after_fit, 150),
-            ):
-                found.append(
-                    Check(
-                        topic,
-                        setting,
-                        0.95,
-                        partial(simulate, effect=effect, zipf=zipf),
-                        replicates=replicates,
-                        lowest=0.93,
-                        highest=0.975,
-                    )
-                )
-        found.append(
-            Check(
-                "Rows of categories that came before",
-                f"20 levels, {shares}, effects of 3 noise sds",
-                0.95,
-                partial(row_by_row, effect=3.0, zipf=zipf, new=False),
-                replicates=40,
-                lowest=0.93,
-                highest=0.97,
-            )
-        )
+            some = {"k": 20, "zipf": zipf, "effect": effect}
+            found.append(_check(ROW_BY_ROW, partial(row_by_row, new=True), some, 40))
+            found.append(_check(AFTER_FIT, after_fit, some, 150))
+        some = {"k": 20, "zipf": zipf, "effect": 3.0}
+        topic = "Rows of categories that came before"
+        found.append(_check(topic, partial(row_by_row, new=False), some, 40))
+    for effect in (1.0, 3.0, 10.0):
+        some = {"k": 200, "zipf": False, "effect": effect}
+        found.append(_check(ROW_BY_ROW, partial(row_by_row, new=True), some, 2))
+        found.append(_check(AFTER_FIT, after_fit, some, 12))
     return found
+
+
+def _check(topic: str, simulate: Any, some: dict[str, Any], replicates: int) -> Check:
+    shares = "shares 1/k" if some["zipf"] else "equal shares"
+    setting = f"{some['k']} levels, {shares}, effects of {some['effect']:g} noise sds"
+    highest = 0.975 if topic in (ROW_BY_ROW, AFTER_FIT) else 0.97
+    return Check(topic, setting, 0.95, partial(simulate, **some), replicates, 0.93, highest)

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from posterity.distributions import MultivariateNormal, MultivariateT, Normal, StudentT
+from posterity.distributions import (
+    MultivariateMixture,
+    MultivariateNormal,
+    MultivariateT,
+    Normal,
+    StudentT,
+)
 
 KINDS = {
     "normal": MultivariateNormal,
@@ -263,3 +269,14 @@ def test_repr():
     assert repr(MultivariateT(3, np.zeros(2), np.eye(2))) == (
         "MultivariateT(2 coefficients, df=3, scale=1)"
     )
+
+
+def test_a_mixture_of_mixtures_is_opened() -> None:
+    one, other = (MultivariateNormal([mean, 0.0], np.eye(2)) for mean in (0.0, 4.0))
+    nested = MultivariateMixture.of(
+        [MultivariateMixture([one, other], [0.25, 0.75]), other], [0.4, 0.6]
+    )
+    flat = MultivariateMixture([one, other], [0.1, 0.9])
+    assert nested.mean == pytest.approx(flat.mean)
+    assert nested.cov == pytest.approx(flat.cov)
+    assert nested.logpdf([1.0, 2.0]) == pytest.approx(flat.logpdf([1.0, 2.0]))

@@ -7,6 +7,7 @@ import copy
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,17 @@ class Interrupt(KeyboardInterrupt):
     """What the tests raise."""
 
 
-def lines_run(change: Callable[[], Any], stop: int = 0) -> int:
-    """Run ``change``, interrupted at its line number ``stop``; returns how many lines it ran."""
-    lines = 0
+def lines_run(change: Callable[[], Any], stop: int = -1) -> list[tuple[str, int]]:
+    """Run ``change``, interrupted at the line ``stop`` of those it runs, which it returns."""
+    lines: list[tuple[str, int]] = []
 
     def trace(frame: Any, event: str, argument: object) -> Any:
-        nonlocal lines
-        if not frame.f_code.co_filename.startswith(HOME):
+        file = frame.f_code.co_filename
+        if not file.startswith(HOME):
             return None
         if event == "line":
-            lines += 1
-            if lines == stop:
+            lines.append((file, frame.f_lineno))
+            if len(lines) == stop + 1:
                 raise Interrupt
         return trace
 
@@ -49,18 +50,32 @@ def lines_run(change: Callable[[], Any], stop: int = 0) -> int:
     return lines
 
 
-def check_lines(model: Any, change: Callable[[Any], Any], most: int) -> None:
+def evenly(lines: list[tuple[str, int]], most: int) -> list[int]:
+    """So many places, the first and the last among them."""
+    return np.unique(np.linspace(0, len(lines) - 1, most).astype(int)).tolist()
+
+
+def everywhere(lines: list[tuple[str, int]]) -> list[int]:
+    """Each line of the source, where it is run first and where it is run last; and 50 more."""
+    first = {line: at for at, line in reversed(list(enumerate(lines)))}
+    last = {line: at for at, line in enumerate(lines)}
+    return sorted({*first.values(), *last.values(), *evenly(lines, 50)})
+
+
+def check_lines(
+    model: Any, change: Callable[[Any], Any], where: Callable[[list[tuple[str, int]]], list[int]]
+) -> None:
     """Old or new, wherever the interrupt comes; and what is old can still learn."""
     model = copy.deepcopy(model)  # a copy repeats what was spread over its shape
     twin = copy.deepcopy(model)
-    n_lines = lines_run(lambda: change(twin))
+    lines = lines_run(lambda: change(twin))
     old, new = dumps(model), dumps(twin)
     assert old != new
-    for at in np.unique(np.linspace(1, n_lines, most).astype(int)):
+    for at in where(lines):
         trial = copy.deepcopy(model)
-        lines_run(lambda trial=trial: change(trial), int(at))
+        lines_run(lambda trial=trial: change(trial), at)
         found = dumps(trial)
-        assert found in (old, new), f"neither old nor new after an interrupt at line {at}"
+        assert found in (old, new), f"neither old nor new after an interrupt at {lines[at]}, {at}"
     if found == old:
         change(trial)
         assert dumps(trial) == new
@@ -97,14 +112,14 @@ def model_of_others(case: Case) -> Any:
 @pytest.mark.parametrize("case", parameters())
 def test_old_or_new(case: Case) -> None:
     for change in changes(case).values():
-        check_lines(taught(case), change, most=6)
+        check_lines(taught(case), change, partial(evenly, most=6))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", parameters())
 def test_old_or_new_at_every_line(case: Case) -> None:
     for change in changes(case).values():
-        check_lines(taught(case), change, most=2000)
+        check_lines(taught(case), change, everywhere)
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -136,13 +151,13 @@ def grouped() -> GroupedRegression:
 
 @pytest.mark.parametrize("name", GROUP_CHANGES)
 def test_groups_are_old_or_new(name: str) -> None:
-    check_lines(grouped(), GROUP_CHANGES[name], most=12)
+    check_lines(grouped(), GROUP_CHANGES[name], partial(evenly, most=12))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GROUP_CHANGES)
 def test_groups_are_old_or_new_at_every_line(name: str) -> None:
-    check_lines(grouped(), GROUP_CHANGES[name], most=2000)
+    check_lines(grouped(), GROUP_CHANGES[name], everywhere)
 
 
 # ---- threads -------------------------------------------------------------------------------------

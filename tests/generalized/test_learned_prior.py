@@ -9,7 +9,12 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from posterity import BayesianLogisticRegression, BayesianPoissonRegression
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    RobustBayesianRegression,
+)
 from posterity.evidence.columns import mean_squares
 
 Array = np.ndarray
@@ -88,3 +93,25 @@ def test_one_row_is_predicted_as_many_are() -> None:
     model = BayesianLogisticRegression().fit(X, y)
     assert len(model._known.inner.nodes.weights) > 1
     assert model.predict_proba_one(X[0])[1] == pytest.approx(model.predict_proba(X[:1])[0, 1])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BayesianLinearRegression,
+        BayesianLogisticRegression,
+        BayesianPoissonRegression,
+        RobustBayesianRegression,
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_number_of_numpy_is_a_number(estimator: type, n_classes: int) -> None:
+    """Which has a method ``choose``, as strategies have."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.digitize(X[:, 0], np.linspace(-0.5, 0.5, n_classes - 1)).astype(float)
+    told = [
+        estimator(prior_precision=precision).fit(X, y).predict_interval(X)
+        for precision in (0.5, np.float64(0.5), np.array(0.5))
+    ]
+    assert np.array_equal(told[0], told[1])
+    assert np.array_equal(told[0], told[2])

@@ -21,9 +21,15 @@ FloatArray = NDArray[np.float64]
 NODES = np.linspace(-4.6, 4.6, 121)
 SINH, LOG_COSH = np.sinh(NODES), np.log(np.cosh(NODES))
 STEP = NODES[1] - NODES[0]
+# Where a count tells much of its log rate, tails are no slower than a Gamma's of that shape.
 UNIFORM = np.linspace(-8.5, 8.5, 43)
+UNIFORM_STEP = UNIFORM[1] - UNIFORM[0]
+MUCH = 32.0
 UNIFORM_WEIGHTS = np.exp(-0.5 * UNIFORM * UNIFORM)
 UNIFORM_WEIGHTS /= UNIFORM_WEIGHTS.sum()
+# Nodes, log of d eta / du but for the scale, and the step of u.
+SINH_NODES = SINH, LOG_COSH, float(STEP)
+UNIFORM_NODES = UNIFORM, np.zeros(len(UNIFORM)), float(UNIFORM_STEP)
 BLOCK_ROWS = 256
 FARTHEST = 300.0
 
@@ -117,17 +123,35 @@ def _by_blocks(formula: Callable[..., FloatArray], *operands: FloatArray) -> Flo
 
 
 def _log_mass(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+    much = information(y, a) >= MUCH
+    result = np.empty(y.shape)
+    for some, nodes in ((much, UNIFORM_NODES), (~much, SINH_NODES)):
+        if some.any():
+            result[some] = _log_mass_by(nodes, y[some], m[some], v[some], a[some])
+    return result
+
+
+def _log_mass_by(
+    nodes: tuple[FloatArray, FloatArray, float],
+    y: FloatArray,
+    m: FloatArray,
+    v: FloatArray,
+    a: FloatArray,
+) -> FloatArray:
+    places, log_slopes, step = nodes
     # v = 0 is the limit of small variances, to rounding.
     v = np.maximum(v, 1e-14 / (1.0 + information(y, a)))
     mode = _mode(y, m, v, a)
     log_y = np.log(np.where(y > 0.0, y, 1.0))
     share = _share(mode, a)
     scale = 1.0 / np.sqrt(share * (1.0 + a * y) / (1.0 + a * np.exp(mode)) + 1.0 / v)
-    eta = mode[:, None] + scale[:, None] * SINH
-    exponent = -0.5 * np.square(eta - m[:, None]) / v[:, None] + LOG_COSH
-    exponent += _log_density(y[:, None], eta, eta - log_y[:, None], a[:, None])
+    # From the mode, which may be large beside the scale.
+    step_to = scale[:, None] * places
+    exponent = -0.5 * np.square((mode - m)[:, None] + step_to) / v[:, None] + log_slopes
+    eta, off = mode[:, None] + step_to, (mode - log_y)[:, None] + step_to
+    exponent += _log_density(y[:, None], eta, off, a[:, None])
     highest = exponent.max(axis=1)
-    total = np.exp(exponent - highest[:, None]).sum(axis=1) * STEP
+    total = np.exp(exponent - highest[:, None]).sum(axis=1) * step
     whole = highest + np.log(total * scale) - 0.5 * np.log(2.0 * math.pi * v)
     return whole + log_peak(y, a)
 

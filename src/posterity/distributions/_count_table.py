@@ -18,6 +18,8 @@ FloatArray = NDArray[np.float64]
 
 FEW = 64
 COUNTS = np.arange(FEW, dtype=np.float64)
+# How many of the first counts are asked for, where none beyond has any probability.
+SIZES = (12, 16, 24, 32, 48, FEW)
 REACH = 8.0
 BLOCK_ROWS = 128
 # Nodes of eta, by the trapezoidal rule around what is believed of it: as many as it takes.
@@ -93,7 +95,8 @@ class Table:
         self.many = last > FEW
         self.below = np.zeros((n, FEW))
         if self.few.any():
-            self.below[self.few] = np.minimum(np.cumsum(self._few(self.few), axis=1), 1.0)
+            masses = self._few(self.few, last[self.few])
+            self.below[self.few] = np.minimum(np.cumsum(masses, axis=1), 1.0)
         before = np.where(self.few, self.below[:, -1], 0.0)
         self.start = np.where(self.few, FEW - 0.5, first - 0.5)
         self.low = self._w(self.start)
@@ -109,9 +112,16 @@ class Table:
         scale = self.scale if w.ndim == 1 else self.scale[:, None]
         return np.square(np.sinh(np.minimum(0.5 * scale * w, 340.0)) / scale)
 
-    def _few(self, which: NDArray[np.bool_]) -> FloatArray:
+    def _few(self, which: NDArray[np.bool_], last: FloatArray) -> FloatArray:
+        """Probabilities (k, FEW) of the first counts, up to the last that has any."""
+        masses = np.zeros((len(last), FEW))
         rows = Rows(*(operand[which] for operand in self.rows))
-        return _masses(np.broadcast_to(COUNTS, (len(rows.mean), FEW)), rows)
+        sizes = np.minimum(np.searchsorted(SIZES, last - 10.0), len(SIZES) - 1)
+        for place in np.unique(sizes):
+            some, size = sizes == place, SIZES[place]
+            counts = np.broadcast_to(COUNTS[:size], (int(some.sum()), size))
+            masses[some, :size] = _masses(counts, Rows(*(operand[some] for operand in rows)))
+        return masses
 
     def _beyond(self, before: FloatArray) -> None:
         n, half = len(before), 0.5 * (self.high - self.low)

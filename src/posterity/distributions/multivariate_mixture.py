@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,6 +84,29 @@ class MultivariateMixture(JointDistribution):
                     f"component 0 ({_described(first)}); give all of them the same"
                 )
         self.names = first.names
+
+    @classmethod
+    def of(cls, parts: Sequence[JointDistribution], weights: ArrayLike) -> Self:
+        """Mixture of joint distributions by weights (K,); one that is a mixture is opened.
+
+        Examples
+        --------
+        >>> from posterity.distributions import MultivariateMixture, MultivariateNormal
+        >>> one = MultivariateNormal([1.0, 2.0], [[2.0, 1.0], [0.0, 4.0]])
+        >>> half = MultivariateMixture([one, one], [0.5, 0.5])
+        >>> MultivariateMixture.of([half, one], [0.5, 0.5]).weights
+        array([0.25, 0.25, 0.5 ])
+        """
+        components: list[Any] = []
+        opened: list[float] = []
+        for part, weight in zip(parts, np.asarray(weights, dtype=float).tolist(), strict=True):
+            if isinstance(part, MultivariateMixture):
+                components += part.components
+                opened += (weight * part.weights).tolist()
+            else:
+                components.append(part)
+                opened.append(weight)
+        return cls(components, opened)
 
     def __repr__(self) -> str:
         count, p = len(self.components), self.components[0].mean.size

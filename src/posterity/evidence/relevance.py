@@ -58,6 +58,11 @@ class Relevance:
     Which of several equally good regions of sets there are is found by chance: among hundreds of
     features and few rows some can be missed.
 
+    Where the rows don't tell which features are strong, intervals of those hold less than of all:
+    with fifty rows, and five of 500 features that explain three times as much as the noise, 47% (of
+    all 500: 99%). That is the prior's own answer: of six such data sets a walk five times as long,
+    of twice the walkers, held 50% (standard error 10%), the nodes 43%.
+
     ``shapes`` make no difference: with a precision of its own, each feature has its own unit.
 
     Examples

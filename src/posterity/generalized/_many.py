@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.evidence import OddsScale, Relevance, Strategy
 from posterity.forgetting import Forgetting
+from posterity.linear.base import learned_by
 from posterity.noise import LOG_2PI
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.posteriors._softmax_contrasts import Contrasts
@@ -47,7 +48,7 @@ def begun(
 
     Raises ``ValueError`` for settings that so many can't have.
     """
-    strategy = _strategy(precision)
+    strategy = learned_by(precision, LEARNED)
     believed = GaussianPrior(0.0, 1.0 if strategy is not None else precision)  # type: ignore[arg-type]
     root = believed.factor(n_features, intercept=False).root.copy()
     p = n_features + int(intercept)
@@ -71,19 +72,6 @@ def begun(
             "posterity.forgetting, as in Stabilized(discount=0.99)"
         )
     return forgetting.begin(posterior)  # type: ignore[arg-type]
-
-
-def _strategy(precision: ArrayLike | str | Strategy) -> Strategy | None:
-    """What learns the prior precision, or None where it is given in numbers."""
-    if isinstance(precision, str):
-        if precision not in LEARNED:
-            raise ValueError(
-                f"prior_precision is {precision!r}: it must be "
-                f"{' or '.join(map(repr, LEARNED))}, a strategy from posterity.evidence, or numbers"
-            )
-        return LEARNED[precision]
-    chooses = hasattr(precision, "choose") and not isinstance(precision, np.ndarray)
-    return precision if chooses else None  # type: ignore[return-value]
 
 
 def keeps_all(n_classes: int, n_columns: int) -> bool:

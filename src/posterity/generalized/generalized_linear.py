@@ -55,7 +55,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
     coef_ : (m,) array
         Posterior mean (after ``fit`` the mode) of the coefficients, in units of eta per unit.
     intercept_ : float
-    posterior_ : MultivariateNormal
+    posterior_ : MultivariateNormal, or MultivariateMixture where the prior is learned
         Joint posterior of [intercept, coefficients].
     prior_precision_, log_evidence_, n_observations_, n_effective_, forgotten_
         As in :class:`posterity.BayesianLinearRegression`. ``log_evidence_`` compares likelihoods,

@@ -63,7 +63,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     coef_ : (1, m) array, or (K, m) with more than two classes
         Posterior mean (after ``fit`` the mode) of the coefficients.
     intercept_ : (1,) or (K,) array
-    posterior_ : MultivariateNormal
+    posterior_ : MultivariateNormal, or MultivariateMixture where the prior is learned
         Joint posterior of [intercept, coefficients]; with K classes, of what each has more of than
         the first, class by class.
     prior_precision_, log_evidence_, n_observations_, n_effective_, forgotten_
@@ -80,6 +80,11 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     A class that comes late is met by its prior, and by one thing that is known of it: that all rows
     before it, at their mean, were something else.
+
+    Rows that come online sorted by class are learned badly: 95% intervals of coefficients then
+    held 9% to 39% in simulations, in random order 94% to 98%. Shuffle them, or :meth:`fit`, which
+    knows no order. Of few rows with strong effects (fewer than 30 rows for each coefficient) the
+    mode is too small: there 95% intervals of :meth:`fit` held down to 59%, with "moments" 92%.
 
     Examples
     --------

@@ -54,7 +54,7 @@ class BayesianPoissonRegression(CountRegression):
     coef_ : (m,) array
         Posterior mean (after ``fit`` the mode) of the coefficients, in log rate per unit.
     intercept_ : float
-    posterior_ : MultivariateNormal
+    posterior_ : MultivariateNormal, or MultivariateMixture where the prior is learned
         Joint posterior of [intercept, coefficients].
     dispersion_ : float
         How many times more the counts vary than a Poisson's: Pearson's chi-square over its degrees
@@ -63,6 +63,12 @@ class BayesianPoissonRegression(CountRegression):
         :class:`posterity.BayesianNegativeBinomialRegression`.
     prior_precision_, log_evidence_, n_observations_, n_effective_, forgotten_
         As in :class:`posterity.BayesianLinearRegression`.
+
+    Notes
+    -----
+    Rows that come online sorted by their count are learned badly: 95% intervals of coefficients
+    then held 21% to 29% in simulations, in random order 91% to 97%. Shuffle them, or :meth:`fit`,
+    which knows no order.
 
     Examples
     --------

@@ -186,7 +186,7 @@ class LinearModel(Knowing[LinearPosterior]):
 
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)
-        noise, strategy = self._noise(), _learned_by(self.prior_precision)
+        noise, strategy = self._noise(), learned_by(self.prior_precision, LEARNED)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
             precision = functions.in_units_of(basis, self.prior_precision)
@@ -210,20 +210,22 @@ class LinearModel(Knowing[LinearPosterior]):
         return X if self.basis is None else functions.columns(self, self.basis_, X)
 
 
-def _learned_by(prior_precision: ArrayLike | str | evidence.Strategy) -> evidence.Strategy | None:
+def learned_by(
+    prior_precision: ArrayLike | str | evidence.Strategy, named: dict[str, evidence.Strategy]
+) -> evidence.Strategy | None:
     """The strategy that learns the prior precision, or None where it is given in numbers."""
     if isinstance(prior_precision, str):
-        if prior_precision not in LEARNED:
+        if prior_precision not in named:
             raise ValueError(
                 f"prior_precision is {prior_precision!r}: it must be "
-                f"{' or '.join(map(repr, LEARNED))}, a strategy from posterity.evidence, or numbers"
+                f"{' or '.join(map(repr, named))}, a strategy from posterity.evidence, or numbers"
             )
-        return LEARNED[prior_precision]
+        return named[prior_precision]
     if isinstance(prior_precision, type):
         raise TypeError(
             f"prior_precision is the class {prior_precision.__name__}: give an object, as in "
             f"{prior_precision.__name__}()"
         )
-    # Arrays have a method of that name, too.
-    learns = hasattr(prior_precision, "choose") and not isinstance(prior_precision, np.ndarray)
+    # NumPy's arrays and numbers have a method of that name, too.
+    learns = hasattr(prior_precision, "choose") and not hasattr(prior_precision, "dtype")
     return cast(evidence.Strategy, prior_precision) if learns else None

@@ -67,8 +67,9 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         Posterior mean of the coefficients.
     intercept_ : float
         Posterior mean of the intercept.
-    posterior_ : MultivariateNormal or MultivariateT
-        Joint posterior of [intercept, coefficients] (the intercept only if there is one).
+    posterior_ : MultivariateNormal, MultivariateT or MultivariateMixture
+        Joint posterior of [intercept, coefficients] (the intercept only if there is one). A mixture
+        where the prior is learned, and more than one precision is probable.
     noise_precision_ : float
         The known noise precision, or the posterior mean of the learned one; none with
         ``noise="linear"``.

@@ -9,12 +9,11 @@ from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 
-from posterity.distributions import MultivariateT, Normal, StudentT
+from posterity.distributions import MultivariateMixture, Normal, StudentT
 from posterity.distributions.mixing import matched
 from posterity.evidence import Choice
-from posterity.noise import Distribution, JointOfOne
+from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.ensemble import shares
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -99,32 +98,18 @@ class Nodes:
         """Weighted average of what each says (K, ...)."""
         return np.tensordot(self.weights, np.asarray(values), axes=1)
 
-    def joint(self, names: tuple[str, ...]) -> JointOfOne:
-        """Joint distribution of [intercept, coefficients], matched as predictions are.
+    def joint(self, names: tuple[str, ...]) -> Joint:
+        """Joint distribution of [intercept, coefficients]: the mixture.
 
-        Of K joints N(m_k, s_k^2 (R_k'R_k)^-1) the one with mean m = sum w_k m_k and covariance
-        C = sum w_k (s_k^2 (R_k'R_k)^-1 + (m_k - m)(m_k - m)'); with C = U U', U upper triangular,
-        its R is U^-1. C, which would square the condition number, is not formed: its square roots
-        stand side by side, and are rotated to U. While a direction is open there is no C: then the
-        heaviest speaks.
+        Of a weak effect it has a peak and wide tails, of a feature that is strong in some nodes
+        two hills: no single distribution has these. While a direction is open the heaviest speaks.
         """
         joints = [cast(JointOfOne, posterior.joint(names)) for posterior in self.posteriors]
-        heaviest = joints[int(np.argmax(self.weights))]
         scales = np.array([one.scale for one in joints])
         open_ = any(not posterior.factor.determined.all() for posterior in self.posteriors)
         if self.alone or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
-            return heaviest
-        mean = self.average([one.mean for one in joints])
-        roots = []
-        for weight, one in zip(np.sqrt(self.weights), joints, strict=True):
-            inverse = solve_triangular(one.precision_root, np.eye(len(mean))) * one.scale
-            roots += [weight * inverse, weight * (one.mean - mean)[:, None]]
-        turned: Array = np.asarray(np.linalg.qr(np.hstack(roots)[::-1].T, mode="r"))
-        upper = (turned * np.where(np.diag(turned) < 0.0, -1.0, 1.0)[:, None]).T[::-1, ::-1]
-        root = solve_triangular(upper, np.eye(len(mean)))
-        if isinstance(heaviest, MultivariateT):
-            return MultivariateT(heaviest.df, mean, root, 1.0, names=names)
-        return type(heaviest)(mean, root, 1.0, names=names)
+            return joints[int(np.argmax(self.weights))]
+        return MultivariateMixture(joints, self.weights)
 
 
 @dataclass

@@ -25,7 +25,7 @@ from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
 from posterity.kernel import RowPath
-from posterity.noise import Distribution, JointOfOne, Noise
+from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
 from posterity.posteriors._turns import (
     Waiting,
@@ -376,7 +376,7 @@ class EvidencePosterior(LinearPosterior):
             return np.concatenate([np.zeros(self.n_flat), self.mean])
         return self._fresh.coefficients(self.mean, self.known.data).copy()
 
-    def joint(self, names: tuple[str, ...]) -> JointOfOne:
+    def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
         return self.nodes.joint(names)
 

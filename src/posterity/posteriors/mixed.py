@@ -121,7 +121,7 @@ class MixedPosterior(LinearPosterior):
     def joint(self, *names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
         members, weights = self.ahead()
-        return MultivariateMixture([one.joint(*names) for one in members], weights)
+        return MultivariateMixture.of([one.joint(*names) for one in members], weights)
 
     def probability_interval(self, X: Array, level: float) -> Array:
         """(n, K, 2) ends of the central interval of the probability of each of many classes."""
