@@ -101,12 +101,12 @@ HOMES = {
     "ContrastPrior": "posterity.posteriors._softmax_prior",
     "RecentRows": "posterity.posteriors._softmax_recent",
     "Contrasts": "posterity.posteriors._softmax_contrasts",
-    "ReweightedPosterior": "posterity.generalized._reweighted",
-    "QuantilePosterior": "posterity.generalized._quantile_posterior",
+    "HeavyTailedPosterior": "posterity.generalized._heavy_tails",
+    "HeavyTailsKnown": "posterity.generalized._heavy_tails",
+    "WorkingQuantilePosterior": "posterity.generalized._quantile_posterior",
     "ReweightedBegun": "posterity.generalized._start",
     "ReweightedKept": "posterity.generalized._start",
     "NoiseTally": "posterity.generalized._noise_tally",
-    "NoiseFading": "posterity.generalized._noise_tally",
     "StudentTNoise": "posterity.generalized._student_t_noise",
     "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
     "DoubleExponentialNoise": "posterity.generalized._laplace_noise",
@@ -132,7 +132,9 @@ CLASS_NAMES = {
     "EvidenceKnown": "Known",
     "ReweightedBegun": "Begun",
     "ReweightedKept": "Kept",
+    "HeavyTailsKnown": "Known",
     "NoiseSpread": "Spread",
+    "WorkingQuantilePosterior": "QuantilePosterior",
 }
 
 # Attributes that are made anew when they are needed, and what they are until then.
@@ -149,7 +151,7 @@ LATER: dict[str, dict[str, object]] = {
     "Account": {"together": -1.0, "at_mode": False},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},
-    "EvidencePosterior": {"alone": False},
+    "EvidencePosterior": {"alone": False, "rests": False},
     "BayesianLinearRegression": {"noise": "constant"},
     "GroupedPosterior": {
         "turn": None,
@@ -168,6 +170,9 @@ LATER: dict[str, dict[str, object]] = {
 # Classes that only files from before name, and what makes of their attributes what there is now.
 FORMER_CLASSES = {
     "FullContrasts": "full_contrasts",
+    "NoiseFading": "nothing",
+    "QuantilePosterior": "quantile_posterior",
+    "ReweightedPosterior": "heavy_tailed_posterior",
     "SharedContrasts": "shared_contrasts",
     "SoftmaxPosterior": "softmax_posterior",
 }

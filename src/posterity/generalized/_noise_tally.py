@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forgetting import Forgetting, Smoothing, Window
 from posterity.generalized._core import GAMMA, core_variance, core_weights
 from posterity.generalized._working_noise import Mode, Rows, WorkingNoise
 
@@ -20,26 +19,6 @@ SUMS = ("spread", "count", "core_square", "core_weight", "beyond_core")
 # With three outliers in ten rows the core's weights are six tenths of the rows. With less than this
 # share it is no longer most of them: the world has changed, and none is an outlier.
 LEAST_SHARE = 0.4
-
-
-@dataclass(frozen=True)
-class NoiseFading:
-    """What is left of sums over rows after some time, under a strategy that forgets, or None."""
-
-    forgetting: Forgetting | None
-
-    def __call__(self, elapsed: Array) -> Array:
-        """(n,) share that is left after each stretch of time."""
-        forgetting = self.forgetting
-        if forgetting is not None and hasattr(forgetting, "discounts"):
-            return np.asarray(forgetting.discounts(elapsed))
-        if isinstance(forgetting, Smoothing):
-            return np.power(forgetting.gamma, elapsed)
-        if isinstance(forgetting, Window):
-            # The window's length, in the mean.
-            memory = float(forgetting.size or forgetting.duration or math.inf)
-            return np.exp(-elapsed / memory)
-        return np.ones(len(elapsed))
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,14 @@ class LinearPosterior:
         """A copy to be one of many that are averaged."""
         return self.copy()
 
+    def at_rest(self) -> LinearPosterior:
+        """The same; a prior that is learned rests until all rows are appended anew."""
+        return self
+
+    def with_noise(self, noise: Noise) -> LinearPosterior:
+        """A copy with another noise."""
+        return self.copy()._but(noise=noise)
+
     def member(self, *, weak: bool) -> LinearPosterior:
         """A copy that predicts in units of the noise, which is learned beside it.
 
@@ -128,6 +136,10 @@ class LinearPosterior:
 
     def discounts(self, elapsed: Array) -> Array | None:
         """What is left of all that was known after each time (n,); None if no number tells."""
+        return np.ones(len(elapsed))
+
+    def left(self, elapsed: Array) -> Array:
+        """About what is left of sums over the rows after each time (n,)."""
         return np.ones(len(elapsed))
 
     def each_of(self, count: int) -> Self:
@@ -234,6 +246,11 @@ class LinearPosterior:
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all that is known."""
         return self
+
+    @property
+    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
+        """Posteriors, and their weights, that differ in their prior: together they are this."""
+        return ((1.0, self),)
 
     @property
     def one_triangle(self) -> LinearPosterior | None:

@@ -312,6 +312,21 @@ class GeneralizedPosterior(LinearPosterior):
         return self.account.effective
 
     @property
+    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
+        """Posteriors of eta, and their weights: together they are this."""
+        return self.inner.parts
+
+    @property
+    def learns_prior(self) -> bool:  # type: ignore[override]
+        """Whether the prior is chosen by the rows."""
+        return self.inner.learns_prior
+
+    @property
+    def n_flat(self) -> int:
+        """Number of directions whose prior is flat."""
+        return self.inner.n_flat
+
+    @property
     def forgets(self) -> bool:  # type: ignore[override]
         """Whether rows count for less as they age."""
         return self.inner.of_rows.forgets
@@ -372,11 +387,9 @@ class GeneralizedPosterior(LinearPosterior):
         account, inner = self.account, self.inner
         account.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
         account.seen += float(np.sum(rows.weights))
-        discounts = getattr(getattr(self.inner.of_rows, "strategy", None), "discounts", None)
-        if discounts is not None:
-            faded = fading_counts(
-                account.effective, len(rows), rows.weights, discounts(rows.elapsed)
-            )
+        left = inner.of_rows.discounts(rows.elapsed)
+        if self.forgets and left is not None:
+            faded = fading_counts(account.effective, len(rows), rows.weights, left)
             account.effective = float(faded[-1])
         elif self.forgets and inner.n_observations > 0.0:
             # As much of the rows as of what their sites say.

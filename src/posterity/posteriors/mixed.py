@@ -74,7 +74,7 @@ class MixedPosterior(LinearPosterior):
         self.predict_then_learn(X, y, weights, elapsed, offsets)
 
     # Rows that come together are learned in order, too: weights follow from predictions.
-    fit = settle = absorb = append
+    fit = absorb = append
 
     # ---- reading -------------------------------------------------------------------------------
 

@@ -88,6 +88,7 @@ class SoftmaxPosterior:
     nodes: list[tuple[float, Joined]] | None = field(default=None, repr=False)
 
     noise: ClassVar[Noise] = KnownNoise(1.0)
+    one_triangle: ClassVar[None] = None
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
 
