@@ -164,7 +164,7 @@ LATER: dict[str, dict[str, object]] = {
     "NoiseTally": {"beyond_core": 0.0},
     "Relevance": {"most_nodes": 32},
     "Contrasts": {"read": None},
-    "ContrastsPosterior": {"nodes": None},
+    "ContrastsPosterior": {"nodes": None, "together": -1.0},
 }
 
 # Classes that only files from before name, and what makes of their attributes what there is now.

@@ -26,6 +26,7 @@ from posterity.factor.usable import check_usable
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._noise_tally import SUMS, Before, NoiseTally
 from posterity.generalized._start import Begun, Found, Kept, most_probable, noise_of
+from posterity.generalized._unlearning import in_order, matched, take_out, without
 from posterity.generalized._working_noise import Spread, WorkingNoise
 from posterity.kernel import RowPath
 from posterity.noise import JointOfOne
@@ -151,7 +152,7 @@ class HeavyTailedPosterior(LinearPosterior):
         g = np.ones(len(X)) if weights is None else weights
         ahead, rows = self.copy(), Kept(X, y[:, 0], g, elapsed)
         known = ahead.known
-        found = ahead._fitted(rows, self.likelihood)
+        found = ahead._fitted(rows)
         known.settle(found)
         known.told, known.seen = found.log_evidence, float(np.sum(g))
         known.clock = int(np.count_nonzero(g))
@@ -188,11 +189,49 @@ class HeavyTailedPosterior(LinearPosterior):
         return self.likelihood.predictive(*(np.concatenate(each) for each in parts))
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Refuse: weights can't be taken back."""
-        raise ValueError(
-            "can't unlearn rows under heavy-tailed noise: a row's weight depended on the rows "
-            "before it, and weighted those after it; fit the remaining rows again"
+        """Unlearn rows: those of the start exactly, others with what they say in what is known."""
+        if not self.known.inner.learns_lean:
+            self.known.inner.of_rows.remove(X, y, weights)  # refuses, and says why
+        g = np.ones(len(X)) if weights is None else weights
+        some, gone = g > 0.0, float(np.sum(g))
+        rows = Kept(X[some], y[some, 0], g[some], np.ones(int(some.sum())))
+        ahead = self.copy()
+        known = ahead.known
+        if known.seen - gone < -1e-12 * gone:
+            raise ValueError(
+                f"can't unlearn rows of total weight {gone:g}: only {known.seen:g} is learned; "
+                "nothing was changed"
+            )
+        if known.seen - gone <= 1e-12 * gone:
+            tally = known.tally
+            ahead = self.around(self.fresh, self.likelihood, tally.known_scale)
+        elif known.kept is not None:
+            left = without(known.kept, rows)
+            ahead.fit(left.X, left.y[:, None], left.weights, left.elapsed)
+        else:
+            ahead._take_out(rows)
+        self.become(ahead)
+
+    def _take_out(self, rows: Kept) -> None:
+        known, together = self.known, self.known.spread is not None
+        if together:
+            site = matched(self.likelihood, self._unit, rows.weights)
+        else:
+            site = in_order(self.likelihood, self.scale)
+        tally, slope = take_out(known.inner, known.tally, rows, site, together=together)
+        known.tally = tally
+        if together and tally.known_scale is None:
+            # As the scale is learned by a fit: a step of Newton's method.
+            information = self.likelihood.scale_information * tally.count
+            tally.beyond_core += tally.count * min(max(slope / information, -1.0), 1.0)
+        known.clock -= len(rows.y)
+        known.seen -= float(np.sum(rows.weights))
+        mean, leverage = self.relative(rows.X)
+        density = self.likelihood.log_density(
+            rows.y - mean, leverage, np.full(len(mean), self.scale), self._scale_df
         )
+        known.told -= float(rows.weights @ density)
+        self._set_due()
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
@@ -203,8 +242,7 @@ class HeavyTailedPosterior(LinearPosterior):
         if both.kept is not None and its.kept is not None:
             one = its.kept
             rows = both.kept.joined(one.X, one.y, one.weights, one.elapsed)
-            noise = self.likelihood.in_order() if over else self.likelihood
-            both.settle(ahead._fitted(rows, noise))
+            both.settle(ahead._fitted(rows, in_order=over))
             both.kept = None if over else rows
         else:
             both.inner.merge(its.inner.with_noise(both.inner.noise))
@@ -322,6 +360,11 @@ class HeavyTailedPosterior(LinearPosterior):
     def n_flat(self) -> int:
         """Number of directions whose prior is flat."""
         return self.fresh.n_flat
+
+    @property
+    def improper(self) -> None:
+        """Not told: an unknown scale is not that of normal noise."""
+        return None
 
     @property
     def n_observations(self) -> float:
@@ -443,10 +486,10 @@ class HeavyTailedPosterior(LinearPosterior):
         if known.clock < known.due:
             return
         if known.kept is not None and known.clock >= self._n_start:
-            known.settle(self._fitted(known.kept, self.likelihood.in_order(), Begun()))
+            known.settle(self._fitted(known.kept, Begun(), in_order=True))
             known.go_on()
         elif known.kept is not None:
-            known.settle(self._fitted(known.kept, self.likelihood, known.begun))
+            known.settle(self._fitted(known.kept, known.begun))
         elif self.fresh.learns_prior:  # with the noise of today
             known.inner = known.inner.with_noise(noise_of(known.tally.scale))
         self._set_due()
@@ -461,10 +504,10 @@ class HeavyTailedPosterior(LinearPosterior):
         else:
             self.known.due = n + min(n // 4, LONGEST_STRETCH)
 
-    def _fitted(self, kept: Kept, noise: WorkingNoise, begun: Begun | None = None) -> Found:
+    def _fitted(self, kept: Kept, begun: Begun | None = None, *, in_order: bool = False) -> Found:
         """The most probable fit of these rows."""
-        discounts, known_scale = self._left(kept.elapsed), self.known.tally.known_scale
-        return most_probable(self.fresh, noise, known_scale, kept, discounts, begun)
+        problem = self.fresh, self.likelihood, self.known.tally.known_scale, kept
+        return most_probable(*problem, self._left(kept.elapsed), begun, in_order=in_order)
 
 
 def _leverage(told: Any, noise: Any) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,17 @@ class NoiseTally:
             twin.core_square += inside * square
             twin.core_weight += inside
         return twin
+
+    def without(self, error: Array, leverage: Array, weights: Array) -> NoiseTally:
+        """Less rows that had these errors and leverages when they came."""
+        now = Before(np.full(len(error) + 1, self.scale), np.full(len(error) + 1, self.core))
+        gone = self.adds(error, leverage, weights, now).sum(axis=1)
+        left = dict(zip(SUMS, (self._now[:, 0] - gone).tolist(), strict=True))
+        # Of the core all sums stay above 0, and what a fit said beyond it.
+        share = max(left["count"], 0.0) / self.count
+        left["core_square"] = max(left["core_square"], 1e-3 * share * self.core_square)
+        left["core_weight"] = max(left["core_weight"], 1e-3 * share * self.core_weight)
+        return replace(self, **left | {"beyond_core": share * self.beyond_core})
 
     @property
     def freed(self) -> float:

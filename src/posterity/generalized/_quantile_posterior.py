@@ -86,6 +86,18 @@ class QuantilePosterior(HeavyTailedPosterior):
         super().merge(other)
         self.design.merge(other.design)
 
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Unlearn rows of the start; refuse others."""
+        gone = float(len(X)) if weights is None else float(np.sum(weights))
+        if self.known.kept is None and self.learns_lean and gone < self.n_observations:
+            raise ValueError(
+                f"can't unlearn rows of a quantile once more than {self._n_start} came: what a row "
+                "weighs is the density of all rows' errors about the quantile, and these are not "
+                "kept; fit the remaining rows again"
+            )
+        super().remove(X, y, weights)
+        self.design.remove(X, np.zeros_like(y), weights)
+
     def of_the_quantile(self, X: Array) -> Normal:
         """Posterior of the quantile at the rows of ``X``."""
         mean, leverage = self.relative(X)

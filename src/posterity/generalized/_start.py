@@ -82,12 +82,14 @@ def most_probable(
     kept: Kept,
     discounts: Array,
     begun: Begun | None = None,
+    *,
+    in_order: bool = False,
 ) -> Found:
     """Search for the mode of the rows; where the prior is learned, for both in turns.
 
     ``fresh`` has seen nothing; ``discounts`` (n,) is what is left of the past before each row.
     ``begun`` asks for a rough answer, as of rows that more will follow: quickly, from what was
-    known before, and without the evidence.
+    known before, and without the evidence; ``in_order`` is as in :class:`Start`.
     """
     _check_size(kept.y)
     some = kept.weights > 0.0
@@ -99,14 +101,14 @@ def most_probable(
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
         return Found(inner, rows, None, 0.0)
     prior, last = _begin(fresh, rows, known_scale)
+    last = replace(last, rough=begun is not None, in_order=in_order)
     precision: Array | None = None
     rounds, agreed = MOST_ROUNDS, AGREED
     if begun is not None:
         rounds, agreed = FEW_ROUNDS, ABOUT
-        last = replace(last, rough=True)
         if begun.coefficients is not None:
             scale = max(known_scale or begun.scale, rows.floor)
-            last = Start(scale, rows.at(begun.coefficients), rough=True)
+            last = replace(last, scale=scale, fit=rows.at(begun.coefficients))
         if begun.precision is not None and fresh.learns_prior:
             prior = _prior(fresh, begun.precision)
     lean, last_move = 1.0, math.inf

@@ -344,8 +344,8 @@ class EvidencePosterior(LinearPosterior):
         """The data's posterior."""
         return self.known.data
 
-    def rows_alone(self) -> Factor:
-        """What the rows say, without the prior."""
+    def rows_alone(self) -> LinearPosterior:
+        """A copy of the data."""
         return self.known.data.rows_alone()
 
     def keep(self, rows: Factor, n_gone: int) -> None:

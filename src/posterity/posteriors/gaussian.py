@@ -198,10 +198,9 @@ class LinearPosterior:
                 "learned; nothing was changed"
             )
         remaining = self.factor.copy()
+        ones = self.factor.lacks_ones(X, self.intercept)
         try:
-            least_cosine = remaining.remove(
-                X, y, weights, intercept=self.intercept, stay=self.prior
-            )
+            least_cosine = remaining.remove(X, y, weights, intercept=ones, stay=self.prior)
         except NotInFactorError as error:
             which = "one of the rows" if error.row is None else f"row {error.row}"
             raise ValueError(never_learned(which)) from error
@@ -262,10 +261,11 @@ class LinearPosterior:
         """The posterior that holds the rows: the data's, where the prior is learned."""
         return self
 
-    def rows_alone(self) -> Factor:
-        """What the rows say, without the prior."""
-        rows = self.factor.copy()
-        rows.take_out(self.prior)
+    def rows_alone(self) -> LinearPosterior:
+        """A copy that knows what the rows say, and what is left of a prior that fades with them."""
+        rows = self.copy()
+        if self.keeps_prior:
+            rows.factor.take_out(self.prior)
         return rows
 
     def keep(self, rows: Factor, n_gone: int) -> None:
@@ -364,9 +364,19 @@ class LinearPosterior:
         return self.factor.count
 
     @property
+    def n_held(self) -> float:
+        """The same; of several memories that of the longest."""
+        return self.n_effective
+
+    @property
     def n_flat(self) -> int:
         """Number of directions whose prior is flat."""
         return self.prior.n_coefficients - self.prior.rank
+
+    @property
+    def improper(self) -> tuple[int, tuple[float, float] | None] | None:
+        """Flat directions, and the noise's shape and rate if not proper; None: it does not tell."""
+        return self.n_flat, self.noise.improper
 
     @property
     def freed(self) -> float:
