@@ -1,4 +1,4 @@
-"""What files from before hold of many classes, and of heavy tails, made into what there is now."""
+"""What files from before hold of many classes, made into what there is now."""
 
 from __future__ import annotations
 
@@ -12,17 +12,10 @@ from posterity.evidence import OddsScale
 from posterity.factor import Factor
 from posterity.files import checks
 from posterity.forgetting import Stabilized
-from posterity.generalized._heavy_tails import HeavyTailedPosterior, Known
-from posterity.generalized._noise_tally import NoiseTally
-from posterity.generalized._quantile_posterior import QuantilePosterior
-from posterity.generalized._start import Begun, Kept
-from posterity.generalized._working_noise import Spread
-from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import helmert
 from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_recent import RecentRows
-from posterity.posteriors.evidence import NEVER
 from posterity.posteriors.softmax import SoftmaxPosterior
 
 Values = Mapping[str, Any]
@@ -102,51 +95,4 @@ def _counted(known: Contrasts, rate: float, effective: float, seen: float) -> Co
     return after
 
 
-def nothing(values: Values) -> None:
-    """What is told from the other parts of a model now."""
-
-
-def heavy_tailed_posterior(values: Values) -> HeavyTailedPosterior:
-    """The posterior of reweighted rows, whose prior rests now by itself."""
-    return HeavyTailedPosterior(*_reweighted(values))
-
-
-def quantile_posterior(values: Values) -> QuantilePosterior:
-    """The same of a quantile, with the plain rows beside."""
-    if not isinstance(values["design"], LinearPosterior):
-        raise TypeError("a posterior of a quantile lacks its parts")
-    return QuantilePosterior(*_reweighted(values), values["design"])  # type: ignore[call-arg]
-
-
-def _reweighted(values: Values) -> tuple[Any, ...]:
-    kinds: dict[str, Any] = {"fresh": LinearPosterior, "inner": LinearPosterior}
-    kinds |= {"tally": NoiseTally, "kept": Kept | None, "clock": int, "due": int}
-    optional = {"spread": Spread | None, "begun": Begun}
-    there = {**values, "spread": values.get("spread"), "begun": values.get("begun", Begun())}
-    if not all(isinstance(there[key], kind) for key, kind in (kinds | optional).items()):
-        raise TypeError("a posterior under heavy tails lacks its parts")
-    known = Known(
-        inner=_resting(values["inner"]),
-        told=float(values["evidence"]),
-        seen=float(values["_seen"]),
-        **{key: there[key] for key in ("tally", "kept", "clock", "due", "spread", "begun")},
-    )
-    return values["fresh"].at_rest(), values["noise"], known
-
-
-def _resting(inner: LinearPosterior) -> LinearPosterior:
-    """With the node of a prior that is learned at rest, the one that the file has if there is."""
-    if not (isinstance(inner, EvidencePosterior) and inner.alone):
-        return inner.at_rest()
-    inner.known.clock[1] = NEVER
-    return replace(inner, rests=True)
-
-
-__all__ = [
-    "full_contrasts",
-    "heavy_tailed_posterior",
-    "nothing",
-    "quantile_posterior",
-    "shared_contrasts",
-    "softmax_posterior",
-]
+__all__ = ["full_contrasts", "shared_contrasts", "softmax_posterior"]

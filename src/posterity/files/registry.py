@@ -169,12 +169,12 @@ LATER: dict[str, dict[str, object]] = {
 
 # Classes that only files from before name, and what makes of their attributes what there is now.
 FORMER_CLASSES = {
-    "FullContrasts": "full_contrasts",
-    "NoiseFading": "nothing",
-    "QuantilePosterior": "quantile_posterior",
-    "ReweightedPosterior": "heavy_tailed_posterior",
-    "SharedContrasts": "shared_contrasts",
-    "SoftmaxPosterior": "softmax_posterior",
+    "FullContrasts": ("posterity.files.former", "full_contrasts"),
+    "SharedContrasts": ("posterity.files.former", "shared_contrasts"),
+    "SoftmaxPosterior": ("posterity.files.former", "softmax_posterior"),
+    "NoiseFading": ("posterity.generalized._former", "nothing"),
+    "QuantilePosterior": ("posterity.generalized._former", "quantile_posterior"),
+    "ReweightedPosterior": ("posterity.generalized._former", "heavy_tailed_posterior"),
 }
 
 # Attributes that files from before have, and that are told from the others now.

@@ -138,6 +138,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def become(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
+        other.known.inner.central()  # its prior is chosen now, not when it is read
         self.known.become(other.known)
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:

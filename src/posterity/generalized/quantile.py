@@ -58,7 +58,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     simulations 95% intervals held 94% or more after ``fit`` (n from 50, skewed noise, q from .1 to
     .95), and 91% or more after one pass over 200 rows. What is learned row by row is matched by
     moments, in order; the first 64 rows (4 for each coefficient, if that is more) are kept and
-    fitted anew whenever half as many more have come. A row can't be unlearned.
+    fitted anew whenever half as many more have come. Rows can be unlearned while all are kept.
 
     Examples
     --------

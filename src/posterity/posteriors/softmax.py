@@ -225,7 +225,9 @@ class SoftmaxPosterior:
                 raise ValueError(never_learned("one of the rows")) from error
             after.prior.unsaw(rows.X, rows.weights)
             after._count(learned - gone, learned - gone)
-            after._choose()
+            # What the others say was found under this prior, and would but echo it.
+            after.due = min(after.due, learned - gone + 0.25 * self.n_effective + 1.0)
+            after._turned()
         after.together = -1.0
         self.become(after)
 
