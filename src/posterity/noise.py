@@ -40,6 +40,10 @@ class Noise(Protocol):
         """What a precision in the user's units is multiplied by to be relative to the noise's."""
 
     @property
+    def improper(self) -> tuple[float, float] | None:
+        """Shape and rate of what is no proper prior; None where nothing is improper."""
+
+    @property
     def unit(self) -> Noise:
         """The same for a posterior that is to predict in units of the noise."""
 
@@ -91,6 +95,11 @@ class KnownNoise:
     def prior_unit(self) -> float:
         """The prior is stated for the coefficients themselves (Bishop's alpha)."""
         return 1.0 / self.known_precision
+
+    @property
+    def improper(self) -> None:
+        """Nothing of it is."""
+        return None
 
     @property
     def unit(self) -> KnownNoise:
@@ -161,6 +170,11 @@ class LearnedNoise:
     def prior_unit(self) -> float:
         """The prior is stated relative to the noise: Normal(m, sigma^2 / precision)."""
         return 1.0
+
+    @property
+    def improper(self) -> tuple[float, float] | None:
+        """Shape and rate, where they are no proper prior."""
+        return None if self.shape > 0.0 and self.rate > 0.0 else (self.shape, self.rate)
 
     @property
     def unit(self) -> UnitNoise:

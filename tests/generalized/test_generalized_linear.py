@@ -325,3 +325,13 @@ def test_what_can_not_be_is_said(tmp_path: Any) -> None:
     with pytest.raises(ModelFileError, match="Waiting"):
         save(model, tmp_path / "model.posterity")
     np.testing.assert_array_equal(model.coef_, before)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_first_rows_under_heavy_tails_are_predicted_sensibly(seed: int) -> None:
+    """A row between two minds must not speak of a place far beyond its target."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(20, 3))
+    y = rows @ [1.0, -2.0, 0.5] + 5.0 + rng.standard_t(4.0, size=20)
+    told = BayesianGeneralizedLinear(StudentT(4.0, 1.0)).predict_then_learn(rows, y)
+    assert np.abs(told.mean()).max() < 1e3

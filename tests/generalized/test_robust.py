@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -351,10 +352,35 @@ def test_models_of_other_noise_are_not_merged() -> None:
         one.fit(X, y).merge(other.fit(X, y))
 
 
-def test_unlearning_is_refused() -> None:
-    X, y, _, _ = stream(14, 30)
-    with pytest.raises(ValueError, match="a row's weight depended on the rows before it"):
-        RobustBayesianRegression().fit(X, y).unlearn(X[:1], y[:1])
+@pytest.mark.parametrize("likelihood", ["student_t", "laplace"])
+def test_rows_are_unlearned(likelihood: str) -> None:
+    """Exactly while all are kept, and the one learned last; nearly those of a fit."""
+    X, y, _, _ = stream(14, 300)
+
+    def fitted(rows: Any) -> RobustBayesianRegression:
+        return RobustBayesianRegression(likelihood=likelihood).fit(X[rows], y[rows])
+
+    def off(one: RobustBayesianRegression, other: RobustBayesianRegression) -> float:
+        sd = other.posterior_.std()
+        wider = np.abs(one.posterior_.std() / sd - 1.0).max()
+        return float(max(np.abs((one.posterior_.mean - other.posterior_.mean) / sd).max(), wider))
+
+    early = fitted(slice(0, 30)).unlearn(X[:3], y[:3])
+    assert off(early, fitted(slice(3, 30))) < 1e-6
+    model = fitted(slice(0, 299))
+    last = fitted(slice(0, 299)).partial_fit(X[299:], y[299:])
+    assert off(last.unlearn(X[299:], y[299:]), model) < 0.01
+    some = np.arange(0, 300, 20)
+    left = fitted(slice(None)).unlearn(X[some], y[some])
+    assert off(left, fitted(np.setdiff1d(np.arange(300), some))) < 0.12
+    assert left.n_observations_ == 285.0
+    with pytest.raises(ValueError, match="only 285 is learned"):
+        left.unlearn(X, y)
+    with pytest.raises(ValueError, match="was never learned"):
+        fitted(slice(0, 30)).unlearn(X[40:41], y[40:41])
+    nothing = left.unlearn(np.delete(X, some, axis=0), np.delete(y, some))
+    assert nothing.n_observations_ == 0.0
+    assert not nothing.coef_.any()
 
 
 @pytest.mark.parametrize(

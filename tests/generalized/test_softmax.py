@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -195,8 +197,36 @@ def test_forgetting_and_merging() -> None:
     whole = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS, NAMES)
     assert half.n_observations_ == 150.0
     assert np.allclose(half.predict_proba(IRIS), whole.predict_proba(IRIS), atol=0.15)
-    with pytest.raises(ValueError, match="fit the remaining rows again"):
-        whole.unlearn(IRIS[:1], NAMES[:1])
+
+
+@pytest.mark.parametrize("prior", [1.0, "auto"])
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+def test_rows_are_unlearned(way: str, prior: float | str) -> None:
+    """Those of a fit nearly, the last one exactly, all of them entirely."""
+    some = np.arange(0, 150, 20)
+    rest = np.setdiff1d(np.arange(150), some)
+
+    def learned(rows: Any) -> BayesianLogisticRegression:
+        model = BayesianLogisticRegression(prior_precision=prior)
+        return getattr(model, way)(IRIS[rows], NAMES[rows])
+
+    def off(one: Any, other: Any) -> float:
+        return float(
+            np.abs((one.posterior_.mean - other.posterior_.mean) / other.posterior_.std()).max()
+        )
+
+    left, whole = learned(slice(None)), learned(rest)
+    before = off(left, whole)
+    left.unlearn(IRIS[some], NAMES[some])
+    assert left.n_observations_ == len(rest)
+    assert off(left, whole) < (0.6 * before if prior == 1.0 else 0.2)  # "auto" is chosen anew
+    one_more = learned(rest).partial_fit(IRIS[:1], NAMES[:1]).unlearn(IRIS[:1], NAMES[:1])
+    assert off(one_more, whole) < 0.1
+    with pytest.raises(ValueError, match="only 142 is learned"):
+        left.unlearn(IRIS, NAMES)
+    nothing = left.unlearn(IRIS[rest], NAMES[rest])
+    assert nothing.n_observations_ == 0.0
+    assert not nothing.coef_.any()
 
 
 def test_what_many_classes_can_not_have() -> None:

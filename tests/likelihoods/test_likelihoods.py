@@ -130,7 +130,7 @@ def test_an_outlier_tells_a_student_t_next_to_nothing(y: float) -> None:
     log_mass, expected, _ = quadrature(StudentT(4.0, 1.0), y, 0.0, 0.5)
     assert centre == pytest.approx(expected, abs=1e-6)
     assert sites.log_normalizer[0] == pytest.approx(log_mass, abs=1e-7)
-    assert (sites.precision[0] < 1e-6) == (y == 30.0)
+    assert (sites.precision[0] < 1e-3) == (y == 30.0)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=CASES)

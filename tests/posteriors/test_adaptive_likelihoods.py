@@ -85,7 +85,7 @@ def test_the_quantiles_own_interval_is_the_members_mixture() -> None:
     )
     assert np.allclose(model.predict_interval(X[:3]), np.stack(own.interval(0.95), axis=1))
     assert np.allclose(model.predict(X[:3], return_std=True)[1], own.std())
-    scales = [run.tally.scale for run in runs]
+    scales = [run.scale for run in runs]
     assert model.noise_scale_ == pytest.approx(weights @ scales)
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from posterity.posteriors import (
-    EvidencePosterior,
-    FadingPosterior,
-    LinearPosterior,
-    WindowPosterior,
-)
+from posterity.posteriors import LinearPosterior
 
 Components = list[tuple[float, LinearPosterior]]
 
@@ -18,13 +13,9 @@ def components(known: LinearPosterior, asked: str) -> Components:
     Raises ``ValueError``, which names what was ``asked``, where there is no such form, or where a
     direction is still open.
     """
-    if isinstance(known, EvidencePosterior):
-        nodes = known.nodes
-        found = list(zip(nodes.weights.tolist(), nodes.posteriors, strict=True))
-    else:
-        found = [(1.0, known)]
+    found = list(known.parts)
     for _, node in found:
-        if type(node) not in (LinearPosterior, FadingPosterior, WindowPosterior):
+        if not node.predicts_lean:
             raise ValueError(
                 f"{asked} needs a posterior that is one factor, and this one averages over ways to "
                 "forget: use predict_distribution, or another way to forget than Adaptive and "

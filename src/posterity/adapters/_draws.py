@@ -19,7 +19,7 @@ from posterity.generalized import (
 )
 from posterity.linear import BayesianLinearRegression
 from posterity.noise import LOG_2PI, LearnedNoise
-from posterity.posteriors import EvidencePosterior, LinearPosterior
+from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -39,6 +39,10 @@ class Draws(NamedTuple):
     noise: Array
 
 
+# What could be drawn, and the names of what is improper.
+PriorDraws = tuple[Draws | None, list[str]]
+
+
 class Rows(NamedTuple):
     """Columns (n, p) with the intercept's 1, targets (n,), and what is added to eta (n,).
 
@@ -55,6 +59,12 @@ class Family(Protocol):
 
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
         """Draw from the posterior; raises ``ValueError`` where it is improper."""
+
+    def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
+        """Draws of what is proper of the prior (NaN where it is not), and the names of the rest.
+
+        None under heavy tails, and of many classes, where it is on contrasts.
+        """
 
     def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         """One new target for each draw and row, (size, n)."""
@@ -94,6 +104,9 @@ class Gaussian:
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
         return _posterior_draws(components(self.model._known, "to_arviz"), size, rng)
 
+    def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
+        return _prior_draws(self.model, size, rng)
+
     def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         mean = draws.coefficients @ rows.columns.T
         return mean + draws.noise[:, None] * rng.standard_normal(mean.shape)
@@ -114,6 +127,9 @@ class Approximated:
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
         drawn = self.model.posterior_.rvs(size, random_state=rng)
         return Draws(np.asarray(drawn), np.ones(size))
+
+    def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
+        return _prior_draws(self.model, size, rng)
 
 
 class Labels(Approximated):
@@ -143,6 +159,9 @@ class Classes(Approximated):
         ahead = super().draw(size, rng).coefficients.reshape(size, len(self.model.classes_) - 1, -1)
         whole = np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
         return Draws(whole - whole.mean(axis=1, keepdims=True), np.ones(size))
+
+    def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
+        return _no_prior_draws(self.model)
 
     def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         told = np.empty((len(draws.coefficients), len(rows.targets)), dtype=np.intp)
@@ -185,6 +204,9 @@ class Counts(Approximated):
 class HeavyTails(Approximated):
     """Student-t or Laplace noise, whose scale is plugged in as the model does."""
 
+    def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
+        return _no_prior_draws(self.model)
+
     def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         mean, model = draws.coefficients @ rows.columns.T, self.model
         if model.likelihood == "laplace":
@@ -194,25 +216,19 @@ class HeavyTails(Approximated):
         return mean + model.noise_scale_ * noise
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
-        known = self.model._reweighted
-        likelihood = known.noise.at(known.tally.scale)
+        known = self.model._known
+        likelihood = known.likelihood.at(known.scale)
         return np.asarray(likelihood.log_density(rows.targets, draws.coefficients @ rows.columns.T))
 
 
-def prior_draws(model: Any, size: int, rng: np.random.Generator) -> tuple[Draws | None, list[str]]:
-    """Draws of what is proper of the prior (NaN where it is not), and the names of the rest.
-
-    None under heavy tails, and of many classes, where it is on contrasts.
-    """
+def _prior_draws(model: Any, size: int, rng: np.random.Generator) -> PriorDraws:
     known, offset = model._known, int(model.fit_intercept)
     improper = ["intercept"] if offset else []
-    if not isinstance(known, LinearPosterior):
-        return None, improper
     learned = known.noise if isinstance(known.noise, LearnedNoise) else None
     if learned is not None and not (learned.shape > 0.0 and learned.rate > 0.0):
         return None, [*improper, "coef", "sigma"]
     root = known.prior.root[offset:, offset:]
-    if isinstance(getattr(known, "inner", known), EvidencePosterior) or not np.diag(root).all():
+    if known.learns_prior or not np.diag(root).all():
         return None, [*improper, "coef"]  # learned from the data, or flat
     if learned is None:
         noise = np.full(size, known.noise_precision**-0.5)
@@ -224,6 +240,10 @@ def prior_draws(model: Any, size: int, rng: np.random.Generator) -> tuple[Draws 
     if getattr(model, "_flipped", False):
         coefficients = -coefficients
     return Draws(coefficients, noise), improper
+
+
+def _no_prior_draws(model: Any) -> PriorDraws:
+    return None, ["intercept"] if model.fit_intercept else []
 
 
 def _known_classes(model: BayesianLogisticRegression) -> Any:

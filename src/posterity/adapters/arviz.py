@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from posterity.adapters._draws import Draws, Rows, family_of, prior_draws
+from posterity.adapters._draws import Draws, Rows, family_of
 from posterity.adapters._extras import needed
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
@@ -120,7 +120,7 @@ RobustBayesianRegression
     }
     if exposure is not None:
         groups["constant_data"]["exposure"] = np.exp(rows.offsets)
-    prior, improper = prior_draws(model, math.prod(shape), generator)
+    prior, improper = family.prior(math.prod(shape), generator)
     if prior is not None:
         groups["prior"] = _named(model, prior, shape)
         if not improper:
@@ -206,6 +206,6 @@ def _named(model: Any, draws: Draws, shape: tuple[int, int]) -> dict[str, Array]
     named = {"coef": coefficients[..., offset:].reshape(*shape, *inner, -1)}
     if offset and not np.isnan(coefficients[..., 0]).any():
         named["intercept"] = coefficients[..., 0].reshape(*shape, *inner)
-    if isinstance(getattr(model._known, "noise", None), LearnedNoise):
+    if isinstance(model._known.noise, LearnedNoise):
         named["sigma"] = draws.noise.reshape(shape)
     return named

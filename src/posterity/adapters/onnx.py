@@ -21,7 +21,7 @@ from posterity.generalized import (
     BayesianPoissonRegression,
     RobustBayesianRegression,
 )
-from posterity.generalized._reweighted import ReweightedPosterior
+from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.generalized._student_t_noise import PLACES, StudentTNoise
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.base import LinearModel
@@ -135,26 +135,26 @@ def _gaussian(graph: Graph, model: BayesianLinearRegression, level: float) -> li
 
 
 def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) -> list[Output]:
-    known = model._reweighted
-    ((_, part),) = components(known.inner, "to_onnx")
+    known: Any = model._known
+    ((_, part),) = components(known, "to_onnx")
     mean, leverage = predictor(graph, part)
     zero, one = np.zeros(1), np.ones(1)
-    if not (math.isfinite(known.tally.scale) and math.isfinite(known._core)):
+    if not (math.isfinite(known.scale) and math.isfinite(known.core)):
         raise ValueError(_OPEN_NOISE)
     leverage = graph.apply("Mul", leverage, [known._widened])
-    scale = known.tally.scale
-    if isinstance(known.noise, StudentTNoise):
+    scale = known.scale
+    if isinstance(known.likelihood, StudentTNoise):
         deviation = _deviation_of_t(graph, leverage, known)
     else:
         # At leverages of 0 and 1: the noise's own variance, and how the leverage adds to it.
         alone, wide = (
-            float(known.noise.predictive(zero, h, scale, known._scale_df).var()[0])
+            float(known.likelihood.predictive(zero, h, scale, known._scale_df).var()[0])
             for h in (zero, one)
         )
         spread = _variance(graph, leverage, math.sqrt(alone), wide / alone - 1.0)
         deviation = graph.apply("Sqrt", spread)
-    share = (scale / known._core) ** 2
-    core = graph.apply("Sqrt", _variance(graph, leverage, known._core, share))
+    share = (scale / known.core) ** 2
+    core = graph.apply("Sqrt", _variance(graph, leverage, known.core, share))
     reach = float(StudentT(known._df, zero, one).interval(level)[1][0])
     _tell_ends(graph, mean, graph.apply("Mul", core, [reach]))
     graph.tell(mean, "mean")
@@ -162,17 +162,15 @@ def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) ->
     return SPREAD
 
 
-def _deviation_of_t(graph: Graph, leverage: str, known: ReweightedPosterior) -> str:
+def _deviation_of_t(graph: Graph, leverage: str, known: HeavyTailedPosterior) -> str:
     """Of the t nearest to noise and mean together: its table, between places h / (1 + h)."""
     h = PLACES[:-1] / (1.0 - PLACES[:-1])
-    told = known.noise.predictive(np.zeros(len(h)), h, 1.0, known._scale_df)
+    told = known.likelihood.predictive(np.zeros(len(h)), h, 1.0, known._scale_df)
     assert isinstance(told, StudentT)
     open_ = graph.apply("Add", leverage, [1.0])
     place = graph.apply("Sub", [1.0], graph.apply("Div", [1.0], open_))
     per_df = _between(graph, place, 1.0 / told.df)
-    width = graph.apply(
-        "Mul", _between(graph, place, told.scale / np.sqrt(1.0 + h)), [known.tally.scale]
-    )
+    width = graph.apply("Mul", _between(graph, place, told.scale / np.sqrt(1.0 + h)), [known.scale])
     # Infinite up to 2 degrees of freedom.
     left = graph.apply("Relu", graph.apply("Sub", [1.0], graph.apply("Mul", per_df, [2.0])))
     return graph.apply("Mul", width, graph.apply("Sqrt", graph.apply("Div", open_, left)))
@@ -249,7 +247,7 @@ _OPEN_NOISE = (
 def _eta(graph: Graph, model: Any) -> tuple[str, str]:
     """Mean and variance (n, 1) of the linear predictor."""
     known = model._known
-    parts = components(getattr(known, "inner", known), "to_onnx")
+    parts = components(known, "to_onnx")
     told = [predictor(graph, part) for _, part in parts]
     return matched(graph, told, [weight for weight, _ in parts])
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from posterity.noise import LearnedNoise
 from posterity.posteriors.ensemble import Ranks
 
 Array = NDArray[np.float64]
@@ -167,15 +166,9 @@ def evidence_terms(model: Any) -> EvidenceTerms | None:
     if hasattr(final, "_evidence_terms"):
         return final._evidence_terms
     known = getattr(final, "_knowledge", None)
-    n_flat, noise = getattr(known, "n_flat", None), getattr(known, "noise", None)
-    if known is None or n_flat is None:
+    if known is None or (told := known.improper) is None:
         return None
-    if hasattr(getattr(known, "strategy", None), "choose"):
-        n_flat = known.intercept  # the precision of all others is learned
-    improper = None
-    if isinstance(noise, LearnedNoise) and not (noise.shape > 0.0 and noise.rate > 0.0):
-        improper = (noise.shape, noise.rate)
-    return EvidenceTerms(int(n_flat), bool(known.intercept), improper)
+    return EvidenceTerms(told[0], bool(known.intercept), told[1])
 
 
 def may_be_flat(model: Any) -> bool:

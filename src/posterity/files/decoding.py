@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.base import BaseEstimator
 from posterity.factor import Factor
 from posterity.factor.bank import Bank
 from posterity.factor.grouped import GroupBank
-from posterity.files import checks, former, triangles
+from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
 from posterity.files.registry import (
     DERIVED,
@@ -90,7 +91,8 @@ class Decoder:
     def _instance(self, name: str, fields: dict[str, Any]) -> Any:
         if name in FORMER_CLASSES:
             values = {key: self.value(node) for key, node in fields.items()}
-            return getattr(former, FORMER_CLASSES[name])(values)
+            module, function = FORMER_CLASSES[name]
+            return getattr(import_module(module), function)(values)
         if name not in HOMES:
             raise ValueError(f"{name!r} is no class that a model file may hold")
         kind = class_of(name)

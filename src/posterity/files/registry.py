@@ -101,12 +101,12 @@ HOMES = {
     "ContrastPrior": "posterity.posteriors._softmax_prior",
     "RecentRows": "posterity.posteriors._softmax_recent",
     "Contrasts": "posterity.posteriors._softmax_contrasts",
-    "ReweightedPosterior": "posterity.generalized._reweighted",
-    "QuantilePosterior": "posterity.generalized._quantile_posterior",
+    "HeavyTailedPosterior": "posterity.generalized._heavy_tails",
+    "HeavyTailsKnown": "posterity.generalized._heavy_tails",
+    "WorkingQuantilePosterior": "posterity.generalized._quantile_posterior",
     "ReweightedBegun": "posterity.generalized._start",
     "ReweightedKept": "posterity.generalized._start",
     "NoiseTally": "posterity.generalized._noise_tally",
-    "NoiseFading": "posterity.generalized._noise_tally",
     "StudentTNoise": "posterity.generalized._student_t_noise",
     "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
     "DoubleExponentialNoise": "posterity.generalized._laplace_noise",
@@ -132,7 +132,9 @@ CLASS_NAMES = {
     "EvidenceKnown": "Known",
     "ReweightedBegun": "Begun",
     "ReweightedKept": "Kept",
+    "HeavyTailsKnown": "Known",
     "NoiseSpread": "Spread",
+    "WorkingQuantilePosterior": "QuantilePosterior",
 }
 
 # Attributes that are made anew when they are needed, and what they are until then.
@@ -149,7 +151,7 @@ LATER: dict[str, dict[str, object]] = {
     "Account": {"together": -1.0, "at_mode": False},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},
-    "EvidencePosterior": {"alone": False},
+    "EvidencePosterior": {"alone": False, "rests": False},
     "BayesianLinearRegression": {"noise": "constant"},
     "GroupedPosterior": {
         "turn": None,
@@ -162,14 +164,17 @@ LATER: dict[str, dict[str, object]] = {
     "NoiseTally": {"beyond_core": 0.0},
     "Relevance": {"most_nodes": 32},
     "Contrasts": {"read": None},
-    "ContrastsPosterior": {"nodes": None},
+    "ContrastsPosterior": {"nodes": None, "together": -1.0},
 }
 
 # Classes that only files from before name, and what makes of their attributes what there is now.
 FORMER_CLASSES = {
-    "FullContrasts": "full_contrasts",
-    "SharedContrasts": "shared_contrasts",
-    "SoftmaxPosterior": "softmax_posterior",
+    "FullContrasts": ("posterity.files.former", "full_contrasts"),
+    "SharedContrasts": ("posterity.files.former", "shared_contrasts"),
+    "SoftmaxPosterior": ("posterity.files.former", "softmax_posterior"),
+    "NoiseFading": ("posterity.generalized._former", "nothing"),
+    "QuantilePosterior": ("posterity.generalized._former", "quantile_posterior"),
+    "ReweightedPosterior": ("posterity.generalized._former", "heavy_tailed_posterior"),
 }
 
 # Attributes that files from before have, and that are told from the others now.

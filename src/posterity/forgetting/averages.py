@@ -85,7 +85,7 @@ class Adaptive:
         discounts = self.discounts or self.grid(posterior.n_coefficients)
         kind: type[AveragedPosterior] = AveragedPosterior
         members = [posterior.single() for _ in discounts]
-        if isinstance(getattr(posterior, "noise", None), LearnedNoise):
+        if isinstance(posterior.noise, LearnedNoise):
             kind = AdaptivePosterior
             members = [posterior.member(weak=i % 2 == 1) for i in range(len(discounts))]
         runs = [
@@ -174,7 +174,7 @@ class Changepoint:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that begins anew where the world has changed."""
-        banked = getattr(posterior, "one_triangle", None)
+        banked = posterior.one_triangle
         if banked is not None:  # all runs are triangles in one bank
             return ChangepointPosterior.around(banked, self)
         return RegimesPosterior.around(posterior, self)

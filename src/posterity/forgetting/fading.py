@@ -55,6 +55,10 @@ class _Discounted:
         """The same for each stretch of time."""
         return np.power(self.rate, elapsed)
 
+    def left(self, elapsed: Array) -> Array:
+        """(n,) what is left of sums over the rows after each time."""
+        return self.discounts(elapsed)
+
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         return posterior.made(lambda data: FadingPosterior.around(data, self))
@@ -193,7 +197,11 @@ class Smoothing:
         if factor.seen == 0.0:
             # The tutorial's average forgets the prior at the first row already.
             elapsed = np.where(np.arange(len(elapsed)) == rows.first, 1.0, elapsed)
-        return learn_fading(factor, rows, np.power(self.gamma, elapsed), 1.0 - self.gamma)
+        return learn_fading(factor, rows, self.left(elapsed), 1.0 - self.gamma)
+
+    def left(self, elapsed: Array) -> Array:
+        """(n,) what is left of sums over the rows after each time."""
+        return np.power(self.gamma, elapsed)
 
 
 @dataclass(frozen=True)
@@ -241,6 +249,10 @@ class RandomWalk:
             return FadingPosterior.around(data, walk)
 
         return posterior.made(wandering)
+
+    def left(self, elapsed: Array) -> Array:
+        """(n,) what is left of sums over the rows after each time: all."""
+        return np.ones(len(elapsed))
 
     def steps(self, n_coefficients: int, intercept: bool) -> Array:
         """Variance of each coefficient's step, intercept first."""

@@ -51,6 +51,10 @@ class Window:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         return posterior.made(lambda data: WindowPosterior.around(data, self))
 
+    def left(self, elapsed: Array) -> Array:
+        """(n,) what is left in the mean of sums over the rows after each time."""
+        return np.exp(-elapsed / float(self.size or self.duration or math.inf))
+
     def of_rows(self, share: float) -> Window:
         """The same where an observation has so many times as many rows."""
         return self if self.size is None else replace(self, size=round(share * self.size))

@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtri, stdtrit
 
 from posterity.factor import Factor
 from posterity.generalized._interior_point import ABOUT, PRECISE, check_loss, least_check_loss
-from posterity.generalized._working_noise import Mode, Rows, Spread, Start
+from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 from posterity.likelihoods import Quantile
 
@@ -34,22 +34,22 @@ LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class AsymmetricLaplaceNoise:
+class AsymmetricLaplaceNoise(WorkingNoise):
     """Noise of which quantile ``quantile`` is 0; its scale b is the mean check loss."""
 
     quantile: float = 0.5
-    prior_unit = 1.0
     # The scale is read from the spread.
     core_ratio: ClassVar[float | None] = None
+
+    @property
+    def scale_information(self) -> float:
+        """What a row tells of the logarithm of its scale."""
+        return 1.0
 
     @property
     def least_weight(self) -> float:
         """The least relative weight of a row."""
         return LEAST_SHARE * self.quantile * (1.0 - self.quantile)
-
-    def in_order(self) -> AsymmetricLaplaceNoise:
-        """The same."""
-        return self
 
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves."""

@@ -15,7 +15,6 @@ from posterity.generalized._matched_noise import GROSS, MatchedNoise
 from posterity.generalized._matching import Sites
 from posterity.generalized._working_noise import Rows
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
-from posterity.likelihoods import Quantile
 
 Array = NDArray[np.float64]
 # Of a row that is met exactly the weight would be infinite.
@@ -32,24 +31,9 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
         return 0.1
 
     @property
-    def scale_information(self) -> float:
-        """What a row tells of the logarithm of its scale."""
-        return 1.0
-
-    @property
     def core_ratio(self) -> float:  # type: ignore[override]
         """Standard deviation of its core, over its scale."""
         return 2.0 * core_of_laplace()
-
-    @property
-    def likelihood(self) -> Quantile:
-        """What tells the moments at scale 1."""
-        return self.at(1.0)
-
-    @property
-    def unit(self) -> float:
-        """Its scale, over the standard deviation of normal noise that is as wide."""
-        return 0.4
 
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves.

@@ -11,10 +11,8 @@ from posterity.evidence import OddsScale, Relevance, Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear.base import learned_by
 from posterity.noise import LOG_2PI
-from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_prior import ContrastPrior
-from posterity.posteriors.generalized import GeneralizedPosterior
 from posterity.posteriors.softmax import Approximation, SoftmaxPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_memory
@@ -102,13 +100,7 @@ def from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> Softm
     The log odds of the second class (of the first, if ``flipped``) are sqrt(2) times the contrast,
     or minus that. The features' means and squares are those of the site rows.
     """
-    if not isinstance(posterior, GeneralizedPosterior):
-        raise ValueError(
-            "a third class came late, and this way to forget is there for two classes only: use "
-            "one with one memory, as Stabilized"
-        )
-    inner, account = posterior.inner, posterior.account
-    data = inner.known.data if isinstance(inner, EvidencePosterior) else _without_prior(inner)
+    data, account = posterior.rows_alone(), posterior.account
     size = np.sqrt(2.0) * (-1.0 if flipped else 1.0)
     told = data.recast(size * np.eye(fresh.n_coefficients))
     (part,) = fresh.contrasts.parts
@@ -121,14 +113,6 @@ def from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> Softm
     fresh.start_waiting()
     fresh.choose_if_due()
     return fresh
-
-
-def _without_prior(posterior: LinearPosterior) -> LinearPosterior:
-    """The data; with what is left of a prior that fades or wanders with them."""
-    data = posterior.copy()
-    if posterior.keeps_prior:
-        data.factor.take_out(posterior.prior)
-    return data
 
 
 def _take_moments(prior: ContrastPrior, root: Array, count: float) -> None:

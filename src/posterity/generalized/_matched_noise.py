@@ -10,10 +10,8 @@ out, says of each only that the logarithm of its size is anything, and is weighe
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import replace
-from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +24,9 @@ from posterity.generalized._matching import (
     ROUGH,
     SETTLED,
     Matcher,
-    Matching,
     Sites,
 )
-from posterity.generalized._working_noise import Mode, Rows, Spread, Start
+from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -48,39 +45,12 @@ FEW_ROUNDS, SOME_ROUNDS = 5, 15
 NARROWER = 0.5
 
 
-class MatchedNoise:
-    """A noise that is matched; it says what the likelihood is, and where to begin.
-
-    With ``from_core`` its scale follows the core of the errors, and rows far outside are outliers,
-    whatever the evidence says: as rows are heard that come one after another.
-    """
-
-    from_core: ClassVar[bool] = False
+class MatchedNoise(WorkingNoise):
+    """A noise that is matched; it says what the likelihood is, and where to begin."""
 
     @property
     def core_ratio(self) -> float:
         """Standard deviation of the noise's core, over its scale."""
-        raise NotImplementedError
-
-    def in_order(self) -> Self:
-        """The same noise for rows that others will follow, one after another."""
-        twin = copy.copy(self)
-        twin.__dict__["from_core"] = True  # no field: what a model keeps is the noise itself
-        return twin
-
-    @property
-    def scale_information(self) -> float:
-        """What a row tells of the logarithm of its scale."""
-        raise NotImplementedError
-
-    @property
-    def likelihood(self) -> Matching:
-        """What tells the moments at scale 1."""
-        raise NotImplementedError
-
-    @property
-    def unit(self) -> float:
-        """Its scale, over the standard deviation of normal noise that is as wide."""
         raise NotImplementedError
 
     def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
@@ -95,7 +65,7 @@ class MatchedNoise:
             start = Sites(last.scale, last.weight[honest], last.target[honest])
         else:
             honest, start = self._begin(rows, prior, known_scale, last)
-        matcher = self._matcher(rows.only(honest), prior)
+        matcher = self._matcher(rows.only(honest), prior, last)
         known = known_scale is not None
         told = matcher.climb(start, known=known, settled=settled, rounds=rounds)
         weight, target = np.zeros(len(rows.y)), np.zeros(len(rows.y))
@@ -103,21 +73,22 @@ class MatchedNoise:
         factor = rows.under(prior, target, weight)
         fit, leverage = factor.predict(rows.X, intercept=rows.intercept)
         spread = told.scale * rows.freed
-        return Mode(told.scale, fit[:, 0], weight, target, spread, leverage, rough=last.rough)
+        how = {"rough": last.rough, "in_order": last.in_order}
+        return Mode(told.scale, fit[:, 0], weight, target, spread, leverage, **how)
 
     def spread_at(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
     ) -> Spread | None:
         """How well the scale is known at this mode."""
         honest = mode.weight > 0.0
-        matcher = self._matcher(rows.only(honest), prior)
+        matcher = self._matcher(rows.only(honest), prior, mode)
         if mode.rough:
-            if known_scale is not None or self.from_core:
+            if known_scale is not None or mode.in_order:
                 return Spread(mode.scale, math.inf, 1.0, 0.0)
             return matcher.rough_spread(mode, self.scale_information)
         sites = Sites(mode.scale, mode.weight[honest], mode.target[honest])
         best = matcher.climb(sites, known=True)
-        if known_scale is not None or self.from_core:
+        if known_scale is not None or mode.in_order:
             return Spread(mode.scale, math.inf, 1.0, best.log_evidence)
         spread = matcher.spread(best)
         gross = _log_gross(np.abs(rows.y - mode.fit)[~honest], rows.weights, honest)
@@ -125,10 +96,10 @@ class MatchedNoise:
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _matcher(self, rows: Rows, prior: Factor) -> Matcher:
+    def _matcher(self, rows: Rows, prior: Factor, last: Start) -> Matcher:
         largest = float(np.abs(rows.y).max(initial=0.0)) + rows.floor
-        core_ratio = self.core_ratio if self.from_core else None
-        return Matcher(rows, prior, self.likelihood, rows.floor, 10.0 * largest, core_ratio)
+        core_ratio = self.core_ratio if last.in_order else None
+        return Matcher(rows, prior, self.at(1.0), rows.floor, 10.0 * largest, core_ratio)
 
     def _begin(
         self, rows: Rows, prior: Factor, known: float | None, last: Start
@@ -156,8 +127,7 @@ class MatchedNoise:
         all_ = np.ones(len(rows.y), dtype=bool)
         if last.rough and len(starts) == 1 and not gross:
             return [(0.0, all_, self.around(rows, *starts[0]))]
-        rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
-        climbed = [self._climbed(rows, all_, prior, known, *at, rounds) for at in starts]
+        climbed = [self._climbed(rows, all_, prior, known, *at, last) for at in starts]
         return climbed + gross
 
     def _starts(
@@ -171,9 +141,9 @@ class MatchedNoise:
             return fit, [(fit, last.scale), *([(fit, narrow)] if less else [])]
         fit = _least_absolute(rows, prior, rows, last)
         starts = [(fit, known or self._narrow(rows, fit))]
-        if not self.from_core:
+        if not last.in_order:
             broad = rows.under(prior, rows.y, np.ones(len(rows.y)))
-            wide = math.sqrt(float(broad.residual()[0, 0]) / rows.freed) * self.unit
+            wide = math.sqrt(float(broad.residual()[0, 0]) / rows.freed) / self.core_ratio
             starts.append((rows.fitted(broad), known or max(wide, rows.floor)))
         return fit, starts
 
@@ -185,11 +155,12 @@ class MatchedNoise:
         known: float | None,
         fit: Array,
         scale: float,
-        rounds: int,
+        last: Start,
     ) -> Hill:
         some = rows.only(honest)
         start = self.around(some, fit[honest], scale)
-        matcher = self._matcher(some, prior)
+        matcher = self._matcher(some, prior, last)
+        rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
         best = matcher.climb(start, known=known is not None, settled=ROUGH, rounds=rounds)
         return best.log_evidence, honest, best
 
@@ -207,14 +178,13 @@ class MatchedNoise:
             some = rows.only(honest)
             fit = _least_absolute(some, prior, rows, last)
             scale = self._narrow(some, fit[honest])
-        rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
-        value, _, best = self._climbed(rows, honest, prior, None, fit, scale, rounds)
+        value, _, best = self._climbed(rows, honest, prior, None, fit, scale, last)
         value += _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
         return [(value, honest, best)]
 
     def _narrow(self, rows: Rows, fit: Array) -> float:
         """Scale that the median error says."""
-        return max(1.4826 * self.unit * rows.median(np.abs(rows.y - fit)), rows.floor)
+        return max(1.4826 / self.core_ratio * rows.median(np.abs(rows.y - fit)), rows.floor)
 
 
 def _log_gross(off: Array, weights: Array, honest: Mask) -> float:

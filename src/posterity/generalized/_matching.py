@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,10 @@ from scipy.special import digamma, polygamma
 from posterity.factor import Factor
 from posterity.generalized._core import core_variance
 from posterity.generalized._working_noise import Mode, Rows, Spread, solution
+from posterity.kernel import find_moments
+from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
-Moments = tuple[Array, Array, Array]
 
 MOST_ROUNDS = 200
 # How little fits move in their standard deviations, when it is the answer, and when it is not.
@@ -39,13 +39,6 @@ LEAST_KEPT = 0.2
 # Scales that are tried, so many standard deviations of its logarithm apart; of many rows three.
 STEP, SEVERAL, FEW = 1.25, np.arange(-2.0, 3.0), np.arange(-1.0, 2.0)
 MANY_ROWS = 5_000
-
-
-class Matching(Protocol):
-    """A likelihood at scale 1 that tells its moments; see :mod:`posterity.likelihoods`."""
-
-    def moments(self, y: Array, mean: Array, variance: Array, weights: Array) -> Moments:
-        """log Z, the mean's move, and the ratio of the variances."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,7 @@ class Matcher:
 
     rows: Rows
     prior: Factor
-    likelihood: Matching
+    likelihood: Likelihood
     # Scales it stays between.
     least: float
     most: float
@@ -147,7 +140,7 @@ class Matcher:
         factor, fit, leverage = self._learned(now)
         mean, variance = _cavity(now, power, fit, leverage)
         off = (rows.y - mean) / s
-        _, moved, ratio = self.likelihood.moments(off, np.zeros_like(off), variance, power)
+        _, moved, ratio = self._moments(off, variance, power)
         raw = (1.0 - ratio) / ratio
         share = np.maximum(raw, LEAST_SHARE)
         weight = share / variance / power
@@ -185,7 +178,7 @@ class Matcher:
         factor, fit, leverage = self._learned(now)
         mean, variance = _cavity(now, power, fit, leverage)
         off = (rows.y - mean) / s
-        log_z, _, _ = self.likelihood.moments(off, np.zeros_like(off), variance, power)
+        log_z, _, _ = self._moments(off, variance, power)
         own = power * now.weight
         gain = 1.0 + own * variance
         each = log_z - power * math.log(s) + 0.5 * np.log(gain)
@@ -197,6 +190,12 @@ class Matcher:
         d = prior.n_coefficients - prior.rank
         value += 0.5 * d * math.log(2.0 * math.pi * s**2)
         return Fit(s, now.weight, now.target, fit, leverage, value)
+
+    def _moments(self, off: Array, variance: Array, power: Array) -> tuple[Array, Array, Array]:
+        """log Z, the mean's move, and the ratio of the variances, of rows off their means."""
+        known = self.likelihood.kernel_code
+        assert known is not None  # of all noise here
+        return find_moments(*known, off, np.zeros(len(off)), variance, power)
 
     def _learned(self, now: Sites) -> tuple[Factor, Array, Array]:
         factor = self.rows.under(self.prior, now.target, now.weight)

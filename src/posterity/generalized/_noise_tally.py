@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forgetting import Forgetting, Smoothing, Window
 from posterity.generalized._core import GAMMA, core_variance, core_weights
 from posterity.generalized._working_noise import Mode, Rows, WorkingNoise
 
@@ -20,26 +19,6 @@ SUMS = ("spread", "count", "core_square", "core_weight", "beyond_core")
 # With three outliers in ten rows the core's weights are six tenths of the rows. With less than this
 # share it is no longer most of them: the world has changed, and none is an outlier.
 LEAST_SHARE = 0.4
-
-
-@dataclass(frozen=True)
-class NoiseFading:
-    """What is left of sums over rows after some time, under a strategy that forgets, or None."""
-
-    forgetting: Forgetting | None
-
-    def __call__(self, elapsed: Array) -> Array:
-        """(n,) share that is left after each stretch of time."""
-        forgetting = self.forgetting
-        if forgetting is not None and hasattr(forgetting, "discounts"):
-            return np.asarray(forgetting.discounts(elapsed))
-        if isinstance(forgetting, Smoothing):
-            return np.power(forgetting.gamma, elapsed)
-        if isinstance(forgetting, Window):
-            # The window's length, in the mean.
-            memory = float(forgetting.size or forgetting.duration or math.inf)
-            return np.exp(-elapsed / memory)
-        return np.ones(len(elapsed))
 
 
 @dataclass(frozen=True)
@@ -103,6 +82,17 @@ class NoiseTally:
             twin.core_square += inside * square
             twin.core_weight += inside
         return twin
+
+    def without(self, error: Array, leverage: Array, weights: Array) -> NoiseTally:
+        """Less rows that had these errors and leverages when they came."""
+        now = Before(np.full(len(error) + 1, self.scale), np.full(len(error) + 1, self.core))
+        gone = self.adds(error, leverage, weights, now).sum(axis=1)
+        left = dict(zip(SUMS, (self._now[:, 0] - gone).tolist(), strict=True))
+        # Of the core all sums stay above 0, and what a fit said beyond it.
+        share = max(left["count"], 0.0) / self.count
+        left["core_square"] = max(left["core_square"], 1e-3 * share * self.core_square)
+        left["core_weight"] = max(left["core_weight"], 1e-3 * share * self.core_weight)
+        return replace(self, **left | {"beyond_core": share * self.beyond_core})
 
     @property
     def freed(self) -> float:

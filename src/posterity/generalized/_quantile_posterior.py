@@ -1,52 +1,65 @@
-"""A reweighted posterior whose covariance is adjusted to be valid whatever the noise is."""
+"""A posterior of a quantile: its covariance is adjusted to be valid whatever the noise is."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from posterity.distributions import MultivariateNormal, Normal
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
-from posterity.generalized._reweighted import ReweightedPosterior, Told
+from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.noise import JointOfOne
 from posterity.posteriors import LinearPosterior
+from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
 
-class QuantilePosterior(ReweightedPosterior):
+@dataclass(frozen=True)
+class QuantilePosterior(HeavyTailedPosterior):
     """Beside the reweighted rows it learns the features' own, of which the adjustment is made.
 
     S = b^2 (R'R)^-1 is the covariance of the working posterior, D'D the information of the plain
     rows, X'X. Adjusted: q (1 - q) / b^2 S D'D S (Yang, Wang and He 2016, eq. 5).
     """
 
+    likelihood: AsymmetricLaplaceNoise
+    # A flat posterior of the plain rows, with targets 0, that forgets alike.
     design: LinearPosterior
 
-    def begin(self, design: LinearPosterior) -> None:
-        """Start with ``design``, a flat posterior that forgets alike and has seen nothing."""
-        self.design = design
+    @classmethod
+    def _made(cls, *told: Any) -> Self:
+        fresh: LinearPosterior = told[0]
+        flat = GaussianPrior(0.0, 0.0)
+        design = LinearPosterior.before_data(
+            flat, fresh.noise, fresh.n_features, intercept=fresh.intercept
+        )
+        make: Any = cls
+        posterior: Self = make(*told, design)
+        return posterior
 
-    def copy(self) -> QuantilePosterior:
+    def copy(self) -> Self:
         """The same knowledge, to go its own way."""
-        twin = super().copy()
-        assert isinstance(twin, QuantilePosterior)
-        twin.design = self.design.copy()
-        return twin
+        return super().copy()._but(design=self.design.copy())
 
-    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> QuantilePosterior:
+    def become(self, other: Self) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        super().become(other)
+        self.design.become(other.design)
+
+    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
-        twin = super().made(change)
-        assert isinstance(twin, QuantilePosterior)
-        twin.begin(change(self.design))
-        return twin
+        return super().made(change)._but(design=change(self.design))
 
     @property
-    def learns_lean(self) -> bool:
+    def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether nothing is forgotten."""
         return super().learns_lean and self.design.learns_lean
 
@@ -55,23 +68,42 @@ class QuantilePosterior(ReweightedPosterior):
         """The plain rows' posterior."""
         return (self.design,)
 
-    def settle(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: their most probable fit. Nothing was learned before."""
-        super().settle(X, y, weights, elapsed)
+        super().fit(X, y, weights, elapsed)
         self.design.append(X, np.zeros_like(y), weights, elapsed)
 
-    def merge(self, other: ReweightedPosterior) -> None:
+    def predict_then_learn(  # type: ignore[override]
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> RowDistribution:
+        """Learn row after row; returns the distribution of each target before its row."""
+        told = super().predict_then_learn(X, y, weights, elapsed)
+        self.design.absorb(X, np.zeros_like(y), weights, elapsed)
+        return told
+
+    def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
-        assert isinstance(other, QuantilePosterior)
         super().merge(other)
         self.design.merge(other.design)
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Unlearn rows of the start; refuse others."""
+        gone = float(len(X)) if weights is None else float(np.sum(weights))
+        if self.known.kept is None and self.learns_lean and gone < self.n_observations:
+            raise ValueError(
+                f"can't unlearn rows of a quantile once more than {self._n_start} came: what a row "
+                "weighs is the density of all rows' errors about the quantile, and these are not "
+                "kept; fit the remaining rows again"
+            )
+        super().remove(X, y, weights)
+        self.design.remove(X, np.zeros_like(y), weights)
 
     def of_the_quantile(self, X: Array) -> Normal:
         """Posterior of the quantile at the rows of ``X``."""
         mean, leverage = self.relative(X)
         covariance = self._adjusted()
         if covariance is None:
-            scale = np.where(np.isinf(leverage), math.inf, self.tally.scale * np.sqrt(leverage))
+            scale = np.where(np.isinf(leverage), math.inf, self.scale * np.sqrt(leverage))
             return Normal(mean, np.where(np.isnan(scale), math.inf, scale))
         rows = np.column_stack([np.ones(len(X)), X]) if self.intercept else X
         return Normal(mean, np.sqrt(np.einsum("ij,jk,ik->i", rows, covariance, rows)))
@@ -93,18 +125,12 @@ class QuantilePosterior(ReweightedPosterior):
 
     def _adjusted(self) -> Array | None:
         """(p, p) adjusted covariance; None while a direction, or the scale, is open."""
-        b, design = self.tally.scale, self.design.factor
+        b, design = self.scale, self.design.factor
         if not (math.isfinite(b) and design.determined.all()):
             return None
         joint = super().joint(("",) * self.n_coefficients)
         half = solve_triangular(joint.precision_root, np.eye(self.n_coefficients))
         # S / b^2 = half half' is relative: q (1 - q) / b^2 S D'D S = q (1 - q) b^2 M'M.
         turned = design.root @ half @ half.T
-        assert isinstance(self.noise, AsymmetricLaplaceNoise)
-        q = self.noise.quantile
+        q = self.likelihood.quantile
         return q * (1.0 - q) * b * b * (turned.T @ turned)
-
-    def _learn_rows(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Told:
-        told = super()._learn_rows(X, y, weights, elapsed)
-        self.design.absorb(X, np.zeros_like(y), weights, elapsed)
-        return told

@@ -8,14 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 from posterity.noise import KnownNoise
-from posterity.posteriors import EvidencePosterior, LinearPosterior
-from posterity.posteriors._nodes import Nodes
-from posterity.posteriors._turns import moved
-from posterity.priors import GaussianPrior
+from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -24,8 +20,6 @@ AGREED = 1e-7
 # Of a fit that others will follow soon.
 FEW_ROUNDS, ABOUT = 3, 1e-2
 LEAST_LEAN = 1e-3
-# A number of rows.
-NEVER = 2**62
 # Targets all smaller than this are refused: their squares, times a tolerance, would be lost.
 LEAST_TARGET = 1e-130
 
@@ -78,7 +72,7 @@ class Found:
         """Where the next search begins."""
         if self.mode is None:
             return Begun()
-        return Begun(node_of(self.inner).coefficients(), self.mode.scale, self.precision)
+        return Begun(self.inner.coefficients(), self.mode.scale, self.precision)
 
 
 def most_probable(
@@ -88,12 +82,14 @@ def most_probable(
     kept: Kept,
     discounts: Array,
     begun: Begun | None = None,
+    *,
+    in_order: bool = False,
 ) -> Found:
     """Search for the mode of the rows; where the prior is learned, for both in turns.
 
     ``fresh`` has seen nothing; ``discounts`` (n,) is what is left of the past before each row.
     ``begun`` asks for a rough answer, as of rows that more will follow: quickly, from what was
-    known before, and without the evidence.
+    known before, and without the evidence; ``in_order`` is as in :class:`Start`.
     """
     _check_size(kept.y)
     some = kept.weights > 0.0
@@ -101,19 +97,19 @@ def most_probable(
     weights = (fade * kept.weights)[some]
     rows = Rows(kept.X[some], kept.y[some], weights, fresh.intercept, fresh.n_flat)
     if rows.total <= rows.n_flat and known_scale is None:
-        inner = with_noise(fresh.copy(), noise_of(math.inf))
+        inner = fresh.with_noise(noise_of(math.inf))
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
-        return Found(at_rest(inner), rows, None, 0.0)
+        return Found(inner, rows, None, 0.0)
     prior, last = _begin(fresh, rows, known_scale)
+    last = replace(last, rough=begun is not None, in_order=in_order)
     precision: Array | None = None
     rounds, agreed = MOST_ROUNDS, AGREED
     if begun is not None:
         rounds, agreed = FEW_ROUNDS, ABOUT
-        last = replace(last, rough=True)
         if begun.coefficients is not None:
             scale = max(known_scale or begun.scale, rows.floor)
-            last = Start(scale, rows.at(begun.coefficients), rough=True)
-        if begun.precision is not None and isinstance(fresh, EvidencePosterior):
+            last = replace(last, scale=scale, fit=rows.at(begun.coefficients))
+        if begun.precision is not None and fresh.learns_prior:
             prior = _prior(fresh, begun.precision)
     lean, last_move = 1.0, math.inf
     for _ in range(rounds):
@@ -123,12 +119,12 @@ def most_probable(
         # Where mode and prior answer each other too strongly, the prior only leans.
         lean = max(0.5 * lean, LEAST_LEAN) if move > last_move else min(1.1 * lean, 1.0)
         last, last_move = mode, move
-        if move < agreed or not (isinstance(inner, EvidencePosterior) or prior.rank):
+        if move < agreed or not (fresh.learns_prior or prior.rank):
             break
-        if isinstance(inner, EvidencePosterior):
-            chosen = np.asarray(inner.nodes.choice.precisions[0])
+        if fresh.learns_prior:
+            chosen = np.asarray(inner.central().prior_precision)
             precision = chosen if precision is None else _between(precision, chosen, lean)
-            prior = _prior(inner, precision)
+            prior = _prior(fresh, precision)
     spread = noise.spread_at(rows, prior, known_scale, mode)
     if begun is not None:
         return Found(inner, rows, mode, 0.0, spread, precision)
@@ -150,27 +146,27 @@ def _learned(
     fresh: LinearPosterior, kept: Kept, some: NDArray[np.bool_], mode: Mode
 ) -> LinearPosterior:
     """A posterior that has learned the rows that stand for the likelihood at its mode."""
-    inner = with_noise(fresh.copy(), noise_of(mode.scale))
+    inner = fresh.with_noise(noise_of(mode.scale))
     target, weight = np.zeros((len(kept.y), 1)), np.zeros(len(kept.y))
     target[some, 0], weight[some] = mode.target, mode.weight * kept.weights[some]
     inner.append(kept.X, target, weight, kept.elapsed)
-    return at_rest(inner)
+    return inner
 
 
 def _begin(fresh: LinearPosterior, rows: Rows, known_scale: float | None) -> tuple[Factor, Start]:
     """A prior to begin the search with, and a scale."""
     size = max(float(np.mean(np.abs(rows.y - rows.median(rows.y)))), rows.floor)
     prior = fresh.prior
-    if isinstance(fresh, EvidencePosterior):
+    if fresh.learns_prior:
         # As much as one row says.
         squares = rows.weights @ np.square(rows.X) / rows.total
         prior = _prior(fresh, np.where(squares > 0.0, squares, 1.0))
     return prior, Start(known_scale or size, None)
 
 
-def _prior(posterior: EvidencePosterior, precision: Array) -> Factor:
-    belief = GaussianPrior(posterior.mean, precision)
-    return belief.factor(len(precision), intercept=posterior.intercept)
+def _prior(fresh: LinearPosterior, precision: Array) -> Factor:
+    belief = replace(fresh.belief, precision=precision)
+    return belief.factor(len(precision), intercept=fresh.intercept)
 
 
 def _between(one: Array, other: Array, lean: float) -> Array:
@@ -205,69 +201,5 @@ def _move(one: Start, other: Start) -> float:
 
 
 def noise_of(scale: float) -> KnownNoise:
+    """The noise whose standard deviation is this scale; 1 where nothing is known of it."""
     return KnownNoise(min(max(scale**-2.0, 1e-290), 1e290) if math.isfinite(scale) else 1.0)
-
-
-def with_noise(inner: LinearPosterior, noise: KnownNoise) -> LinearPosterior:
-    """The same posterior with another scale of its noise; a prior that is learned, anew."""
-    if isinstance(inner, EvidencePosterior):
-        known = replace(inner.known.copy(), stream=None, fresh=None)
-        known.data = replace(known.data, noise=noise)
-        learned = replace(inner, noise=noise, known=known, factor=known.data.factor, alone=True)
-        return at_rest(learned)
-    return replace(inner, noise=noise)
-
-
-def at_rest(inner: LinearPosterior) -> LinearPosterior:
-    """With the node of a prior that is learned resting on all rows, until it is asked for anew.
-
-    Not by the schedule of posteriors that learn alone: who weighs the rows says when.
-    """
-    if isinstance(inner, EvidencePosterior):
-        inner.known.turn = inner.known.stream = None
-        inner.known.clock[1] = NEVER
-    return inner
-
-
-def has_node(inner: LinearPosterior) -> bool:
-    """Whether one node predicts and learns, as of a prior that is given, or was learned here."""
-    return not isinstance(inner, EvidencePosterior) or inner.alone
-
-
-def read_stream(inner: LinearPosterior) -> Nodes | None:
-    """The one node of a prior that is learned, which predicts and learns rows; None of others.
-
-    In files from before there is none: theirs is chosen from all rows.
-    """
-    if not isinstance(inner, EvidencePosterior):
-        return None
-    return inner._stream() if inner.alone else inner.nodes
-
-
-def node_of(inner: LinearPosterior) -> LinearPosterior:
-    """The posterior that predicts: under the prior that was learned, or given."""
-    nodes = read_stream(inner)
-    return inner if nodes is None else nodes.posteriors[0]
-
-
-def predicted(inner: LinearPosterior, X: Array) -> RowDistribution:
-    """What it says of rows."""
-    nodes = read_stream(inner)
-    if nodes is None:
-        return inner.predictive(X)
-    assert isinstance(inner, EvidencePosterior)
-    return nodes.predictive(X, inner.unseen(nodes, X))
-
-
-def rows_until_a_move(inner: LinearPosterior, X: Array, weights: Array) -> int:
-    """Rows before the first in which a feature moves that was constant so far; at least one.
-
-    Such a row stands alone: what it may mean is told by the rows right before it.
-    """
-    nodes = read_stream(inner)
-    if nodes is None or not nodes.choice.pinned.any():
-        return len(X)
-    assert isinstance(inner, EvidencePosterior)
-    features, constants = inner._waiting()
-    moves = moved(X[:, features], constants).any(axis=1) & (weights > 0.0)
-    return max(int(np.argmax(moves)), 1) if moves.any() else len(X)

@@ -22,7 +22,7 @@ from scipy.special import digamma, polygamma
 from posterity.distributions import StudentT
 from posterity.generalized._core import core_of_t
 from posterity.generalized._matched_noise import MatchedNoise
-from posterity.generalized._matching import Moments, Sites, trigamma_inverse
+from posterity.generalized._matching import Sites, trigamma_inverse
 from posterity.generalized._working_noise import Rows
 from posterity.likelihoods import noises
 
@@ -34,45 +34,6 @@ WEIGHT_ROUNDS = 6
 PLACES = np.linspace(0.0, 1.0, 257)
 # Of log precisions.
 LEAST_VARIANCE = 1e-6
-# Relative variance of a fit, times 1 / df, up to which nodes around it find the moments of its row:
-# the density's poles lie sqrt(df) scales off.
-NEAR = 0.1
-NODES, SHARES = np.polynomial.hermite_e.hermegauss(20)
-NODES, SHARES = NODES[:, None], SHARES[:, None] / SHARES.sum()
-
-
-@dataclass(frozen=True)
-class NearMoments:
-    """Moments of Student-t noise of scale 1, by few nodes where the fits are known well."""
-
-    df: float
-
-    def moments(self, y: Array, mean: Array, variance: Array, weights: Array) -> Moments:
-        """log Z, the mean's move, and the ratio of the variances."""
-        likelihood = noises.StudentT(self.df, 1.0)
-        near = variance < NEAR * self.df
-        told = np.empty((3, len(y)))
-        if near.any():
-            told[:, near] = _by_nodes(likelihood, *(a[near] for a in (y, mean, variance, weights)))
-        far = ~near
-        if far.any():
-            told[:, far] = likelihood.moments(*(a[far] for a in (y, mean, variance, weights)))
-        return told[0], told[1], told[2]
-
-
-def _by_nodes(
-    likelihood: noises.StudentT, y: Array, mean: Array, variance: Array, weights: Array
-) -> Array:
-    """(3, n) by the Gauss-Hermite rule around the mean."""
-    sd = np.sqrt(variance)
-    logs = weights * likelihood.log_density(y, mean + sd * NODES)
-    top = logs.max(axis=0)
-    mass = np.exp(logs - top) * SHARES
-    total = mass.sum(axis=0)
-    mass /= total
-    centre = (mass * NODES).sum(axis=0)
-    square = (mass * np.square(NODES - centre)).sum(axis=0)
-    return np.array([top + np.log(total), sd * centre, square])
 
 
 @lru_cache(maxsize=64)
@@ -110,18 +71,6 @@ class StudentTNoise(MatchedNoise):
     """Noise scale * t, with ``df`` degrees of freedom, in units of the target."""
 
     df: float = 4.0
-
-    prior_unit = 1.0
-
-    @property
-    def likelihood(self) -> NearMoments:
-        """Of scale 1."""
-        return NearMoments(self.df)
-
-    @property
-    def unit(self) -> float:
-        """Its scale, over the standard deviation of normal noise that is as wide."""
-        return 1.0 / self.core_ratio
 
     @property
     def information(self) -> float:

@@ -109,12 +109,15 @@ def solution(factor: Factor) -> Array:
 class Start:
     """Where to search from: a scale, and a fit (n,) if there is one.
 
-    A ``rough`` search is quick, and its answer near enough for rows that more will follow.
+    A ``rough`` search is quick, and its answer near enough for rows that more will follow. Where
+    these follow ``in_order`` the scale is that of the core of the errors, and rows far outside are
+    outliers, whatever the evidence says: as rows are heard that come one after another.
     """
 
     scale: float
     fit: Array | None
     rough: bool = field(default=False, kw_only=True)
+    in_order: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -153,15 +156,12 @@ class WorkingNoise(Protocol):
     """
 
     @property
-    def prior_unit(self) -> float:
-        """What a prior precision is multiplied by to be relative to 1 / scale^2."""
-
-    @property
     def core_ratio(self) -> float | None:
         """Standard deviation of its core over its scale, if the scale is read from the core."""
 
-    def in_order(self) -> WorkingNoise:
-        """The same for a fit of rows that others will follow, one after another."""
+    @property
+    def scale_information(self) -> float:
+        """What a row tells of the logarithm of its scale."""
 
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves."""

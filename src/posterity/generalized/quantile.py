@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,16 +12,14 @@ from posterity.distributions import Mixture, Normal
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
+from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._quantile_posterior import QuantilePosterior
-from posterity.generalized._reweighted_regression import ReweightedRegression
 from posterity.linear.inputs import read_points
-from posterity.posteriors import LinearPosterior
-from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
 
-class BayesianQuantileRegression(ReweightedRegression):
+class BayesianQuantileRegression(HeavyTailedRegression):
     """A quantile of the target, linear in the features: what it stays below with probability q.
 
     Parameters
@@ -60,7 +58,7 @@ class BayesianQuantileRegression(ReweightedRegression):
     simulations 95% intervals held 94% or more after ``fit`` (n from 50, skewed noise, q from .1 to
     .95), and 91% or more after one pass over 200 rows. What is learned row by row is matched by
     moments, in order; the first 64 rows (4 for each coefficient, if that is more) are kept and
-    fitted anew whenever half as many more have come. A row can't be unlearned.
+    fitted anew whenever half as many more have come. Rows can be unlearned while all are kept.
 
     Examples
     --------
@@ -150,14 +148,6 @@ class BayesianQuantileRegression(ReweightedRegression):
     # ---- inner -----------------------------------------------------------------------------------
 
     _kind = QuantilePosterior
-
-    def _before_data(self) -> LinearPosterior:
-        posterior = super()._before_data()
-        flat = LinearPosterior.before_data(
-            GaussianPrior(0.0, 0.0), self._noise(), self._n_columns, intercept=self.fit_intercept
-        )
-        cast(QuantilePosterior, posterior).begin(flat)
-        return posterior
 
     def _working_noise(self) -> AsymmetricLaplaceNoise:
         if not 0.0 < self.quantile < 1.0:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.basis import Basis
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
+from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
-from posterity.generalized._reweighted_regression import ReweightedRegression
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.inputs import read_points
@@ -20,7 +20,7 @@ from posterity.linear.inputs import read_points
 Array = NDArray[np.float64]
 
 
-class RobustBayesianRegression(ReweightedRegression):
+class RobustBayesianRegression(HeavyTailedRegression):
     """Linear regression with heavy-tailed noise, online: outliers are seen as what they are.
 
     ``y = intercept + x . coef + scale * noise``. A row far from its prediction gets a small weight
@@ -65,8 +65,10 @@ class RobustBayesianRegression(ReweightedRegression):
 
     What ``partial_fit``, ``predict_then_learn`` and ``learn_one`` learn is weighed once, in order;
     but the first 64 rows (4 a coefficient, if that is more) are kept and fitted anew, roughly,
-    whenever half as many more have come, so that an early outlier does no lasting harm. A row can't
-    be unlearned.
+    whenever half as many more have come, so that an early outlier does no lasting harm.
+    These 64 take about a millisecond each, others some ten microseconds. ``unlearn`` takes out what
+    a row says now, given all others; while all rows are kept it fits the others anew. Under
+    ``forgetting`` the rows of ``fit``, too, count by their age.
 
     ``predict_distribution`` is for any new row, an outlier too, under the model's noise, while
     ``predict_interval`` is for rows that are no outliers: of those it holds 95%.
@@ -110,7 +112,7 @@ class RobustBayesianRegression(ReweightedRegression):
     @property
     def core_std_(self) -> float:
         """Standard deviation of the noise without its outliers, in units of the target."""
-        return float(self._known.average_of(lambda one: one.tally.core))
+        return float(self._known.average_of(lambda one: one.known.tally.core))
 
     def predict_interval(self, X: Any, level: float = 0.95, *, outliers: bool = False) -> Array:
         """(n, 2) ends of the interval that holds a new observation with this probability.

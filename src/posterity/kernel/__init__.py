@@ -35,6 +35,7 @@ from posterity.kernel._paths import RowPath, SitePath
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
     expected_labels,
+    find_moments,
     find_sites,
     learn_sites,
     total_density,
@@ -55,6 +56,7 @@ __all__ = [
     "empty_triangle",
     "expected_labels",
     "fading_counts",
+    "find_moments",
     "find_sites",
     "leading_dimension",
     "learn_bank",

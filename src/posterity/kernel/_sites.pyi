@@ -12,6 +12,14 @@ def find_sites(
     variance: Array,
     weights: Array | None = None,
 ) -> tuple[Array, Array, Array]: ...
+def find_moments(
+    code: int,
+    parameters: tuple[float, float, float],
+    y: Array,
+    mean: Array,
+    variance: Array,
+    weights: Array,
+) -> tuple[Array, Array, Array]: ...
 def expected_labels(mean: Array, variance: Array) -> tuple[Array, Array]: ...
 def learn_sites(
     triangle: Array,

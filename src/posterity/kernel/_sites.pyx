@@ -31,6 +31,7 @@ cdef extern from "posterity_site_rows.h" nogil:
         double *target
     Py_ssize_t PK_SITE_WORK_SIZE(pk_shape shape)
     void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
+    void pk_find_moments(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *log_mass, double *moved, double *ratio)
     void pk_expected_labels(Py_ssize_t n, const double *mean, const double *variance, double *log_yes, double *log_no)
     int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l, const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape, const pk_told *told)
 
@@ -75,6 +76,21 @@ def find_sites(int code, parameters, bint moments, const double[::1] y, const do
         with nogil:
             pk_find_sites(&likelihood, n, &y[0], m, v, w, &precision[0], &target[0], &log_normalizer[0])
     return np.asarray(precision), np.asarray(target), np.asarray(log_normalizer)
+
+
+def find_moments(int code, parameters, const double[::1] y, const double[::1] mean, const double[::1] variance,
+                 const double[::1] weights):
+    """Log normaliser, the mean's move and the ratio of the variances (n,), eta ~ Normal(mean, variance > 0)."""
+    cdef pk_likelihood likelihood = _likelihood(code, parameters, True)
+    cdef Py_ssize_t n = y.shape[0]
+    cdef const double *m = _given(mean, n, "mean")
+    cdef const double *v = _given(variance, n, "variance")
+    cdef const double *w = _given(weights, n, "weights")
+    cdef double[::1] log_mass = np.empty(n), moved = np.empty(n), ratio = np.empty(n)
+    if n > 0:
+        with nogil:
+            pk_find_moments(&likelihood, n, &y[0], m, v, w, &log_mass[0], &moved[0], &ratio[0])
+    return np.asarray(log_mass), np.asarray(moved), np.asarray(ratio)
 
 
 def expected_labels(const double[::1] mean, const double[::1] variance):

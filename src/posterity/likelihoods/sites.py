@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 # Of what was known before: a site may not have less precision, or its target would be too far off
 # for the site to move the mode where it belongs. The variance is right to as many digits.
 LEAST_SHARE = 1e-8
+# How far beyond the target a site of noise may lie, in errors.
+FURTHEST = 10.0
 SHARP = 1e9
 
 
@@ -126,7 +128,8 @@ def moment_sites(
     Sites
         Precision 1 / v' - 1 / v and target (m' / v' - m / v) / precision, of the moments m' and v'
         of the posterior. Where the variance would grow, which only a likelihood that is not
-        log-concave can do, the precision is LEAST_SHARE / v and only the mean is matched.
+        log-concave can do, the precision is LEAST_SHARE / v and only the mean is matched; of noise
+        the target is then no further than mean + FURTHEST (y - mean).
 
     Examples
     --------
@@ -143,7 +146,10 @@ def moment_sites(
         found = _quadrature(likelihood, y, cavity.mean, cavity.variance, weights, n_nodes)
     else:
         found = exact(y, cavity.mean, cavity.variance, weights)
-    return cavity.completed(*_matched(cavity.mean, cavity.variance, weights, *found))
+    told = _matched(cavity.mean, cavity.variance, weights, *found)
+    if likelihood.is_noise and not likelihood.kinked and exact is not None:
+        told = _near(y, cavity.mean, cavity.variance, found, told)
+    return cavity.completed(*told)
 
 
 def _matched(
@@ -161,6 +167,31 @@ def _matched(
         np.where(said, precision, 0.0),
         np.where(said, target, mean),
         np.where(weights > 0.0, log_normalizer, 0.0),
+    )
+
+
+def _near(
+    y: Array,
+    mean: Array,
+    variance: Array,
+    found: tuple[Array, Array, Array],
+    told: tuple[Array, Array, Array],
+) -> tuple[Array, Array, Array]:
+    """Sites of noise that make the variance grow, no further beyond a target than so many errors.
+
+    Under another prior they would be believed there. The mean is matched all the same.
+    """
+    precision, target, log_normalizer = told
+    off = y - mean
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = found[1] / off
+        far = (gain > 0.0) & (gain < 1.0) & (np.abs(target - mean) > FURTHEST * np.abs(off))
+        far &= (precision > 0.0) & (found[2] >= 1.0)
+        nearer = gain / (FURTHEST - gain) / variance
+    return (
+        np.where(far, nearer, precision),
+        np.where(far, mean + FURTHEST * off, target),
+        log_normalizer,
     )
 
 

@@ -104,8 +104,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     With ``noise="linear"``, log variance = noise_intercept + x . noise_coef (Harvey 1976). ``fit``
     finds both in turns, squared errors corrected for leverage (Smyth and Verbyla 1999). Rows of a
     stream weigh what was known of their noise when they came: rows and ``fit`` then agree to about
-    half a standard error, and rows can't be unlearned. A given ``prior_precision`` is relative to
-    the noise of the average row.
+    half a standard error, and a row is unlearned with the weight it would have today. A given
+    ``prior_precision`` is relative to the noise of the average row.
 
     Examples
     --------

@@ -21,6 +21,7 @@ from scipy.linalg import solve_triangular
 
 from posterity.factor import Factor
 from posterity.noise import LOG_2PI, KnownNoise
+from posterity.posteriors._site_removal import AGREED, NEAR
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Rows,
@@ -31,6 +32,7 @@ from posterity.posteriors._softmax_likelihood import (
 from posterity.posteriors._softmax_mode import Objective, climbed
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
 from posterity.posteriors._softmax_sites import (
+    POINTS,
     Around,
     SiteRows,
     around_one,
@@ -210,6 +212,27 @@ class Contrasts:
         if not self.learn(rows, prior, averaged=averaged, start=start):
             # Of the intercept nothing need be believed: each class that is fitted has rows.
             warnings.warn(NOT_REACHED if prior.proper else SEPARATED, stacklevel=7)
+
+    def unlearn(self, rows: Rows, prior: ContrastPrior, *, averaged: bool, together: bool) -> None:
+        """Take out what ``rows`` say in what is known now: at its mean, or by averages around it.
+
+        That is what they said where they were learned ``together``, at once with all others, and of
+        the one that was learned last; others leave one after another. Raises
+        ``NotInFactorError``.
+        """
+        last_first = range(len(rows.X) - 1, -1, -1)
+        for part in [slice(None)] if together else [slice(i, i + 1) for i in last_first]:
+            some = rows.of(part)
+            mean, covariance = self.moments(some.X, self.joined(prior))
+            n_points = max(1, MOST_POINTS // len(some.X)) if together else POINTS
+            around = Around(mean, points_about(covariance, n_points) if averaged else None)
+            sites, constant = self._sites(some, around)
+            parts = tuple(part.copy() for part in self.parts)
+            for one, site in zip(parts, sites, strict=True):
+                size, rounding = np.sqrt(site.weights)[:, None], AGREED if together else NEAR
+                gone = site.X / size, site.y / size, site.weights
+                one.factor.reduce(*gone, rounding=rounding, exact=together)
+            self.parts, self.constant, self.read = parts, self.constant - constant, None
 
     def _around_one(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> Around:
         mean, covariance = self.moments(rows.X, self.joined(prior))

@@ -80,6 +80,20 @@ class ContrastPrior:
         if other.count > 0.0:
             self._add(other.count, other.center, other.squares)
 
+    def unsaw(self, X: Array, weights: Array) -> None:
+        """Take rows (n, p) out of it again."""
+        count = float(np.sum(weights))
+        total = self.count - count
+        if total <= 1e-12 * count:
+            self.count, self.center, self.squares = 0.0, 0.0 * self.center, 0.0 * self.squares
+            return
+        center = weights @ X / count
+        left = self.center + (self.center - center) * count / total
+        own = (
+            weights @ np.square(X - center) + np.square(center - left) * total * count / self.count
+        )
+        self.count, self.center, self.squares = total, left, np.maximum(self.squares - own, 0.0)
+
     def _add(self, count: float, center: Array, squares: Array) -> None:
         total = self.count + count
         shift = center - self.center

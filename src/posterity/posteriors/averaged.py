@@ -122,6 +122,10 @@ class AveragedPosterior(MixedPosterior):
             "the order of all rows"
         )
 
+    def at(self, **parameters: float) -> Self:
+        """The same under these parameters of the members' likelihood; in memory that both share."""
+        return replace(self, runs=tuple(run.at(**parameters) for run in self.runs))
+
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
         return type(self) is type(other) and self.first.same_prior(other.first)
@@ -168,6 +172,11 @@ class AveragedPosterior(MixedPosterior):
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of the rows as they came."""
         return self.standing.log_evidence
+
+    @property
+    def n_held(self) -> float:
+        """What is left of the rows in the longest memory."""
+        return max(run.n_effective for run in self.runs)
 
     @property
     def n_observations(self) -> float:

@@ -67,7 +67,7 @@ class DispersedPosterior(LinearPosterior):
     @property
     def now(self) -> Any:
         """The posterior of the coefficients under it; in memory that both share."""
-        return _under(self.counts, self.dispersion)
+        return self.counts.at(dispersion=self.dispersion)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -245,11 +245,3 @@ class DispersedPosterior(LinearPosterior):
             return left
         counted = np.cumsum(weights[first:] > 0.0)
         return min(int(np.searchsorted(counted, left)) + 1, n - first) if n > first else 1
-
-
-def _under(counts: Any, dispersion: float) -> Any:
-    """The same posterior under this dispersion; members of an average, too."""
-    runs = getattr(counts, "runs", None)
-    if runs is not None:
-        return replace(counts, runs=tuple(_under(run, dispersion) for run in runs))
-    return replace(counts, likelihood=replace(counts.likelihood, dispersion=dispersion))

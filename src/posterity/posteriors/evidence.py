@@ -42,6 +42,9 @@ from posterity.safety import check_model_memory
 
 Array = NDArray[np.float64]
 
+# A number of rows.
+NEVER = 2**62
+
 
 @dataclass
 class Known:
@@ -103,6 +106,8 @@ class EvidencePosterior(LinearPosterior):
     known: Known = field(repr=False)
     # Whether the stream has one node, whatever is read: sites are found under one prior.
     alone: bool = False
+    # Whether that node is read as well, and chosen anew when someone else says so.
+    rests: bool = False
 
     @classmethod
     def learned(
@@ -144,6 +149,22 @@ class EvidencePosterior(LinearPosterior):
         """The same with a stream of one node, under which sites are found; all nodes are read."""
         return replace(self, alone=True)
 
+    def at_rest(self) -> LinearPosterior:
+        """The same with one node that learns and is read, until it is chosen by all rows anew.
+
+        That is when rows are appended together, when the noise is another one, and where a feature
+        that was constant begins to vary.
+        """
+        return self.for_sites()._but(rests=True).with_noise(self.noise)
+
+    def with_noise(self, noise: Noise) -> LinearPosterior:
+        """A copy with another noise: its prior is chosen anew."""
+        known = self.known.copy()
+        known.data = known.data.with_noise(noise)
+        twin = self._but(noise=noise, factor=known.data.factor, known=known)
+        twin._choose_later()
+        return twin
+
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
         return replace(self.copy(), strategy=single_node(self.strategy))
@@ -175,12 +196,20 @@ class EvidencePosterior(LinearPosterior):
         """Whether nothing is forgotten."""
         return self.known.data.learns_lean
 
-    # What is read rests on all rows so far, which no single factor does.
-    predicts_lean: ClassVar[bool] = False
+    @property
+    def predicts_lean(self) -> bool:  # type: ignore[override]
+        """Whether one factor is read: else that rests on all rows so far, which none does."""
+        return self.rests and self.known.data.predicts_lean
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of the data's factor."""
+        """The lean path of the data's factor, or of the one node that is read."""
         known = self.known
+        if self.rests and not self.learns_lean:
+            return self.central().factor.row_path(self.intercept, names)
+        if self.rests:
+            path = self.shared_factor().row_path(self.intercept, names)
+            self.accompany(path, names)
+            return path
         path = known.data.row_path(names)
         if self.learns_lean:
             path.go_together(None, known.clock, self._waiting)
@@ -188,7 +217,13 @@ class EvidencePosterior(LinearPosterior):
 
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""
-        return self._chosen(single=True).posteriors[0]
+        return (self._stream() if self.rests else self._chosen(single=True)).posteriors[0]
+
+    @property
+    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
+        """The nodes, with their weights."""
+        nodes = self.nodes
+        return tuple(zip(nodes.weights.tolist(), nodes.posteriors, strict=True))
 
     def shared_factor(self) -> Factor:
         """The factor of the stream's only node, for a path that goes on to learn in it."""
@@ -203,8 +238,8 @@ class EvidencePosterior(LinearPosterior):
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
-        if not self.learns_lean:
-            self.predict_then_learn(X, y, weights, elapsed)
+        if self.rests or not self.learns_lean:
+            self._append_in_order(X, y, weights, elapsed)
             return
         known, n_more = self.known, _count(weights, len(X))
         rows = int(known.clock[0]) + n_more
@@ -225,6 +260,14 @@ class EvidencePosterior(LinearPosterior):
         if first:
             known.turn, known.stream = turn, None
         self._catch_up()
+
+    def _append_in_order(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        if self.learns_lean:  # and rests: who lets the prior rest chooses it by all rows
+            self._learn(X, y, weights, elapsed)
+        else:
+            self.predict_then_learn(X, y, weights, elapsed)
+        if self.rests:
+            self._choose_later()
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
@@ -307,8 +350,8 @@ class EvidencePosterior(LinearPosterior):
         """The data's posterior."""
         return self.known.data
 
-    def rows_alone(self) -> Factor:
-        """What the rows say, without the prior."""
+    def rows_alone(self) -> LinearPosterior:
+        """A copy of the data."""
         return self.known.data.rows_alone()
 
     def keep(self, rows: Factor, n_gone: int) -> None:
@@ -340,7 +383,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def nodes(self) -> Nodes:
         """The precisions that the evidence chooses from all rows so far."""
-        return self._fresh.nodes(self.mean, self.known.data)
+        return self._stream() if self.rests else self._fresh.nodes(self.mean, self.known.data)
 
     @property
     def _fresh(self) -> Fresh:
@@ -374,6 +417,8 @@ class EvidencePosterior(LinearPosterior):
         """Mean of [intercept, coefficients]."""
         if self.known.data.n_observations == 0.0:  # the prior's, under whatever precision
             return np.concatenate([np.zeros(self.n_flat), self.mean])
+        if self.rests:
+            return self.central().coefficients()
         return self._fresh.coefficients(self.mean, self.known.data).copy()
 
     def joint(self, names: tuple[str, ...]) -> Joint:
@@ -383,7 +428,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def prior_precision(self) -> Array:
         """(m,) geometric mean of the precisions, in the user's units."""
-        choice = self._fresh.choice
+        choice = self.nodes.choice if self.rests else self._fresh.choice
         return np.exp(choice.weights @ np.log(choice.precisions)) / self.noise.prior_unit
 
     @property
@@ -458,7 +503,16 @@ class EvidencePosterior(LinearPosterior):
         known.turn = known.data.factor.copy() if self.learns_lean else None
         known.stream = known.fresh = None
         forgets = not self.learns_lean
-        known.clock[1] = turns_around(int(known.clock[0]), self.n_coefficients, forgets=forgets)[1]
+        rows, p = int(known.clock[0]), self.n_coefficients
+        known.clock[1] = NEVER if self.rests else turns_around(rows, p, forgets=forgets)[1]
+
+    def _choose_later(self) -> None:
+        """The prior is chosen anew when it is needed, from the data as they are then."""
+        known = self.known
+        known.turn = known.stream = known.fresh = None
+        if self.rests:
+            known.clock[1] = NEVER
+        self._catch_up()
 
     def _begin_anew(self) -> None:
         """After rows were unlearned or merged: both what is read and the stream rest on all."""
@@ -482,9 +536,12 @@ class EvidencePosterior(LinearPosterior):
             if weights is not None:
                 moves &= weights[first:stop] > 0.0
             if moves.any():
-                # A feature that was constant begins to vary: what it means is asked right after.
-                stop = first + int(np.argmax(moves)) + 1
-                self.known.clock[1] = 0
+                # A feature that was constant begins to vary. Its row stands alone: what it may mean
+                # is told by the rows right before it, and asked right after it.
+                still = int(np.argmax(moves))
+                stop = first + max(still, 1)
+                if still == 0:
+                    self.known.clock[1] = 0
         return stop
 
     def _waiting(self) -> Waiting:

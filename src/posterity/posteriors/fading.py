@@ -31,6 +31,9 @@ class Fading(Protocol):
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
 
+    def left(self, elapsed: Array) -> Array:
+        """(n,) what is left of sums over the rows, as those of the noise, after each time."""
+
 
 @dataclass(frozen=True)
 class FadingPosterior(LinearPosterior):
@@ -131,6 +134,10 @@ class FadingPosterior(LinearPosterior):
         if not self.only_discounts:
             return None
         return self.strategy.discounts(elapsed)  # type: ignore[attr-defined]
+
+    def left(self, elapsed: Array) -> Array:
+        """What is left of sums over the rows after each time (n,)."""
+        return self.strategy.left(elapsed)
 
     @property
     def keeps_prior(self) -> bool:

@@ -83,6 +83,14 @@ class LinearPosterior:
         """A copy to be one of many that are averaged."""
         return self.copy()
 
+    def at_rest(self) -> LinearPosterior:
+        """The same; a prior that is learned rests until all rows are appended anew."""
+        return self
+
+    def with_noise(self, noise: Noise) -> LinearPosterior:
+        """A copy with another noise."""
+        return self.copy()._but(noise=noise)
+
     def member(self, *, weak: bool) -> LinearPosterior:
         """A copy that predicts in units of the noise, which is learned beside it.
 
@@ -130,6 +138,10 @@ class LinearPosterior:
 
     def discounts(self, elapsed: Array) -> Array | None:
         """What is left of all that was known after each time (n,); None if no number tells."""
+        return np.ones(len(elapsed))
+
+    def left(self, elapsed: Array) -> Array:
+        """About what is left of sums over the rows after each time (n,)."""
         return np.ones(len(elapsed))
 
     def each_of(self, count: int) -> Self:
@@ -188,10 +200,9 @@ class LinearPosterior:
                 "learned; nothing was changed"
             )
         remaining = self.factor.copy()
+        ones = self.factor.lacks_ones(X, self.intercept)
         try:
-            least_cosine = remaining.remove(
-                X, y, weights, intercept=self.intercept, stay=self.prior
-            )
+            least_cosine = remaining.remove(X, y, weights, intercept=ones, stay=self.prior)
         except NotInFactorError as error:
             which = "one of the rows" if error.row is None else f"row {error.row}"
             raise ValueError(never_learned(which)) from error
@@ -238,6 +249,11 @@ class LinearPosterior:
         return self
 
     @property
+    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
+        """Posteriors, and their weights, that differ in their prior: together they are this."""
+        return ((1.0, self),)
+
+    @property
     def one_triangle(self) -> LinearPosterior | None:
         """The same where one triangle is all that it will know, for many of them in a bank."""
         return self if type(self) is LinearPosterior else None
@@ -247,10 +263,11 @@ class LinearPosterior:
         """The posterior that holds the rows: the data's, where the prior is learned."""
         return self
 
-    def rows_alone(self) -> Factor:
-        """What the rows say, without the prior."""
-        rows = self.factor.copy()
-        rows.take_out(self.prior)
+    def rows_alone(self) -> LinearPosterior:
+        """A copy that knows what the rows say, and what is left of a prior that fades with them."""
+        rows = self.copy()
+        if self.keeps_prior:
+            rows.factor.take_out(self.prior)
         return rows
 
     def keep(self, rows: Factor, n_gone: int) -> None:
@@ -349,9 +366,19 @@ class LinearPosterior:
         return self.factor.count
 
     @property
+    def n_held(self) -> float:
+        """The same; of several memories that of the longest."""
+        return self.n_effective
+
+    @property
     def n_flat(self) -> int:
         """Number of directions whose prior is flat."""
         return self.prior.n_coefficients - self.prior.rank
+
+    @property
+    def improper(self) -> tuple[int, tuple[float, float] | None] | None:
+        """Flat directions, and the noise's shape and rate if not proper; None: it does not tell."""
+        return self.n_flat, self.noise.improper
 
     @property
     def freed(self) -> float:

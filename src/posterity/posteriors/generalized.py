@@ -119,6 +119,10 @@ class GeneralizedPosterior(LinearPosterior):
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self if self.forgets else replace(self, approximation="laplace")
 
+    def at(self, **parameters: float) -> Self:
+        """The same under these parameters of its likelihood; in memory that both share."""
+        return replace(self, likelihood=replace(self.likelihood, **parameters))  # type: ignore[type-var]
+
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the site rows."""
         return self._with(self.inner.made(change), Account())
@@ -211,18 +215,18 @@ class GeneralizedPosterior(LinearPosterior):
                 "nothing was changed"
             )
         if rest <= 1e-12 * gone:
-            self.inner.keep(Factor(self.n_coefficients), len(rows))
+            self.keep(Factor(self.n_coefficients), len(rows))
             account.become(Account())
             return
         together = account.together == account.seen
         left, precision, logs = taken_out(
-            self.inner.rows_alone(),
+            self.inner.rows_alone().factor,
             self.inner.central(),
             SiteModel(self.likelihood, self._way_of(together)),
             rows,
             together=together,
         )
-        self.inner.keep(left, len(rows))
+        self.keep(left, len(rows))
         account.seen = account.effective = rest
         account.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         account.together = -1.0
@@ -244,6 +248,14 @@ class GeneralizedPosterior(LinearPosterior):
             and self.approximation == other.approximation
             and self.inner.same_prior(other.inner)
         )
+
+    def keep(self, rows: Factor, n_gone: int) -> None:
+        """Know what is left of the site rows, without the prior, once so many were unlearned."""
+        self.inner.keep(rows, n_gone)
+
+    def rows_alone(self) -> LinearPosterior:
+        """A copy of what the rows say."""
+        return self.inner.rows_alone()
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -312,6 +324,21 @@ class GeneralizedPosterior(LinearPosterior):
         return self.account.effective
 
     @property
+    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
+        """Posteriors of eta, and their weights: together they are this."""
+        return self.inner.parts
+
+    @property
+    def learns_prior(self) -> bool:  # type: ignore[override]
+        """Whether the prior is chosen by the rows."""
+        return self.inner.learns_prior
+
+    @property
+    def n_flat(self) -> int:
+        """Number of directions whose prior is flat."""
+        return self.inner.n_flat
+
+    @property
     def forgets(self) -> bool:  # type: ignore[override]
         """Whether rows count for less as they age."""
         return self.inner.of_rows.forgets
@@ -372,11 +399,9 @@ class GeneralizedPosterior(LinearPosterior):
         account, inner = self.account, self.inner
         account.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
         account.seen += float(np.sum(rows.weights))
-        discounts = getattr(getattr(self.inner.of_rows, "strategy", None), "discounts", None)
-        if discounts is not None:
-            faded = fading_counts(
-                account.effective, len(rows), rows.weights, discounts(rows.elapsed)
-            )
+        left = inner.of_rows.discounts(rows.elapsed)
+        if self.forgets and left is not None:
+            faded = fading_counts(account.effective, len(rows), rows.weights, left)
             account.effective = float(faded[-1])
         elif self.forgets and inner.n_observations > 0.0:
             # As much of the rows as of what their sites say.

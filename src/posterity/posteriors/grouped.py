@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +126,8 @@ class GroupedPosterior:
     prior: SharedPrior | None = None
     read: SharedPrior | None = None
     fresh: Reading | None = None
+
+    improper: ClassVar[None] = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"fresh": None}

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import StudentT
+from posterity.factor import Factor
 from posterity.likelihoods import LogPrecision
 from posterity.noise import Joint, Predictive
 from posterity.posteriors._noise_scores import in_own_units, in_sequence, squared_scores
 from posterity.posteriors._noise_units import rescale, shift
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.generalized import GeneralizedPosterior
+from posterity.posteriors.generalized import Account, GeneralizedPosterior
 
 Array = NDArray[np.float64]
 
@@ -136,11 +137,25 @@ class HeteroscedasticPosterior(LinearPosterior):
         return together
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Refuse: what a row weighed depended on what was known when it came."""
-        raise ValueError(
-            "can't unlearn rows with noise='linear': what a row weighed depended on what was known "
-            "of its noise when it came; fit the remaining rows again"
-        )
+        """Unlearn rows: each leaves with the weight that it would have today.
+
+        Exact for rows of a fit, but for what the others would weigh without them.
+        """
+        if not self.mean.learns_lean:
+            self.mean.remove(X, y, weights)  # refuses, and says why
+        trial, g = self.copy(), np.ones(len(X)) if weights is None else weights
+        if not g.any():
+            return
+        if abs(self.n_observations - np.sum(g)) <= 1e-12 * np.sum(g):
+            trial.mean.keep(Factor(trial.mean.n_coefficients), int(trial.account.clock[0]))
+            trial.spread.keep(Factor(trial.spread.n_coefficients), int(trial.account.clock[0]))
+            trial.spread.account.become(Account())
+            trial = self.around(trial.mean, trial.spread)
+        else:
+            trial._take_out(X, y, g)
+            told = trial.copy().predict_then_learn(X, y, weights, np.zeros(len(X)))
+            trial.account.told -= float(g @ told.logpdf(y[:, 0]))
+        self.become(trial)
 
     def merge(self, other: Self) -> None:
         """Learn the rows of ``other`` as it weighed them; each prior counts once."""
@@ -225,12 +240,6 @@ class HeteroscedasticPosterior(LinearPosterior):
         return self.account.told
 
     # ---- inner ---------------------------------------------------------------------------------
-
-    @property
-    def _held(self) -> float:
-        """Rows that the mean holds; of several memories the longest."""
-        mean = self.mean
-        return max(run.n_effective for run in getattr(mean, "runs", (mean,)))
 
     def _relative(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of the log precision at rows, relative to the average row's."""
@@ -347,9 +356,33 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def _move(self, centre: Array, level: float, count: float) -> None:
         """Let the means know of rows of this total weight, which the factor holds already."""
-        account, share = self.account, min(count / max(self._held, 1e-300), 1.0)
+        account, share = self.account, min(count / max(self.mean.n_held, 1e-300), 1.0)
         account.centre = account.centre + (centre - account.centre) * share
         account.level += (level - account.level) * share
+
+    def _take_out(self, X: Array, y: Array, weights: Array) -> None:
+        """Unlearn rows, but not all, from the mean, the spread, and the means of features."""
+        log_precision = self._relative(X)[0]
+        target = np.exp(0.5 * log_precision)[:, None] * y
+        rows = self._scaled(X, log_precision)
+        told = cast(StudentT, self.mean.predictive(rows))
+        self.mean.remove(rows, target, weights)
+        squares, counted = self._corrected(told, target[:, 0])
+        counted = counted * weights
+        if counted.any():
+            counted *= min(1.0, self.spread.n_observations / float(np.sum(counted)))
+            offsets = LogPrecision().offsets(squares) - log_precision
+            self.spread.remove(X, np.full((len(X), 1), 0.5), counted, offsets)
+        self._discount(X, weights, log_precision)
+
+    def _discount(self, X: Array, weights: Array, log_precision: Array) -> None:
+        """Let the means know of rows that were unlearned, weighed with these log precisions."""
+        account, share = self.account, float(np.sum(weights)) / self.mean.n_held
+        centre, level = (np.average(one, axis=0, weights=weights) for one in (X, log_precision))
+        account.centre = account.centre + share * (account.centre - centre)
+        account.level += share * (account.level - float(level))
+        account.clock[0] -= int(np.count_nonzero(weights))
+        self._renew()
 
     def _log_unit_of(self, other: HeteroscedasticPosterior) -> float:
         """Log of what one in ``other``'s units of precision is in these.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,7 +74,7 @@ class MixedPosterior(LinearPosterior):
         self.predict_then_learn(X, y, weights, elapsed, offsets)
 
     # Rows that come together are learned in order, too: weights follow from predictions.
-    fit = settle = absorb = append
+    fit = absorb = append
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -139,6 +139,13 @@ class MixedPosterior(LinearPosterior):
             both = [np.take_along_axis(drawn, one[:, None], axis=1)[:, 0] for one in places]
             ends.append(np.stack(both, axis=-1))
         return np.concatenate(ends)
+
+    def rows_alone(self) -> NoReturn:
+        """Refuse: what several say of the rows is not one posterior."""
+        raise ValueError(
+            "a third class came late, and this way to forget is there for two classes only: use "
+            "one with one memory, as Stabilized"
+        )
 
     def add_classes(self, n_classes: int) -> None:
         """Refuse: what members said of the rows before would have been another thing."""

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from posterity.distributions import Categorical, MultivariateNormal
 from posterity.evidence import OddsScale, Strategy
 from posterity.evidence.members import single_node
+from posterity.factor.factor import NotInFactorError
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import (
@@ -43,7 +44,7 @@ from posterity.posteriors._softmax_likelihood import (
 from posterity.posteriors._softmax_prior import ContrastPrior, peak
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import choice_of, chosen
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.gaussian import LinearPosterior, never_learned
 
 # Of the log of the prior's scale, between which the best one is looked for.
 STEP = math.log(4.0)
@@ -75,6 +76,8 @@ class SoftmaxPosterior:
         As many rows, and the prior is chosen anew; whether it is for the first time.
     recent
         The last rows, to be learned again together; ``contrasts`` knows them already.
+    together
+        The rows' weight when all of them were fitted at once.
     """
 
     contrasts: Contrasts
@@ -86,8 +89,11 @@ class SoftmaxPosterior:
     waiting: bool = field(default=False, repr=False)
     recent: RecentRows | None = field(default=None, repr=False)
     nodes: list[tuple[float, Joined]] | None = field(default=None, repr=False)
+    together: float = field(default=-1.0, repr=False)
 
     noise: ClassVar[Noise] = KnownNoise(1.0)
+    one_triangle: ClassVar[None] = None
+    improper: ClassVar[None] = None
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
 
@@ -191,11 +197,50 @@ class SoftmaxPosterior:
         self.become(both)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Refuse: what a row said depended on what was known when it came."""
-        raise ValueError(
-            "can't unlearn rows of a classifier: what a row said depended on what was known when "
-            "it came; fit the remaining rows again"
+        """Unlearn rows: what they say in what is known now is taken out.
+
+        Exact for rows of a fit, but for what the others would say without them.
+        """
+        if self.forgets:
+            self.contrasts.parts[0].remove(X, y, weights)  # refuses, and says why
+        rows, after = self._rows(X, y, weights), self.copy()
+        rows = rows.of(np.flatnonzero(rows.weights))
+        gone, learned = float(np.sum(rows.weights)), self.n_observations
+        if learned - gone < -1e-12 * gone:
+            raise ValueError(
+                f"can't unlearn rows of total weight {gone:g}: only {learned:g} is learned; "
+                "nothing was changed"
+            )
+        if not len(rows.X):
+            return
+        after.settle()
+        together = after.together == learned
+        averaged = self.approximation == "moments" if together else self._averages
+        if learned - gone <= 1e-12 * gone:
+            after._forget_all()
+        else:
+            try:
+                after.contrasts.unlearn(rows, after.prior, averaged=averaged, together=together)
+            except NotInFactorError as error:
+                raise ValueError(never_learned("one of the rows")) from error
+            after.prior.unsaw(rows.X, rows.weights)
+            after._count(learned - gone, learned - gone)
+            # What the others say was found under this prior, and would but echo it.
+            after.due = min(after.due, learned - gone + 0.25 * self.n_effective + 1.0)
+            after._turned()
+        after.together = -1.0
+        self.become(after)
+
+    def _forget_all(self) -> None:
+        """Know of classes, and of nothing else."""
+        known, offset = self.contrasts, int(self.intercept)
+        self.contrasts = Contrasts.before_data(
+            known.n_classes, known.n_columns, separate=known.separate
         )
+        root = self.prior.root.reshape(-1, *self.prior.root.shape[-2:])[0]
+        self.prior = ContrastPrior.of(root[offset:, offset:], intercept=self.intercept)
+        self.due = 0.0
+        self._turned()
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -222,6 +267,7 @@ class SoftmaxPosterior:
         after._begin(rows, after.contrasts, averaged=self.approximation == "moments")
         after.recent, total = None, float(np.sum(rows.weights))
         after._count(total, total)
+        after.together = total
         self.become(after)
 
     def append(

@@ -22,6 +22,9 @@ class Keeping(Protocol):
     def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them."""
 
+    def left(self, elapsed: Array) -> Array:
+        """(n,) what is left in the mean of sums over the rows after each time."""
+
     def of_rows(self, share: float) -> Keeping:
         """The same where an observation has so many times as many rows."""
 
@@ -87,6 +90,10 @@ class WindowPosterior(LinearPosterior):
     def discounts(self, elapsed: Array) -> Array | None:
         """None: what is left of a row is all or nothing."""
         return None
+
+    def left(self, elapsed: Array) -> Array:
+        """In the mean, what is left of sums over the rows after each time (n,)."""
+        return self.strategy.left(elapsed)
 
     def each_of(self, count: int) -> Self:
         """The same, for observations of so many rows; nothing was seen yet."""

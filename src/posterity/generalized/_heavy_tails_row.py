@@ -1,4 +1,4 @@
-"""Single rows of a reweighted posterior, in plain numbers: what learning them in an array gives.
+"""Single rows under heavy tails, in plain numbers: what learning them in an array gives.
 
 A row is predicted, weighed and learned by a lean path of the factor. Rows after which the start is
 fitted, or the prior chosen, anew are left to the general way.
@@ -15,21 +15,20 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from posterity.factor import Factor
-from posterity.generalized._start import node_of
 from posterity.kernel import RowPath
-from posterity.posteriors import EvidencePosterior, LinearPosterior
+from posterity.posteriors import LinearPosterior
 
 if TYPE_CHECKING:
-    from posterity.generalized._reweighted import ReweightedPosterior
+    from posterity.generalized._heavy_tails import HeavyTailedPosterior
 
 
-class ReweightedPath:
+class HeavyTailedPath:
     """Predicts single rows, and learns those that are not due: as :class:`RowPath`, of one target.
 
     ``posterior`` is the one that is read and, where nothing is forgotten, learned in.
     """
 
-    def __init__(self, posterior: ReweightedPosterior, names: Sequence[str] | None) -> None:
+    def __init__(self, posterior: HeavyTailedPosterior, names: Sequence[str] | None) -> None:
         self.posterior, self.names = posterior, names
         self._reader = Factor(posterior.n_coefficients).row_path(posterior.intercept, names)
         self._inner: LinearPosterior | None = None
@@ -43,7 +42,7 @@ class ReweightedPath:
 
     def predict_mean(self, x: Any) -> float:
         """Mean at ``x``."""
-        if self.posterior.inner is not self._inner:
+        if self.posterior.known.inner is not self._inner:
             self._open()
         return self._rows.predict_mean(x)
 
@@ -61,26 +60,19 @@ class ReweightedPath:
 
     def _open(self) -> None:
         """Follow the posterior, which learned in another way."""
-        posterior = self.posterior
-        inner = posterior.inner
-        if not posterior.learns_lean:
-            self._rows = node_of(inner).factor.row_path(posterior.intercept, self.names)
-        elif isinstance(inner, EvidencePosterior):
-            self._rows = inner.shared_factor().row_path(posterior.intercept, self.names)
-            inner.accompany(self._rows, self.names)
-        else:
-            self._rows = inner.row_path(self.names)
-        self._others = [other.row_path(self.names) for other in posterior.beside]
+        inner = self.posterior.known.inner
+        self._rows = inner.row_path(self.names)
+        self._others = [other.row_path(self.names) for other in self.posterior.beside]
         self._inner = inner
         if self._closed:
             self._rows.close()
 
     def _learn(self, x: Any, y: float, g: float) -> bool:
-        posterior = self.posterior
+        posterior, known = self.posterior, self.posterior.known
         usable = 0.0 < g < math.inf and abs(y) <= 1e150
-        if not usable or self._closed or posterior.clock + 1 >= posterior.due:
+        if not usable or self._closed or known.clock + 1 >= known.due:
             return False
-        if posterior.inner is not self._inner:
+        if known.inner is not self._inner:
             self._open()
         values = self._reader.values(x)
         row = values[0]
@@ -88,6 +80,6 @@ class ReweightedPath:
         weight, shift, state = posterior.with_row(values, y, g, y - mean, leverage)
         steps: list[Callable[[], object]] = [partial(self._rows.learn, row, y + shift, weight * g)]
         steps += [partial(other.learn, row, 0.0, g) for other in self._others]
-        steps.append(partial(posterior.__dict__.update, state))
+        steps.append(partial(known.__dict__.update, state))
         # One call, which no interrupt divides; where the factor learns nothing it stops there.
         return len(tuple(takewhile(bool, map(call, steps)))) == len(steps) - 1

@@ -1,0 +1,58 @@
+"""What model files from before hold of heavy tails, made into what there is now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from posterity.generalized._heavy_tails import HeavyTailedPosterior, Known
+from posterity.generalized._noise_tally import NoiseTally
+from posterity.generalized._quantile_posterior import QuantilePosterior
+from posterity.generalized._start import Begun, Kept
+from posterity.generalized._working_noise import Spread
+from posterity.posteriors import LinearPosterior
+from posterity.posteriors.evidence import NEVER
+
+Values = Mapping[str, Any]
+
+
+def nothing(values: Values) -> None:
+    """What is told from the other parts of a model now."""
+
+
+def heavy_tailed_posterior(values: Values) -> HeavyTailedPosterior:
+    """The posterior of reweighted rows, whose prior rests now by itself."""
+    return HeavyTailedPosterior(*_reweighted(values))
+
+
+def quantile_posterior(values: Values) -> QuantilePosterior:
+    """The same of a quantile, with the plain rows beside."""
+    if not isinstance(values["design"], LinearPosterior):
+        raise TypeError("a posterior of a quantile lacks its parts")
+    return QuantilePosterior(*_reweighted(values), values["design"])  # type: ignore[call-arg]
+
+
+def _reweighted(values: Values) -> tuple[Any, ...]:
+    kinds: dict[str, Any] = {"fresh": LinearPosterior, "inner": LinearPosterior}
+    kinds |= {"tally": NoiseTally, "kept": Kept | None, "clock": int, "due": int}
+    optional = {"spread": Spread | None, "begun": Begun}
+    there = {**values, "spread": values.get("spread"), "begun": values.get("begun", Begun())}
+    if not all(isinstance(there[key], kind) for key, kind in (kinds | optional).items()):
+        raise TypeError("a posterior under heavy tails lacks its parts")
+    known = Known(
+        inner=_resting(values["inner"]),
+        told=float(values["evidence"]),
+        seen=float(values["_seen"]),
+        **{key: there[key] for key in ("tally", "kept", "clock", "due", "spread", "begun")},
+    )
+    return values["fresh"].at_rest(), values["noise"], known
+
+
+def _resting(inner: LinearPosterior) -> LinearPosterior:
+    """With the node of a prior that is learned at rest, the one that the file has if there is."""
+    known: Any = inner
+    if not (inner.learns_prior and known.alone):
+        return inner.at_rest()
+    known.known.clock[1] = NEVER
+    return replace(known, rests=True)

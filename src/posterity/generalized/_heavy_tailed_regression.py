@@ -1,0 +1,57 @@
+"""What robust and quantile regression share: an estimator around a reweighted posterior."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from posterity.generalized._heavy_tails import HeavyTailedPosterior
+from posterity.generalized._working_noise import WorkingNoise
+from posterity.linear.regression import BayesianLinearRegression
+from posterity.noise import KnownNoise
+from posterity.posteriors import LinearPosterior
+
+
+class HeavyTailedRegression(BayesianLinearRegression):
+    """A linear model whose rows are reweighted; see the two that there are."""
+
+    noise_scale: float | None
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    @property
+    def noise_scale_(self) -> float:
+        """Scale of the noise, given or learned, in units of the target."""
+        return float(self._known.average_of(lambda one: one.scale)) * self._scale_unit
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    # The noise's own scale in units of the one inside.
+    _scale_unit = 1.0
+
+    def _working_noise(self) -> WorkingNoise:
+        raise NotImplementedError  # each model says
+
+    def _before_data(self) -> LinearPosterior:
+        scale = _checked_scale(self.noise_scale)
+        if scale is not None:
+            scale /= self._scale_unit
+        # Rows and prior are relative to the noise; one node of the prior's precision is enough.
+        inner = super()._before_data().single()
+        return self._kind.around(inner, self._working_noise(), scale)
+
+    _kind: ClassVar[type[HeavyTailedPosterior]] = HeavyTailedPosterior
+
+    def _noise(self) -> KnownNoise:
+        """The noise in whose units the prior is stated."""
+        if self.noise_scale is None:
+            return KnownNoise(1.0)
+        return KnownNoise(_checked_scale(self.noise_scale) ** -2.0)  # type: ignore[operator]
+
+
+def _checked_scale(noise_scale: float | None) -> float | None:
+    if noise_scale is not None and not 0.0 < noise_scale < math.inf:
+        raise ValueError(
+            f"noise_scale is {noise_scale}: it must be positive and finite, or None to learn it"
+        )
+    return noise_scale

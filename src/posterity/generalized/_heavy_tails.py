@@ -1,0 +1,522 @@
+"""What a regression with heavy-tailed noise knows: a Gaussian factor whose rows were reweighted.
+
+A row's weight depends on its own error before it came, and on the scale then: both come out of
+learning in the factor, once the weights of the rows before it are right. So a stretch of rows is
+learned again and again, each time with the weights that the last time implies; the first row is
+right at once, and each row as soon as those before it. In a few rounds all are what learning row
+after row gives.
+
+The first rows are kept, and their most probable fit is found from all of them, for a start that
+outliers can't spoil.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
+from posterity.distributions.row_distribution import RowDistribution
+from posterity.factor.usable import check_usable
+from posterity.generalized._heavy_tails_row import HeavyTailedPath
+from posterity.generalized._noise_tally import SUMS, Before, NoiseTally
+from posterity.generalized._start import Begun, Found, Kept, most_probable, noise_of
+from posterity.generalized._unlearning import in_order, matched, take_out, without
+from posterity.generalized._working_noise import Spread, WorkingNoise
+from posterity.kernel import RowPath
+from posterity.noise import JointOfOne
+from posterity.posteriors import LinearPosterior
+
+Array = NDArray[np.float64]
+
+# Rows that are kept for the start: at least so many, and so many a coefficient.
+START_ROWS, START_ROWS_A_COEFFICIENT = 64, 4
+# A fit of so large a share of them waits for all.
+NEARLY = 0.9
+LONGEST_STRETCH = 1024
+# In the midst of a stretch the past never fades to less than this.
+MOST_FADING = 1e-150
+LEAST_DISCOUNT = 1e-12
+SETTLED = 1e-10
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was said of each row before it: mean, relative leverage, scale, and the scale's df."""
+
+    mean: Array
+    leverage: Array
+    scale: Array
+    df: Array
+
+
+@dataclass
+class Known:
+    """State: ``inner`` has learned the reweighted rows, ``tally`` what they say of the scale.
+
+    ``spread`` is how well a fit knows the scale, None once other rows were learned in order;
+    ``kept`` are all rows so far, until there are enough, and ``begun`` is where their next fit
+    begins. ``clock`` counts rows, and at ``due`` of them the prior, or that fit, is due anew.
+    ``told`` sums the log densities of the rows, ``seen`` their weights.
+    """
+
+    inner: LinearPosterior
+    tally: NoiseTally
+    kept: Kept | None
+    clock: int = 0
+    due: int = 1
+    told: float = 0.0
+    seen: float = 0.0
+    spread: Spread | None = None
+    begun: Begun = field(default_factory=Begun)
+
+    def copy(self) -> Known:
+        """The same, to go its own way."""
+        return replace(self, inner=self.inner.copy(), tally=self.tally.copy())
+
+    def become(self, other: Known) -> None:
+        """Take over all of another one."""
+        self.__dict__.update(other.__dict__)
+
+    def settle(self, found: Found) -> None:
+        """Know the most probable fit of some rows, and nothing else of them."""
+        tally = self.tally = self.tally.copy()
+        self.inner, self.begun, self.spread = found.inner, found.begun, found.spread
+        if found.mode is None:
+            tally.count, tally.spread = found.rows.total, 0.0
+        else:
+            scale = found.mode.scale if found.spread is None else found.spread.scale
+            tally.settle(found.rows, found.mode, scale)
+
+    def go_on(self) -> None:
+        """From now on rows are learned in order."""
+        self.kept, self.spread, self.begun = None, None, Begun()
+
+
+@dataclass(frozen=True)
+class HeavyTailedPosterior(LinearPosterior):
+    """Posterior of [intercept, coefficients] under a :class:`WorkingNoise` of unknown scale.
+
+    ``fresh`` is a posterior that has seen nothing, with noise known at 1, that forgets as it likes.
+    """
+
+    # What a posterior holds besides: that of the rows as they stand.
+    belief: ClassVar[Any] = property(lambda self: self.fresh.belief)  # type: ignore[misc]
+    noise: ClassVar[Any] = property(lambda self: self.known.inner.noise)  # type: ignore[misc]
+    intercept: ClassVar[Any] = property(lambda self: self.fresh.intercept)  # type: ignore[misc]
+    prior: ClassVar[Any] = property(lambda self: self.fresh.prior)  # type: ignore[misc]
+    factor: ClassVar[Any] = property(lambda self: self._node.factor)  # type: ignore[misc]
+
+    fresh: LinearPosterior
+    likelihood: WorkingNoise
+    known: Known = field(repr=False)
+
+    @classmethod
+    def around(
+        cls, fresh: LinearPosterior, likelihood: WorkingNoise, known_scale: float | None
+    ) -> Self:
+        """Take over what a posterior that has seen nothing believes, relative to the noise."""
+        fresh = fresh.at_rest()
+        nothing = Kept(np.empty((0, fresh.n_features)), np.empty(0), np.empty(0), np.empty(0))
+        tally = NoiseTally(likelihood, known_scale, fresh.n_flat)
+        return cls._made(fresh, likelihood, Known(fresh.copy(), tally, nothing))
+
+    @classmethod
+    def _made(cls, *told: Any) -> Self:
+        make: Any = cls  # whose fields are not its parent's
+        posterior: Self = make(*told)
+        return posterior
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        return self._but(known=self.known.copy())
+
+    def become(self, other: Self) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        other.known.inner.central()  # its prior is chosen now, not when it is read
+        self.known.become(other.known)
+
+    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
+        """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
+        return self.around(self.fresh.made(change), self.likelihood, self.known.tally.known_scale)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows at once: their most probable fit. Nothing was learned before."""
+        check_usable(X, y)
+        g = np.ones(len(X)) if weights is None else weights
+        ahead, rows = self.copy(), Kept(X, y[:, 0], g, elapsed)
+        known = ahead.known
+        found = ahead._fitted(rows)
+        known.settle(found)
+        known.told, known.seen = found.log_evidence, float(np.sum(g))
+        known.clock = int(np.count_nonzero(g))
+        known.kept = rows if known.clock < self._n_start else None
+        ahead._set_due()
+        self.become(ahead)
+
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows in order."""
+        self.predict_then_learn(X, y, weights, elapsed)
+
+    def predict_then_learn(  # type: ignore[override]
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> RowDistribution:
+        """Learn row after row; returns the distribution of each target before its row."""
+        check_usable(X, y)
+        g = np.ones(len(X)) if weights is None else weights
+        target = y[:, 0]
+        ahead = self.copy()
+        known = ahead.known
+        if known.kept is None and len(X):
+            known.go_on()
+        if known.clock == 0:
+            elapsed = np.where(np.cumsum(g > 0.0) - (g > 0.0) == 0, 0.0, elapsed)
+        told: list[Told] = []
+        first = 0
+        while first < len(X) or not told:
+            stop = ahead._stretch(g, elapsed, first)
+            part = slice(first, stop)
+            told.append(ahead._learn_stretch(X[part], target[part], g[part], elapsed[part]))
+            first = stop
+        self.become(ahead)
+        parts = zip(*([one.mean, one.leverage, one.scale, one.df] for one in told), strict=True)
+        return self.likelihood.predictive(*(np.concatenate(each) for each in parts))
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Unlearn rows: those of the start exactly, others with what they say in what is known."""
+        if not self.known.inner.learns_lean:
+            self.known.inner.of_rows.remove(X, y, weights)  # refuses, and says why
+        g = np.ones(len(X)) if weights is None else weights
+        some, gone = g > 0.0, float(np.sum(g))
+        rows = Kept(X[some], y[some, 0], g[some], np.ones(int(some.sum())))
+        ahead = self.copy()
+        known = ahead.known
+        if known.seen - gone < -1e-12 * gone:
+            raise ValueError(
+                f"can't unlearn rows of total weight {gone:g}: only {known.seen:g} is learned; "
+                "nothing was changed"
+            )
+        if known.seen - gone <= 1e-12 * gone:
+            tally = known.tally
+            ahead = self.around(self.fresh, self.likelihood, tally.known_scale)
+        elif known.kept is not None:
+            left = without(known.kept, rows)
+            ahead.fit(left.X, left.y[:, None], left.weights, left.elapsed)
+        else:
+            ahead._take_out(rows)
+        self.become(ahead)
+
+    def _take_out(self, rows: Kept) -> None:
+        known, together = self.known, self.known.spread is not None
+        if together:
+            site = matched(self.likelihood, self._unit, rows.weights)
+        else:
+            site = in_order(self.likelihood, self.scale)
+        tally, slope = take_out(known.inner, known.tally, rows, site, together=together)
+        known.tally = tally
+        if together and tally.known_scale is None:
+            # As the scale is learned by a fit: a step of Newton's method.
+            information = self.likelihood.scale_information * tally.count
+            tally.beyond_core += tally.count * min(max(slope / information, -1.0), 1.0)
+        known.clock -= len(rows.y)
+        known.seen -= float(np.sum(rows.weights))
+        mean, leverage = self.relative(rows.X)
+        density = self.likelihood.log_density(
+            rows.y - mean, leverage, np.full(len(mean), self.scale), self._scale_df
+        )
+        known.told -= float(rows.weights @ density)
+        self._set_due()
+
+    def merge(self, other: Self) -> None:
+        """Learn all that ``other`` learned, with the weights that its rows have there."""
+        ahead = self.copy()
+        both, its = ahead.known, other.known
+        both.clock += its.clock
+        seen, over = both.seen + its.seen, both.clock >= self._n_start
+        if both.kept is not None and its.kept is not None:
+            one = its.kept
+            rows = both.kept.joined(one.X, one.y, one.weights, one.elapsed)
+            both.settle(ahead._fitted(rows, in_order=over))
+            both.kept = None if over else rows
+        else:
+            both.inner.merge(its.inner.with_noise(both.inner.noise))
+            both.tally.merge(its.tally)
+            both.go_on()
+        both.told, both.seen = both.told + its.told, seen
+        ahead._set_due()
+        self.become(ahead)
+
+    def same_prior(self, other: Self) -> bool:
+        """Whether both started from the same belief, so that they can be merged."""
+        return (
+            type(self) is type(other)
+            and self.likelihood == other.likelihood
+            and self.known.tally.known_scale == other.known.tally.known_scale
+            and self.fresh.same_prior(other.fresh)
+        )
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    @property
+    def learns_lean(self) -> bool:  # type: ignore[override]
+        """Whether nothing is forgotten."""
+        return self.known.inner.learns_lean
+
+    @property
+    def predicts_lean(self) -> bool:  # type: ignore[override]
+        """Whether one factor predicts."""
+        return self.known.inner.predicts_lean
+
+    @property
+    def beside(self) -> Sequence[LinearPosterior]:
+        """Posteriors that learn the features of every row, with targets 0 and its own weight."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
+        """The posterior of the reweighted rows."""
+        return ((1.0, self._node),)
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """What reads, predicts and learns single rows."""
+        return cast(RowPath, HeavyTailedPath(self, names))
+
+    def with_row(
+        self, X: Array, y: float, g: float, error: float, leverage: float
+    ) -> tuple[float, float, dict[str, Any]]:
+        """Weight of a row, how far its target moves, and all else as it is with the row learned.
+
+        The twin of :meth:`_learn_stretch`, in plain numbers.
+        """
+        known, leverage = self.known, max(leverage, 0.0)
+        tally, kept = known.tally, known.kept
+        scale = tally.scale
+        weight, shift = 1.0, 0.0
+        if math.isfinite(leverage) and math.isfinite(scale):
+            weight, shift = self.likelihood.site(error, leverage, scale)
+        wide = leverage * self._widened
+        told = self.likelihood.log_density_one(error, wide, scale, self._scale_df)
+        if kept is not None:
+            kept = kept.joined(X, np.array([y]), np.array([g]), np.ones(1))
+        state = {
+            "tally": tally.with_row(error, leverage, g),
+            "told": known.told + g * told,
+            "clock": known.clock + 1,
+            "seen": known.seen + g,
+            "kept": kept,
+        }
+        return weight, shift, state
+
+    def relative(self, X: Array) -> tuple[Array, Array]:
+        """Mean (n,) of the line at the rows of ``X``, and its variance over scale^2."""
+        mean, leverage = self._raw(X)
+        return mean, leverage * self._widened
+
+    def predictive(self, X: Array) -> RowDistribution:  # type: ignore[override]
+        """Distribution of new observations at the rows of ``X``."""
+        mean, leverage = self.relative(X)
+        return self.likelihood.predictive(mean, leverage, self.known.tally.scale, self._scale_df)
+
+    def core_predictive(self, X: Array) -> StudentT:
+        """The same for observations that are no outliers: normal noise of the core's scale."""
+        mean, leverage = self.relative(X)
+        with np.errstate(invalid="ignore"):
+            scale = np.sqrt(self.core**2 + self.known.tally.scale**2 * leverage)
+        return StudentT(self._df, mean, np.where(np.isnan(scale), np.inf, scale))
+
+    def joint(self, names: tuple[str, ...]) -> JointOfOne:
+        """Joint distribution of [intercept, coefficients]: t where the scale is learned."""
+        tally, spread = self.known.tally, self.known.spread
+        told = cast(JointOfOne, self._node.joint(names))
+        root = told.precision_root * (self._unit / told.scale)
+        if tally.known_scale is not None:
+            return MultivariateNormal(told.mean, root, tally.scale, names=names)
+        scale = tally.scale * math.sqrt(self._widened)
+        df = tally.freed if spread is None else spread.df
+        return MultivariateT(max(df, 0.0), told.mean, root, scale, names=names)
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise."""
+        return self.known.tally.scale
+
+    @property
+    def core(self) -> float:
+        """Standard deviation of the noise without its outliers."""
+        return self.known.tally.core if self.known.tally.freed > 0.0 else math.inf
+
+    @property
+    def prior_precision(self) -> ArrayLike:
+        """Prior precision of the coefficients, in the user's units."""
+        return self._node.prior_precision
+
+    @property
+    def n_flat(self) -> int:
+        """Number of directions whose prior is flat."""
+        return self.fresh.n_flat
+
+    @property
+    def improper(self) -> None:
+        """Not told: an unknown scale is not that of normal noise."""
+        return None
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.known.seen
+
+    @property
+    def n_effective(self) -> float:
+        """What is left of them after forgetting."""
+        return self.known.tally.count
+
+    @property
+    def noise_precision(self) -> float:
+        """1 / scale^2."""
+        return 1.0 / self.scale**2 if math.isfinite(self.scale) else math.nan
+
+    @property
+    def log_evidence(self) -> float:
+        """Log densities of the rows as they came, or Laplace's approximation after a fit."""
+        return self.known.told
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    @property
+    def _node(self) -> LinearPosterior:
+        """The one that learns and is read: under the prior that is given, or was learned."""
+        return self.known.inner.central()
+
+    def _raw(self, X: Array) -> tuple[Array, Array]:
+        inner = self.known.inner
+        told = inner.predictive(X)
+        return told.mean(), _leverage(told, inner.noise)
+
+    @property
+    def _widened(self) -> float:
+        spread = self.known.spread
+        return 1.0 if spread is None else spread.widened**2
+
+    @property
+    def _unit(self) -> float:
+        """Scale in whose squares the inner posterior's information is: of its own noise."""
+        return float(self.known.inner.noise_precision**-0.5)
+
+    @property
+    def _df(self) -> float:
+        tally = self.known.tally
+        return math.inf if tally.known_scale is not None else max(tally.freed, 1.0)
+
+    @property
+    def _scale_df(self) -> float:
+        """How well the scale is known, where a fit says; after other rows it is plugged in."""
+        spread = self.known.spread
+        return math.inf if spread is None else spread.df
+
+    @property
+    def _n_start(self) -> int:
+        return max(START_ROWS, START_ROWS_A_COEFFICIENT * self.n_coefficients)
+
+    def _stretch(self, g: Array, elapsed: Array, first: int) -> int:
+        """Where the stretch of rows that starts at ``first`` ends."""
+        last = min(first + 2 * LONGEST_STRETCH, len(g))
+        rows = np.cumsum(g[first:last] > 0.0)
+        left = self.known.due - self.known.clock
+        stop = first + min(int(np.searchsorted(rows, left)) + 1, last - first)
+        faded = np.cumprod(self._left(elapsed[first:stop]))
+        return first + max(1, int(np.count_nonzero(faded > MOST_FADING)))
+
+    def _left(self, elapsed: Array) -> Array:
+        return np.maximum(self.fresh.of_rows.left(elapsed), LEAST_DISCOUNT)
+
+    def _learn_stretch(self, X: Array, y: Array, g: Array, elapsed: Array) -> Told:
+        """Learn rows whose weights depend on those before them, until nothing moves."""
+        if not len(X):
+            return Told(np.empty(0), np.empty(0), np.empty(0), np.empty(0))
+        known = self.known
+        tally, discounts = known.tally.copy(), self._left(elapsed)
+        mean, leverage = self._raw(X)
+        n = len(X) + 1
+        before = Before(np.full(n, tally.scale), np.full(n, tally.core))
+        inner, added = known.inner, np.zeros((len(SUMS), n - 1))
+        for _ in range(n + 3):
+            error = y - mean
+            weight, shift = self._sites(error, leverage, before.scale[:-1])
+            added = tally.adds(error, leverage, g, before)
+            new_before = tally.before(added, discounts)
+            inner = known.inner.copy()
+            told = inner.predict_then_learn(X, (y + shift)[:, None], weight * g, elapsed)
+            new_mean, new_leverage = told.mean(), _leverage(told, inner.noise)
+            done = (
+                _same(new_mean, mean, before.scale[:-1])
+                and _same(new_leverage, leverage, 1.0 + leverage)
+                and _same(new_before.scale[:-1], before.scale[:-1], before.scale[:-1])
+                and _same(new_before.core[:-1], before.core[:-1], before.core[:-1])
+            )
+            mean, leverage, before = new_mean, new_leverage, new_before
+            if done:
+                break
+        scale, leverage, df = before.scale[:-1], leverage * self._widened, self._scale_df
+        densities = self.likelihood.log_density(y - mean, leverage, scale, df)
+        tally.learn(added, discounts)
+        known.inner, known.tally, known.told = inner, tally, known.told + float(g @ densities)
+        self._note(X, y, g, elapsed)
+        return Told(mean, leverage, scale, np.full(len(y), df))
+
+    def _sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
+        with np.errstate(all="ignore"):
+            weight, shift = self.likelihood.sites(error, leverage, scale)
+        # Where nothing is known of the line or the noise, a row is taken as it is.
+        open_ = ~np.isfinite(leverage) | ~np.isfinite(scale)
+        return np.where(open_, 1.0, weight), np.where(open_, 0.0, shift)
+
+    def _note(self, X: Array, y: Array, g: Array, elapsed: Array) -> None:
+        """Count rows; when it is due, fit the start anew, or ask anew how large the prior is."""
+        known = self.known
+        known.clock += int(np.count_nonzero(g))
+        known.seen += float(np.sum(g))
+        if known.kept is not None:
+            known.kept = known.kept.joined(X, y, g, elapsed)
+        if known.clock < known.due:
+            return
+        if known.kept is not None and known.clock >= self._n_start:
+            known.settle(self._fitted(known.kept, Begun(), in_order=True))
+            known.go_on()
+        elif known.kept is not None:
+            known.settle(self._fitted(known.kept, known.begun))
+        elif self.fresh.learns_prior:  # with the noise of today
+            known.inner = known.inner.with_noise(noise_of(known.tally.scale))
+        self._set_due()
+
+    def _set_due(self) -> None:
+        n, start = self.known.clock, self._n_start
+        if n < start:
+            # What flat directions take says nothing: half as many more of the rows beyond.
+            beyond = max(n - self.fresh.n_flat, 0)
+            due = self.fresh.n_flat + beyond + max(1, beyond // 2)
+            self.known.due = due if due < NEARLY * start else start
+        else:
+            self.known.due = n + min(n // 4, LONGEST_STRETCH)
+
+    def _fitted(self, kept: Kept, begun: Begun | None = None, *, in_order: bool = False) -> Found:
+        """The most probable fit of these rows."""
+        problem = self.fresh, self.likelihood, self.known.tally.known_scale, kept
+        return most_probable(*problem, self._left(kept.elapsed), begun, in_order=in_order)
+
+
+def _leverage(told: Any, noise: Any) -> Array:
+    """What a predictive variance says beyond the noise's own, relative to it."""
+    return np.maximum(told.var() * noise.known_precision - 1.0, 0.0)
+
+
+def _same(one: Array, other: Array, scale: Array | float) -> bool:
+    with np.errstate(invalid="ignore"):
+        moved = np.abs(one - other) > SETTLED * np.minimum(scale, 1e300)
+    return not moved.any()

@@ -1,0 +1,124 @@
+"""Unlearning under heavy tails: each row's site, as it is part of what is known, is found again.
+
+What is known of a row's mean is cavity times site, and the site is the one that the row has in that
+cavity (the fixed point of expectation propagation, Minka 2001). So rows of a fit, whose sites
+agree, and the row that was learned last leave exactly, but for the scale; others leave with what
+they would say today. While all rows are kept the others are fitted anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor.factor import NotInFactorError
+from posterity.generalized._matched_noise import GROSS
+from posterity.generalized._noise_tally import NoiseTally
+from posterity.generalized._start import Kept
+from posterity.generalized._working_noise import WorkingNoise
+from posterity.kernel import find_moments
+from posterity.posteriors import LinearPosterior
+from posterity.posteriors._site_removal import AGREED, LEAST_LEFT, MOST_ROUNDS, NEAR, SETTLED
+from posterity.posteriors.gaussian import never_learned
+
+Array = NDArray[np.float64]
+# Weight and target less the prediction (n,) of rows with these errors and leverages (n,), and what
+# they say of the logarithm of the scale: its slope.
+Site = Callable[[Array, Array], tuple[Array, Array, Array]]
+
+LEAST_SHARE = 1e-4
+
+
+def without(kept: Kept, gone: Kept) -> Kept:
+    """Rows that are kept, less others that are among them; raises ``ValueError`` if one is not."""
+    weights = kept.weights.copy()
+    for i in range(len(gone.y)):
+        same = (gone.X[i] == kept.X).all(axis=1) & (kept.y == gone.y[i])
+        there = np.flatnonzero(same & (weights >= (1.0 - 1e-12) * gone.weights[i]))
+        if not len(there):
+            raise ValueError(never_learned(f"row {i}"))
+        weights[there[-1]] -= gone.weights[i]
+    left = weights > 1e-12 * kept.weights
+    return Kept(kept.X[left], kept.y[left], weights[left], kept.elapsed[left])
+
+
+def matched(noise: WorkingNoise, scale: float, weights: Array) -> Site:
+    """Sites of rows that were fitted together, by their moments."""
+    code = noise.at(1.0).kernel_code
+    assert code is not None  # of all noise here
+
+    def site(error: Array, leverage: Array) -> tuple[Array, Array, Array]:
+        off = error / scale
+        _, moved, ratio = find_moments(*code, off, np.zeros(len(off)), leverage, weights)
+        share = np.maximum((1.0 - ratio) / ratio, LEAST_SHARE)
+        honest = np.abs(off) <= GROSS
+        slope = off * moved / leverage - moved * moved / leverage - (ratio - 1.0) - weights
+        weight = np.where(honest, share / leverage / weights, 0.0)
+        return weight, scale * moved * (1.0 + share) / share, np.where(honest, slope, 0.0)
+
+    return site
+
+
+def in_order(noise: WorkingNoise, scale: float) -> Site:
+    """Sites of rows that came one after another."""
+
+    def site(error: Array, leverage: Array) -> tuple[Array, Array, Array]:
+        weight, shift = noise.sites(error, leverage, np.full(len(error), scale))
+        return weight, error + shift, np.zeros(len(error))
+
+    return site
+
+
+def take_out(
+    inner: LinearPosterior, tally: NoiseTally, rows: Kept, site: Site, *, together: bool
+) -> tuple[NoiseTally, float]:
+    """Unlearn rows from ``inner``, in place; returns what is left of the noise's sums.
+
+    And the slope of what the others say of the logarithm of the scale, where all were fitted.
+    """
+    slope = 0.0
+    last_first = range(len(rows.y) - 1, -1, -1)
+    for part in [slice(None)] if together else [slice(i, i + 1) for i in last_first]:
+        X, y, g = rows.X[part], rows.y[part], rows.weights[part]
+        mean, leverage = inner.central().factor.predict(X, intercept=inner.intercept)
+        if not np.isfinite(leverage).all():
+            raise ValueError(never_learned(f"row {int(np.argmax(~np.isfinite(leverage)))}"))
+        weight, target, error, before, said = _within(site, y, mean[:, 0], leverage, g)
+        left = inner.rows_alone().factor
+        with suppress(NotInFactorError):  # rows that left before have taken all of its direction
+            gone = X, target[:, None], weight * g
+            rounding = AGREED if together else NEAR
+            left.reduce(*gone, intercept=inner.intercept, rounding=rounding, exact=together)
+        inner.keep(left, len(y))
+        tally = tally.without(error, before, g)
+        slope -= float(np.sum(said - g * weight * leverage))
+    return tally, slope
+
+
+def _within(
+    site: Site, y: Array, mean: Array, leverage: Array, g: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Weights and targets of sites that are part of what is known; errors and leverages before.
+
+    And what they say of the scale.
+    """
+    weight, pull = np.zeros(len(y)), np.zeros(len(y))
+    share, last = 1.0, math.inf
+    for _ in range(MOST_ROUNDS):
+        before = leverage / np.maximum(1.0 - leverage * g * weight, LEAST_LEFT)
+        centre = mean - before * g * pull
+        wanted, ahead, said = site(y - centre, before)
+        wanted = np.minimum(wanted, (1.0 - LEAST_LEFT) / (leverage * g))
+        moved = float(np.max(np.abs(wanted - weight) * leverage * g, initial=0.0))
+        weight = weight + share * (wanted - weight)
+        pull = pull + share * (wanted * (centre + ahead - mean) - pull)
+        if moved < SETTLED:
+            break
+        share, last = (max(0.7 * share, 0.05) if moved >= last else share), moved
+    with np.errstate(divide="ignore", invalid="ignore"):
+        target = np.where(weight > 0.0, mean + pull / weight, mean)
+    return weight, target, y - centre, before, said
