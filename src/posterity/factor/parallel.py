@@ -62,12 +62,12 @@ def run_together(task: Callable[..., None], *arguments: Sequence[Any]) -> None:
             future.result()
 
 
-def take_turns(task: Callable[[int], None], turns: Iterable[int], work: float) -> None:
+def take_turns(task: Callable[[int], None], turns: Iterable[int], multiply_adds: float) -> None:
     """Call ``task`` on each of ``turns``; every core takes the next one when it is free.
 
-    ``work`` is the number of multiply-adds in all: of few, one core does all.
+    ``multiply_adds`` is their number in all: of few, one core does all.
     """
-    if work < SMALLEST_SHARE:
+    if multiply_adds < SMALLEST_SHARE:
         for turn in turns:
             task(turn)
         return

@@ -6,6 +6,8 @@ precision, and are then the data of all nodes.
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -46,6 +48,12 @@ def fitted_together(
         _, fitted, chosen = _in_turns(inner, model, rows.every(share), chosen, start, ROUGHLY)
         start = fitted.coefficients
     trial, fitted, _ = _in_turns(inner, model, rows, chosen, start, AGREED)
+    if not fitted.settled:
+        about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
+        warnings.warn(
+            "expectation propagation did not settle: the posterior is an approximation" + about,
+            stacklevel=5,
+        )
     return trial, fitted
 
 
@@ -81,7 +89,10 @@ def _fitted(
     fitted = mode(before, model.likelihood.smooth, rows, start, intercept)
     if model.approximation == "laplace" and not model.likelihood.kinked:
         return fitted
-    return propagate(before, model.likelihood, rows, fitted, intercept)
+    moments = propagate(before, model.likelihood, rows, fitted, intercept)
+    if moments.converged:
+        return moments
+    return replace(moments if model.likelihood.kinked else fitted, settled=False)
 
 
 def _agree(prior: Factor, last: Factor, known: Factor, agreed: float) -> bool:

@@ -6,7 +6,6 @@ What was known before is a factor, the prior of this batch; the rows become site
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ def propagate(
     """Expectation propagation (Minka 2001), all sites of a sweep at once, begun at the mode.
 
     A site's cavity is what all others say: in one dimension, precision 1 / v - tau. Where a sweep
-    takes it further away than the last, the step is damped.
+    takes it further away than the last, the step is damped; not always do the sites settle.
     """
     precision, shift = first.sites.precision, first.sites.precision * first.sites.target
     factor = _with_sites(before, rows, precision, shift, intercept)
@@ -55,11 +54,6 @@ def propagate(
         if change > last:
             step = max(0.7 * step, 0.05)
         last, converged = change, change < SETTLED
-    if not converged:
-        warnings.warn(
-            "expectation propagation did not settle; approximation='laplace' always does",
-            stacklevel=5,
-        )
     return Fitted(sites, log_scale, factor.coefficients()[:, 0], converged)
 
 

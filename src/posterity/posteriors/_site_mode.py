@@ -39,12 +39,16 @@ WANDERING = 0.1
 
 @dataclass(frozen=True)
 class Fitted:
-    """The rows' sites, and the log of each one's constant summed."""
+    """The rows' sites, and the log of each one's constant summed.
+
+    Sites that did not settle are those at the mode, where that has any.
+    """
 
     sites: Sites
     log_scale: float
     coefficients: Array
     converged: bool
+    settled: bool = True
 
 
 def share_of(n_rows: int, n_coefficients: int) -> int:
