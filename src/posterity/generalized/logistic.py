@@ -47,7 +47,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
         (maximum a posteriori, as scikit-learn). "moments": of equal moments, so that it ends near
         the posterior mean (expectation propagation); in one pass it predicts better. "auto" is
-        "laplace" in ``fit`` and "moments" in all that comes online. With more than two classes
+        "moments" in all that comes online, and in ``fit`` where the prior is learned from fewer
+        than 50 rows a coefficient; else "laplace". With more than two classes
         "moments" averages gradient and curvature over what is not known (Opper and Archambeau
         2009), which is within a tenth of the same variance.
     basis : transformer from posterity.basis, optional
@@ -83,8 +84,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     Rows that come online sorted by class are learned badly: 95% intervals of coefficients then
     held 9% to 39% in simulations, in random order 94% to 98%. Shuffle them, or :meth:`fit`, which
-    knows no order. Of few rows with strong effects (fewer than 30 rows for each coefficient) the
-    mode is too small: there 95% intervals of :meth:`fit` held down to 59%, with "moments" 92%.
+    knows no order.
 
     Examples
     --------
