@@ -8,8 +8,9 @@ cimport numpy as cnp
 cnp.import_array()
 
 cdef extern from "posterity_kernel.h" nogil:
-    enum: PK_LANES
+    enum: PK_LINE
     enum: PK_PANEL
+    enum: PK_MEMORIES
     ctypedef struct pk_shape:
         Py_ssize_t p, k, q, ld
     ctypedef struct pk_rows:
@@ -44,11 +45,11 @@ cdef extern from "posterity_kernel.h" nogil:
     double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
     ctypedef struct pk_noise:
         Py_ssize_t memories
-        double rates[PK_LANES]
-        double caps[PK_LANES]
-        double sums[PK_LANES]
-        double counts[PK_LANES]
-        double scores[PK_LANES]
+        double rates[PK_MEMORIES]
+        double caps[PK_MEMORIES]
+        double sums[PK_MEMORIES]
+        double counts[PK_MEMORIES]
+        double scores[PK_MEMORIES]
         double seen, grace, persistence, prior_count, prior_sum
     void pk_track_noise(pk_noise *noise, Py_ssize_t n, const double *error, const double *spread, const double *weights, double *df, double *variance)
 
@@ -58,7 +59,7 @@ cdef Py_ssize_t MOST_COLUMNS = 1 << 24
 
 def leading_dimension(Py_ssize_t q):
     """Doubles that a row of a triangle of size ``q`` takes, padding included."""
-    return (q + PK_LANES - 1) // PK_LANES * PK_LANES
+    return (q + PK_LINE - 1) // PK_LINE * PK_LINE
 
 
 def empty_triangle(Py_ssize_t q):
@@ -352,11 +353,11 @@ def track_noise(double[:, ::1] state, const double[::1] rates, const double[::1]
     cdef Py_ssize_t m = rates.shape[0], n = error.shape[0], l, of
     cdef double[::1] df = np.empty(n), variance = np.empty(n)
     cdef pk_noise noise
-    if not 1 <= m <= PK_LANES or caps.shape[0] != m or state.shape[0] != 4 or state.shape[1] != m:
-        raise ValueError(f"there must be 1 to {PK_LANES} memories, as many in each argument")
+    if not 1 <= m <= PK_MEMORIES or caps.shape[0] != m or state.shape[0] != 4 or state.shape[1] != m:
+        raise ValueError(f"there must be 1 to {PK_MEMORIES} memories, as many in each argument")
     if spread.shape[0] != n or (weights is not None and weights.shape[0] != n):
         raise ValueError("error, spread and weights do not have the same rows")
-    for l in range(PK_LANES):
+    for l in range(PK_MEMORIES):
         of = l if l < m else 0
         noise.rates[l], noise.caps[l] = rates[of], caps[of]
         noise.sums[l], noise.counts[l], noise.scores[l] = state[0, of], state[1, of], state[2, of]

@@ -8,7 +8,7 @@ cimport numpy as cnp
 cnp.import_array()
 
 cdef extern from "posterity_site_rows.h" nogil:
-    enum: PK_LANES
+    enum: PK_LINE
     enum: PK_PANEL
     ctypedef struct pk_shape:
         Py_ssize_t p, k, q, ld
@@ -105,7 +105,7 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     cdef int status = 0
     shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], 1
     shape.p = shape.q - 1
-    if shape.p < 0 or shape.ld != (shape.q + PK_LANES - 1) // PK_LANES * PK_LANES:
+    if shape.p < 0 or shape.ld != (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE:
         raise ValueError(f"triangle has shape ({shape.q}, {shape.ld}): it is none of one target")
     rows.n, rows.columns, rows.intercept = n, X.shape[1], intercept
     rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)

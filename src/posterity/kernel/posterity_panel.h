@@ -8,11 +8,6 @@
  * while it reflects the others, stays in registers. The triangle is read once a panel. */
 enum { PK_SLICES = PK_PANEL / PK_LANES };
 
-PK_INLINE double pk_sum(pk_vector v)
-{
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
-
 PK_INLINE double pk_dot(const pk_vector *restrict u, const pk_vector *restrict v)
 {
     pk_vector even = u[0] * v[0], odd = u[1] * v[1];
@@ -84,7 +79,7 @@ PK_INLINE void pk_append_singly(double *T, double *row, const pk_rows *rows, ptr
 /* Append all rows by panels; a last few one by one, and the first ones while rank is missing: a
  * rotation into an empty triangle row is an exact exchange, so n rows never pretend to a rank beyond n.
  * Columns that depend on others may miss rank for ever, hence a limit. buffer (q, PK_PANEL). */
-PK_DISPATCH static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
+static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
 {
     ptrdiff_t first = 0, limit = shape.q + PK_PANEL < rows->n ? shape.q + PK_PANEL : rows->n;
     for (; first < limit && pk_is_deficient(T, shape); first++)
@@ -134,8 +129,8 @@ PK_INLINE void pk_predict_panel(const double *restrict T, double *restrict panel
 }
 
 /* Mean (n, k) and leverage (n) of rows. buffer (q + 1, PK_PANEL). */
-PK_DISPATCH static void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean,
-                                        double *leverage)
+static void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean,
+                            double *leverage)
 {
     double *panel_leverage = buffer + shape.q * PK_PANEL;
     for (ptrdiff_t first = 0; first < rows->n; first += PK_PANEL) {
