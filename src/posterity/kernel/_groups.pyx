@@ -20,7 +20,7 @@ cdef extern from "posterity_groups.h" nogil:
         const double *weights
         const double *discounts
         double *held
-        Py_ssize_t n, columns, x_stride
+        Py_ssize_t n, columns, x_stride, x_step
         int intercept
     ctypedef struct pk_grouped:
         pk_rows all
@@ -78,6 +78,7 @@ cdef pk_rows _rows(pk_shape shape, const double[:, ::1] X, const double[::1] y, 
                    bint intercept) except *:
     cdef pk_rows rows
     rows.n, rows.columns, rows.x_stride, rows.intercept = X.shape[0], X.shape[1], X.shape[1], intercept
+    rows.x_step = 1
     rows.X, rows.Y, rows.weights, rows.discounts, rows.held = NULL, NULL, NULL, NULL, NULL
     if rows.columns + rows.intercept != shape.p:
         raise ValueError(f"X has {rows.columns} columns: the triangles expect {shape.p - rows.intercept}")

@@ -174,6 +174,7 @@ PK_INLINE pk_rows pk_gather(const pk_grouped *grouped, pk_gathering *g, ptrdiff_
     rows.X = g->X;
     rows.Y = g->Y;
     rows.x_stride = all->columns;
+    rows.x_step = 1;
     rows.weights = all->weights ? g->weights : NULL;
     rows.discounts = NULL;
     rows.held = NULL;

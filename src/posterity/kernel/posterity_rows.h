@@ -96,13 +96,13 @@ typedef struct {
     ptrdiff_t p, k, q, ld;
 } pk_shape;
 
-/* Where rows come from: X (n, columns) and Y (n, k) by rows, weights (n) or NULL, discounts (n) or NULL:
- * what the weight of everything before a row is multiplied by when the row arrives.
+/* Where rows come from: X (n, columns), its rows x_stride and its columns x_step apart, Y (n, k) by rows, weights (n) or
+ * NULL, discounts (n) or NULL: what the weight of everything before a row is multiplied by when the row arrives.
  * With an intercept the factor's first coefficient multiplies a 1 that X does not hold. */
 typedef struct {
     const double *X, *Y, *weights, *discounts;
     double *held; /* (p) room for what must not fade away, where something fades; see pk_hold_faded */
-    ptrdiff_t n, columns, x_stride;
+    ptrdiff_t n, columns, x_stride, x_step;
     int intercept;
 } pk_rows;
 
@@ -133,7 +133,12 @@ PK_INLINE void pk_load_row(double *restrict row, const pk_rows *rows, ptrdiff_t 
 {
     if (rows->intercept)
         *row++ = root_weight;
-    pk_copy_scaled(row, rows->X + i * rows->x_stride, rows->columns, root_weight);
+    const double *x = rows->X + i * rows->x_stride;
+    if (rows->x_step == 1)
+        pk_copy_scaled(row, x, rows->columns, root_weight);
+    else
+        for (ptrdiff_t m = 0; m < rows->columns; m++)
+            row[m] = root_weight * x[m * rows->x_step];
     row += rows->columns;
     if (rows->Y)
         pk_copy_scaled(row, rows->Y + i * shape.k, shape.k, root_weight);

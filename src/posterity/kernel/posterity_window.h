@@ -30,7 +30,7 @@ PK_INLINE void pk_build_window(double *T, double *buffer, pk_window *window, ptr
     window->removed = 0;
 }
 
-/* Let the rows before `first` leave a window that ends at row `stop`. buffer (q, PK_PANEL). */
+/* Let the rows before `first` leave a window that ends at row `stop`. buffer (PK_APPEND_SIZE). */
 PK_INLINE void pk_let_leave(double *T, double *buffer, pk_window *window, ptrdiff_t first, ptrdiff_t stop, pk_shape shape)
 {
     while (window->oldest < first) {
@@ -136,7 +136,7 @@ PK_INLINE int pk_is_steady(const pk_window *window, const ptrdiff_t *leave, ptrd
 
 /* Learn rows start..n in order: rows before leave[i - start] are out when row i is predicted, and rows before
  * leave[n - start] at the end; leave (n - start + 1) does not decrease. T holds rows oldest..start on entry. before is
- * indexed by row. buffer (q, PK_PANEL), flight_buffer (PK_FLIGHT_SIZE). */
+ * indexed by row. buffer (PK_APPEND_SIZE), flight_buffer (PK_FLIGHT_SIZE). */
 static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
                      const double *prior, ptrdiff_t oldest, ptrdiff_t start, const ptrdiff_t *leave,
                      pk_shape shape, const pk_before *before)

@@ -23,7 +23,7 @@ SMALLEST_WEIGHT, TINY = 1e-200, 1e-70
 def read_rows(
     model: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
 ) -> tuple[Array, Array, Array | None]:
-    """``X`` (n, m) by rows, ``y`` (n, 1) and weights (n,), as floats; finiteness is checked later.
+    """``X`` (n, m), ``y`` (n, 1) and weights (n,), as floats; finiteness is checked later.
 
     With ``reset`` the model takes number and names of the features from ``X``, otherwise they must
     agree. Raises ``ValueError`` for wrong shapes, names, text and negative weights.
@@ -41,7 +41,7 @@ def read_rows(
 
 
 def read_points(model: BaseEstimator, X: Any) -> Array:
-    """``X`` (n, m) by rows, to predict at; finite."""
+    """``X`` (n, m), to predict at; finite."""
     X = _read_features(model, X, reset=False)
     # A sum is not finite when a term isn't; only then is it worth looking where.
     if not np.isfinite(np.sum(X)):
@@ -79,12 +79,13 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
     if isinstance(X, NamedRows) and not reset:
         return X.read_by(model)
     try:
-        return validate_data(
-            model, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False
-        )
+        # In the order of memory it comes in: the kernel reads columns as well as rows.
+        array = validate_data(model, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     except (ValueError, TypeError) as error:
         _name_text_column(X, error)
         raise
+    whole = all(stride % array.itemsize == 0 for stride in array.strides)
+    return array if whole else np.ascontiguousarray(array)
 
 
 def refuse_no_weight(sample_weight: ArrayLike | None) -> None:

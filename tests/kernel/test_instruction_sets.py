@@ -1,0 +1,108 @@
+"""The kernel says the same on every instruction set, and which one it uses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from posterity import kernel
+from posterity.kernel.instructions import offered
+
+# Models of every kind, learned in every way, in a process of its own: what they say goes to a file.
+SCRIPT = """
+import sys
+import numpy as np
+import posterity as po
+from posterity.forgetting import Adaptive, Exponential, Stabilized, Window
+
+rng = np.random.default_rng(0)
+said = {}
+
+
+def note(name, *arrays):
+    said.update({f"{name} {i}": np.asarray(array, dtype=float) for i, array in enumerate(arrays)})
+
+
+for p in (3, 10, 20, 60, 150):
+    X = rng.normal(size=(600, p)) * np.logspace(0, 2, p)
+    y = X @ rng.normal(size=p) + rng.normal(size=600)
+    model = po.BayesianLinearRegression(prior_precision=1.0).fit(X[:300], y[:300])
+    told = model.predict_then_learn(X[300:], y[300:])
+    note(f"linear {p}", model.coef_, told.mean(), told.std(), model.predict_interval(X[:9]))
+
+X = rng.normal(size=(400, 6))
+eta = X @ rng.normal(size=6) / 2
+normal = eta + rng.normal(size=400)
+labels, counts = (eta > rng.logistic(size=400)).astype(int), rng.poisson(np.exp(eta / 2))
+for forgetting in (Exponential(50), Stabilized(50), Window(60), Adaptive()):
+    model = po.BayesianLinearRegression(prior_precision=1.0, forgetting=forgetting)
+    told = model.predict_then_learn(X, normal)
+    note(f"{forgetting}", model.coef_, told.mean(), told.std())
+for model, target in (
+    (po.BayesianLogisticRegression(prior_precision=1.0), labels),
+    (po.BayesianPoissonRegression(prior_precision=1.0), counts),
+    (po.BayesianNegativeBinomialRegression(prior_precision=1.0, dispersion=0.5), counts),
+    (po.RobustBayesianRegression(prior_precision=1.0), normal),
+    (po.BayesianQuantileRegression(prior_precision=1.0), normal),
+):
+    name = type(model).__name__
+    model.predict_then_learn(X, target)
+    note(name, model.coef_, model.fit(X, target).coef_)
+keys = rng.integers(0, 20, size=400)
+model = po.GroupedRegression(po.BayesianLinearRegression()).fit(X, normal, groups=keys)
+note("grouped", model.predict(X, groups=keys))
+np.savez(sys.argv[1], **said)
+"""
+
+
+def outcome(folder: Path, name: str) -> dict[str, np.ndarray]:
+    path = folder / f"{name}.npz"
+    environment = dict(os.environ, POSTERITY_ISA=name)
+    subprocess.run([sys.executable, "-c", SCRIPT, str(path)], env=environment, check=True)
+    with np.load(path) as said:
+        return dict(said)
+
+
+@pytest.mark.processes
+def test_every_instruction_set_says_the_same(tmp_path: Path) -> None:
+    names = offered()
+    assert names[-1] == kernel.instruction_set() or "POSTERITY_ISA" in os.environ
+    widest = outcome(tmp_path, names[-1])
+    for name in names[:-1]:
+        said = outcome(tmp_path, name)
+        assert said.keys() == widest.keys()
+        for what, array in widest.items():
+            scale = np.abs(array).max(initial=0.0)
+            assert np.abs(said[what] - array).max(initial=0.0) <= 1e-13 * scale, (name, what)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", ["avx", "x86_64"])
+def test_what_is_no_instruction_set_is_refused(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import posterity.kernel"],
+        env=dict(os.environ, POSTERITY_ISA=name),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert f"POSTERITY_ISA is '{name}', which is none: it must be one of" in done.stderr
+
+
+def test_one_that_the_processor_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    if "x86-64-v4" not in kernel.instructions._built():
+        pytest.skip("one build only")
+    monkeypatch.setattr(kernel.instructions, "level", lambda: 3)
+    monkeypatch.setenv("POSTERITY_ISA", "x86-64-v4")
+    kernel.instruction_set.cache_clear()
+    with pytest.raises(ValueError, match="x86-64-v4', which this processor doesn't offer: it must"):
+        kernel.instruction_set()
+    monkeypatch.setenv("POSTERITY_ISA", "")
+    assert kernel.instruction_set() == "x86-64-v3"
+    kernel.instruction_set.cache_clear()
