@@ -1,4 +1,4 @@
-"""Which build of the kernel runs here: where there are several, each has a folder beside this file."""
+"""Which build of the kernel runs here: where there are several, each has a folder of its own."""
 
 import os
 import platform

@@ -1,10 +1,10 @@
 /* Many rows of many columns at once: Householder reflectors, eight at a time, as products of matrices.
  *
  * A panel holds PK_BLOCK_ROWS rows in strips of PK_STRIP columns, each by rows: a strip stays in the nearest cache. The
- * panel's next PK_BLOCK columns are reduced into as many rows of the
- * triangle by reflectors I - v v', v = [H; V] with H where the triangle's rows are and V where the panel's are; their
- * product is I - v K v' with K upper triangular (compact WY: Schreiber and Van Loan 1989), and all columns to the right
- * meet it as two products of matrices, a tile at a time, whose sums stay in registers. */
+ * next PK_BLOCK columns are reduced into as many rows of the triangle by reflectors I - v v', v = [H; V] with H where the
+ * triangle's rows are and V where the panel's are; their product is I - v K v' with K upper triangular (compact WY:
+ * Schreiber and Van Loan 1989), and all columns to the right meet it as two products of matrices, a tile at a time,
+ * whose sums stay in registers. */
 #ifndef POSTERITY_BLOCKS_H
 #define POSTERITY_BLOCKS_H
 
@@ -13,11 +13,15 @@
 #define PK_BLOCK 8        /* reflectors of a block; divides PK_LINE and PK_STRIP */
 #define PK_BLOCK_ROWS 128 /* even */
 #define PK_STRIP 24
-#define PK_TILE 3         /* vectors across a tile; PK_TILE PK_LANES divides PK_STRIP */
-/* Reflectors whose sums fit into the registers together. */
-#if PK_LANES == 8 || defined(__aarch64__)
+/* Vectors across a tile (PK_TILE PK_LANES divides PK_STRIP), and reflectors whose sums fit into the registers together. */
+#if PK_LANES == 8 || defined(__aarch64__) /* 32 registers */
+#define PK_TILE 3
 #define PK_TOGETHER 8
-#else
+#elif PK_LANES == 4
+#define PK_TILE 3
+#define PK_TOGETHER 4
+#else /* 16, of which products take some: nothing multiplies and adds at once */
+#define PK_TILE 2
 #define PK_TOGETHER 4
 #endif
 enum { PK_BLOCK_PARTS = PK_BLOCK / PK_LANES };
@@ -114,7 +118,7 @@ PK_INLINE void pk_reflect_rows_of(const pk_block *block, double *restrict t, con
                 ((pk_vector *)(t + j * ld))[w] -= block->head[i][j] * sum[i][w];
 }
 
-/* The rows t (PK_BLOCK, ld) of the triangle and C (m, PK_STRIP) of the panel meet the block, `width` vectors of each. */
+/* The rows t (PK_BLOCK, ld) of the triangle, and C (m, PK_STRIP) of the panel, meet the block: `width` vectors of each. */
 PK_INLINE void pk_meet_block(const pk_block *block, double *restrict t, double *restrict C, ptrdiff_t ld, ptrdiff_t m,
                              int width)
 {
@@ -159,7 +163,7 @@ PK_INLINE void pk_take_columns(double *V, double *panel, ptrdiff_t j, ptrdiff_t 
 
 /* ---- reflectors --------------------------------------------------------------------------------------- */
 
-/* Column c of V, times what `z` (PK_BLOCK) says, is taken from each column; then it is multiplied by `scale`. z[c] = 0. */
+/* Column c of V, times z (PK_BLOCK), is taken from each column; itself it is multiplied by `scale`. z[c] = 0. */
 PK_INLINE void pk_turn_columns(double *restrict V, ptrdiff_t m, int c, double scale, const double *z)
 {
     double scales[PK_BLOCK];
@@ -206,7 +210,8 @@ PK_RARE void pk_exchange(double *t, double *panel, pk_block *block, ptrdiff_t j,
     block->dense = 1;
 }
 
-/* Reduce V, the panel's columns j..j + PK_BLOCK, into rows t of the triangle, whose columns begin there. The norm and what is left of a column are found as in pk_reflect. */
+/* Reduce V, the panel's columns j..j + PK_BLOCK, into rows j.. of the triangle. Norms and heads are pk_reflect's, but v
+ * comes scaled such that tau = 1: the entries of K are then of order 1, whatever the columns' units. */
 PK_INLINE void pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_t j, ptrdiff_t m, pk_shape shape)
 {
     double *t = T + j * shape.ld + j, *V = block->V;
@@ -265,8 +270,9 @@ PK_INLINE void pk_load_columns(double *panel, const pk_rows *rows, ptrdiff_t fir
     for (ptrdiff_t r = 0; r < count; r++) {
         root_weight[r] = pk_root_weight(rows, first + r);
         *pk_cell(panel, r, 0) = root_weight[r]; /* where there is no intercept, X comes to stand here */
+        const double *y = rows->Y ? rows->Y + (first + r) * shape.k - shape.p : NULL;
         for (ptrdiff_t k = shape.p; k < shape.ld; k++)
-            *pk_cell(panel, r, k) = k < shape.q && rows->Y ? root_weight[r] * rows->Y[(first + r) * shape.k + k - shape.p] : 0.0;
+            *pk_cell(panel, r, k) = k < shape.q && y ? root_weight[r] * y[k] : 0.0;
     }
     for (ptrdiff_t m = 0; m < rows->columns; m++) {
         const double *x = rows->X + first * rows->x_stride + m * rows->x_step;
@@ -307,7 +313,8 @@ PK_INLINE void pk_append_by_blocks(double *T, double *buffer, const pk_rows *row
 /* ---- predictions ---------------------------------------------------------------------------------------- */
 
 /* Direction j, column c of V, is unknown: infinite leverage for the rows that point there. */
-PK_RARE void pk_mark_unknown(const double *T, double *V, double *leverage, ptrdiff_t j, ptrdiff_t m, int c, pk_shape shape)
+PK_RARE void pk_mark_unknown(const double *T, double *V, double *leverage, ptrdiff_t j, ptrdiff_t m, int c,
+                             pk_shape shape)
 {
     for (ptrdiff_t r = 0; r < m; r++) {
         double *v = V + r * PK_BLOCK, known = leverage[r];
@@ -320,8 +327,8 @@ PK_RARE void pk_mark_unknown(const double *T, double *V, double *leverage, ptrdi
 }
 
 /* pk_predict_row on the columns j..j + PK_BLOCK of m rows, which V holds. */
-PK_INLINE void pk_substitute_block(const double *T, const pk_block *block, double *leverage, ptrdiff_t j, ptrdiff_t m,
-                                   pk_shape shape)
+PK_INLINE void pk_substitute_block(const double *T, const pk_block *block, double *leverage, ptrdiff_t j,
+                                   ptrdiff_t m, pk_shape shape)
 {
     for (int c = 0; c < block->height; c++) {
         const double *t = T + (j + c) * shape.ld + j;

@@ -5,7 +5,7 @@
 #include "posterity_blocks.h"
 
 /* Triangles of fewer columns are reduced by panels, of more by blocks (posterity_blocks.h). */
-#define PK_FEW_COLUMNS 48
+#define PK_FEW_COLUMNS 40
 #define PK_APPEND_SIZE(shape) ((shape).q <= PK_FEW_COLUMNS ? PK_PANEL * ((shape).q + 1) : PK_BLOCKS_SIZE(shape))
 
 /* A panel holds PK_PANEL rows by columns: C (q, PK_PANEL), so that a column fills whole vectors and,

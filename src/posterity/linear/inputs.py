@@ -61,7 +61,8 @@ def read_times(
     if times is None:
         if now is not None:
             raise ValueError("the rows before these came with times: give times for these as well")
-        return np.ones(n) if weights is None else (weights > 0.0).astype(np.float64), None
+        ones = np.broadcast_to(1.0, (n,))  # which takes no memory
+        return ones if weights is None else (weights > 0.0).astype(np.float64), None
     array = np.ascontiguousarray(times, dtype=np.float64)
     if array.shape != (n,):
         raise ValueError(f"times has shape {array.shape}: expected ({n},), one for each row of X")
