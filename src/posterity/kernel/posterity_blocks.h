@@ -1,7 +1,7 @@
 /* Many rows of many columns at once: Householder reflectors, eight at a time, as products of matrices.
  *
  * A panel holds PK_BLOCK_ROWS rows in strips of PK_STRIP columns, each by rows: a strip stays in the nearest cache. The
- * next PK_BLOCK columns are reduced into as many rows of the triangle by reflectors I - v v', v = [H; V] with H where the
+ * next PK_BLOCK columns are reduced into as many rows of the triangle by reflectors I - v v', v = [H; V], H where the
  * triangle's rows are and V where the panel's are; their product is I - v K v' with K upper triangular (compact WY:
  * Schreiber and Van Loan 1989), and all columns to the right meet it as two products of matrices, a tile at a time,
  * whose sums stay in registers. */
@@ -13,7 +13,7 @@
 #define PK_BLOCK 8        /* reflectors of a block; divides PK_LINE and PK_STRIP */
 #define PK_BLOCK_ROWS 128 /* even */
 #define PK_STRIP 24
-/* Vectors across a tile (PK_TILE PK_LANES divides PK_STRIP), and reflectors whose sums fit into the registers together. */
+/* Vectors across a tile (PK_TILE PK_LANES divides PK_STRIP), and reflectors whose sums fit into registers together. */
 #if PK_LANES == 8 || defined(__aarch64__) /* 32 registers */
 #define PK_TILE 3
 #define PK_TOGETHER 8
@@ -118,7 +118,7 @@ PK_INLINE void pk_reflect_rows_of(const pk_block *block, double *restrict t, con
                 ((pk_vector *)(t + j * ld))[w] -= block->head[i][j] * sum[i][w];
 }
 
-/* The rows t (PK_BLOCK, ld) of the triangle, and C (m, PK_STRIP) of the panel, meet the block: `width` vectors of each. */
+/* Rows t (PK_BLOCK, ld) of the triangle and C (m, PK_STRIP) of the panel meet the block: `width` vectors of each. */
 PK_INLINE void pk_meet_block(const pk_block *block, double *restrict t, double *restrict C, ptrdiff_t ld, ptrdiff_t m,
                              int width)
 {
