@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +83,40 @@ def test_every_instruction_set_says_the_same(tmp_path: Path) -> None:
             np.testing.assert_allclose(
                 said[what], array, 0, 1e-13 * scale, err_msg=f"{name}: {what}"
             )
+
+
+# What compiles and what runs a program for each: this processor's own, and ARM's under emulation.
+TOOLS = {"cc": [], "aarch64-linux-gnu-gcc": ["qemu-aarch64"]}
+
+
+def emulated(compiler: str, folder: Path) -> dict[str, list[float]]:
+    for tool in (compiler, *TOOLS[compiler]):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    program, source = folder / compiler, Path(__file__).with_name("emulated.c")
+    headers = Path(__file__).parents[2] / "src/posterity/kernel"
+    if not headers.exists():
+        pytest.skip("the kernel's headers are not beside its tests")
+    options = ["-std=gnu11", "-O1", "-ffp-contract=fast", "-fno-math-errno", "-w", "-static"]
+    files = [f"-I{headers}", str(source), "-o", str(program), "-lm"]
+    subprocess.run([compiler, *options, *files], check=True)
+    command = [*TOOLS[compiler], str(program)]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    said = defaultdict(list)
+    for line in lines.splitlines():
+        what, number = line.rsplit(" ", 1)
+        said[what].append(float(number))
+    return said
+
+
+@pytest.mark.processes
+def test_arm_under_emulation_says_the_same(tmp_path: Path) -> None:
+    here, there = (emulated(compiler, tmp_path) for compiler in TOOLS)
+    assert here.keys() == there.keys()
+    for what, numbers in here.items():
+        array = np.array(numbers)
+        scale = np.abs(array[np.isfinite(array)]).max()
+        np.testing.assert_allclose(there[what], array, 0, 1e-13 * scale, err_msg=what)
 
 
 @pytest.mark.processes

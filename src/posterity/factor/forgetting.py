@@ -46,8 +46,8 @@ def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
 
 def learn_wandering(factor: Factor, rows: Rows, elapsed: Array, variance: Array) -> Before:
     """Before row i the coefficients move by Normal(0, variance * elapsed[i]), noise-relative."""
-    kept = np.ones(len(rows))
-    return _learn(factor, rows, kept, kernel.learn_wandering, (np.ascontiguousarray(elapsed), variance))
+    kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
+    return _learn(factor, rows, kept, kernel.learn_wandering, (elapsed, variance))
 
 
 def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[np.intp]) -> Before:
