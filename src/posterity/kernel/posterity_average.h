@@ -149,7 +149,7 @@ PK_INLINE void pk_inner_averages(const pk_standing *s, const double *density, co
     for (ptrdiff_t first = 0; first < s->rates; first += PK_LANES) {
         pk_vector told = (pk_vector){0} + 1.0;
         int far = 0;
-#pragma GCC unroll 8
+        PK_UNROLL
         for (int lane = 0; lane < PK_LANES; lane++)
             if (first + lane < s->rates) {
                 double of_rate = pk_inner_average(s, first + lane, allowed, likelihood, inner + (first + lane) * s->lanes);

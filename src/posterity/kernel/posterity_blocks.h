@@ -50,18 +50,18 @@ PK_INLINE void pk_tile_sums(const double *restrict V, const double *restrict C, 
         for (ptrdiff_t r = 0; r < m; r++) {
             const double *v = V + r * PK_BLOCK + first, *c = C + r * PK_STRIP;
             pk_vector x[PK_TILE];
-#pragma GCC unroll 8
+            PK_UNROLL
             for (int w = 0; w < width; w++)
                 x[w] = ((const pk_vector *)c)[w];
-#pragma GCC unroll 8
+            PK_UNROLL
             for (int i = 0; i < PK_TOGETHER; i++)
-#pragma GCC unroll 8
+                PK_UNROLL
                 for (int w = 0; w < width; w++)
                     part[i][w] += v[i] * x[w];
         }
-#pragma GCC unroll 8
+        PK_UNROLL
         for (int i = 0; i < PK_TOGETHER; i++)
-#pragma GCC unroll 8
+            PK_UNROLL
             for (int w = 0; w < width; w++)
                 sum[first + i][w] = part[i][w];
     }
@@ -73,23 +73,23 @@ PK_INLINE void pk_tile_subtract(const double *restrict V, double *restrict C, pt
 {
     for (int first = 0; first < PK_BLOCK; first += PK_TOGETHER) {
         pk_vector part[PK_TOGETHER][PK_TILE];
-#pragma GCC unroll 8
+        PK_UNROLL
         for (int i = 0; i < PK_TOGETHER; i++)
-#pragma GCC unroll 8
+            PK_UNROLL
             for (int w = 0; w < width; w++)
                 part[i][w] = sum[first + i][w];
         for (ptrdiff_t r = 0; r < m; r++) {
             const double *v = V + r * PK_BLOCK + first;
             pk_vector *c = (pk_vector *)(C + r * PK_STRIP), x[PK_TILE];
-#pragma GCC unroll 8
+            PK_UNROLL
             for (int w = 0; w < width; w++)
                 x[w] = c[w];
-#pragma GCC unroll 8
+            PK_UNROLL
             for (int i = 0; i < PK_TOGETHER; i++)
-#pragma GCC unroll 8
+                PK_UNROLL
                 for (int w = 0; w < width; w++)
                     x[w] -= v[i] * part[i][w];
-#pragma GCC unroll 8
+            PK_UNROLL
             for (int w = 0; w < width; w++)
                 c[w] = x[w];
         }

@@ -19,6 +19,12 @@
 #else
 #define PK_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (pk_integers){__VA_ARGS__})
 #endif
+/* A short loop becomes as many statements: what it runs over can then stay in registers. */
+#if defined(__clang__)
+#define PK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PK_UNROLL _Pragma("GCC unroll 8")
+#endif
 #define PK_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* The kernel is compiled for each instruction set (see meson.build). PK_LANES doubles fill one of its registers: wider

@@ -63,7 +63,7 @@ PK_INLINE double pk_substitute(const double *restrict T, pk_site_work *work, pk_
         pk_vector here = *(pk_vector *)(work->row + v), g = {0};
         for (ptrdiff_t j = 0; j < v; j++)
             here -= work->g[j] * *(const pk_vector *)(T + j * shape.ld + v);
-#pragma GCC unroll 8
+        PK_UNROLL
         for (int lane = 0; lane < PK_LANES; lane++)
             if (v + lane < shape.p) {
                 const double *t = T + (v + lane) * shape.ld + v;
@@ -111,7 +111,7 @@ PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, dou
             *(pk_vector *)t = work->keep[j] * old + work->add[j] * here;
             here -= work->g[j] * old;
         }
-#pragma GCC unroll 8
+        PK_UNROLL
         for (int lane = 0; lane < PK_LANES; lane++)
             if (v + lane < shape.p) {
                 double *restrict t = T + (v + lane) * shape.ld + v;
