@@ -211,10 +211,12 @@ PK_RARE void pk_exchange(double *t, double *panel, pk_block *block, ptrdiff_t j,
 }
 
 /* Reduce V, the panel's columns j..j + PK_BLOCK, into rows j.. of the triangle. Norms and heads are pk_reflect's, but v
- * comes scaled such that tau = 1: the entries of K are then of order 1, whatever the columns' units. */
-PK_INLINE void pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_t j, ptrdiff_t m, pk_shape shape)
+ * comes scaled such that tau = 1: the entries of K are then of order 1, whatever the columns' units. Returns 0
+ * where there was nothing to reflect. */
+PK_INLINE int pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_t j, ptrdiff_t m, pk_shape shape)
 {
     double *t = T + j * shape.ld + j, *V = block->V;
+    int any = 0;
     block->dense = 0;
     memset(block->head, 0, sizeof block->head);
     memset(block->K, 0, sizeof block->K);
@@ -235,6 +237,7 @@ PK_INLINE void pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_
             root = sqrt((a + norm) / (norm * square));
             head = -square / (a + norm) * root;
             d[c] = norm;
+            any = 1;
         }
         for (int k = c + 1; k < PK_BLOCK; k++) {
             double w = head * d[k] + root * dots[k];
@@ -248,6 +251,7 @@ PK_INLINE void pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_
             for (int l = i; l < c; l++)
                 block->K[i][c] -= block->K[i][l] * (root * dots[l] + block->head[l][c] * head);
     }
+    return any;
 }
 
 /* Reduce a panel of m rows, an even number, into the triangle. */
@@ -258,8 +262,8 @@ PK_INLINE void pk_append_strips(double *T, double *panel, ptrdiff_t m, pk_shape 
     block.solving = 0;
     for (ptrdiff_t j = 0; j < shape.q; j += PK_BLOCK) {
         pk_take_columns(block.V, panel, j, m);
-        pk_make_block(T, panel, &block, j, m, shape);
-        pk_meet_rest(&block, T + j * shape.ld, panel, j, m, shape);
+        if (pk_make_block(T, panel, &block, j, m, shape))
+            pk_meet_rest(&block, T + j * shape.ld, panel, j, m, shape);
     }
 }
 

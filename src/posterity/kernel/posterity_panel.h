@@ -74,6 +74,16 @@ PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdif
             panel[r] = rows->Y ? root_weight[r] * rows->Y[(first + r) * shape.k + t] : 0.0;
 }
 
+/* Ask for rows that lie by rows: they arrive while others are worked on. */
+PK_INLINE void pk_ask_for_rows(const pk_rows *rows, ptrdiff_t from, ptrdiff_t to)
+{
+    if (rows->x_step != 1)
+        return;
+    to = to < rows->n ? to : rows->n;
+    for (ptrdiff_t i = from * rows->x_stride; i < to * rows->x_stride; i += PK_LINE)
+        __builtin_prefetch(rows->X + i);
+}
+
 PK_INLINE void pk_append_singly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape)
 {
     pk_clear_padding(row, shape);
@@ -97,8 +107,10 @@ static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_s
     for (; rows->n - first >= PK_LANES; first += PK_PANEL) {
         ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
         pk_load_panel(buffer, rows, first, count, shape);
-        for (ptrdiff_t j = 0; j < shape.q; j++)
+        for (ptrdiff_t j = 0, next = first + PK_PANEL; j < shape.q; j++) {
+            pk_ask_for_rows(rows, next + j * PK_PANEL / shape.q, next + (j + 1) * PK_PANEL / shape.q);
             pk_reflect(T, buffer, j, shape);
+        }
     }
     for (; first < rows->n; first++)
         pk_append_singly(T, buffer, rows, first, shape);
