@@ -34,7 +34,7 @@ test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
 
 test-integration: $(STAMPS)/integration $(STAMPS)/installed  ## run those with Spark, Dask, river and a browser
 	$(PYTEST) --dist loadfile -m "not slow" $(INTEGRATION) $(ARGS)
-	$(PYTEST) --dist worksteal -m "processes and not slow" tests/cli tests/files $(ARGS)
+	$(PYTEST) --dist worksteal -m "processes and not slow" tests/cli tests/files tests/kernel $(ARGS)
 
 test-all: test-sanitized $(STAMPS)/integration $(STAMPS)/installed  ## run every test, on new random examples
 	HYPOTHESIS_PROFILE=explore $(PYTEST) --dist loadfile $(ARGS)

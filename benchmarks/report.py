@@ -10,6 +10,8 @@ from pathlib import Path
 
 from timing import Figure
 
+from posterity.kernel import instruction_set
+
 PACKAGES = (
     "posterity",
     "numpy",
@@ -61,7 +63,7 @@ def machine() -> list[str]:
     versions = ", ".join(f"{name} {found}" for name in PACKAGES if (found := _version(name)))
     return [
         f"Machine: {_processor()}, {os.cpu_count()} cores, {platform.system()} "
-        f"{platform.machine()}.",
+        f"{platform.machine()}; the kernel's instruction set: {instruction_set()}.",
         f"Versions: Python {platform.python_version()}, {versions}.",
     ]
 

@@ -16,6 +16,7 @@ NAMES = (
     "calls",
     "adapters",
     "batch",
+    "instruction_sets",
     "groups",
     "evidence",
     "likelihoods",

@@ -46,7 +46,7 @@ def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
 
 def learn_wandering(factor: Factor, rows: Rows, elapsed: Array, variance: Array) -> Before:
     """Before row i the coefficients move by Normal(0, variance * elapsed[i]), noise-relative."""
-    kept = np.ones(len(rows))
+    kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
     return _learn(factor, rows, kept, kernel.learn_wandering, (elapsed, variance))
 
 

@@ -292,7 +292,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     def _points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
         self._known  # noqa: B018
         X, keys = self._split(X, groups)
-        points = read_points(self, X)
+        points = np.ascontiguousarray(read_points(self, X))
         return points, self._index.places(keys)[keys.numbers]
 
     def _learned(

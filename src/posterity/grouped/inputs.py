@@ -106,7 +106,7 @@ def read(
 ) -> Input:
     """Rows to learn, checked but for their values; those of weight 0 are left in."""
     features, target, weights = read_rows(model, X, y, sample_weight, reset=reset)
-    return Input(features, target[:, 0], weights, keys)
+    return Input(np.ascontiguousarray(features), target[:, 0], weights, keys)
 
 
 def weighty(given: Input) -> Input:

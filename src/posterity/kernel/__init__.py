@@ -1,5 +1,11 @@
 """Floor 0: rotations of rows into and out of a triangle, in C, with a NumPy twin as the oracle."""
 
+from posterity.kernel.instructions import FOLDER, instruction_set
+
+# Compiled modules are found in the folder of the instruction set that is used.
+__path__.append(str(FOLDER / instruction_set()))
+
+# ruff: noqa: E402
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._groups import (
@@ -58,6 +64,7 @@ __all__ = [
     "fading_counts",
     "find_moments",
     "find_sites",
+    "instruction_set",
     "leading_dimension",
     "learn_bank",
     "learn_directional",

@@ -10,7 +10,7 @@ cimport numpy as cnp
 cnp.import_array()
 
 cdef extern from "posterity_groups.h" nogil:
-    enum: PK_LANES
+    enum: PK_LINE
     enum: PK_PANEL
     ctypedef struct pk_shape:
         Py_ssize_t p, k, q, ld
@@ -20,7 +20,7 @@ cdef extern from "posterity_groups.h" nogil:
         const double *weights
         const double *discounts
         double *held
-        Py_ssize_t n, columns, x_stride
+        Py_ssize_t n, columns, x_stride, x_step
         int intercept
     ctypedef struct pk_grouped:
         pk_rows all
@@ -63,7 +63,7 @@ cdef pk_shape _shape(const double[:, :, ::1] bank) except *:
     cdef pk_shape shape
     shape.q, shape.ld, shape.k = bank.shape[1], bank.shape[2], 1
     shape.p = shape.q - 1
-    if shape.q < 1 or shape.ld != (shape.q + PK_LANES - 1) // PK_LANES * PK_LANES:
+    if shape.q < 1 or shape.ld != (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE:
         raise ValueError(f"the triangles of a bank have shape ({shape.q}, {shape.ld})")
     return shape
 
@@ -78,6 +78,7 @@ cdef pk_rows _rows(pk_shape shape, const double[:, ::1] X, const double[::1] y, 
                    bint intercept) except *:
     cdef pk_rows rows
     rows.n, rows.columns, rows.x_stride, rows.intercept = X.shape[0], X.shape[1], X.shape[1], intercept
+    rows.x_step = 1
     rows.X, rows.Y, rows.weights, rows.discounts, rows.held = NULL, NULL, NULL, NULL, NULL
     if rows.columns + rows.intercept != shape.p:
         raise ValueError(f"X has {rows.columns} columns: the triangles expect {shape.p - rows.intercept}")
@@ -325,7 +326,7 @@ def whiten_groups(const double[:, ::1] root, const double[:, :, ::1] rows, share
     mean, and log |P'P + H'H| (groups,).
     """
     cdef Py_ssize_t p = root.shape[0], h = rows.shape[1], first = share[0], last = share[1]
-    cdef Py_ssize_t wide = (2 * p + 1 + PK_LANES - 1) // PK_LANES * PK_LANES
+    cdef Py_ssize_t wide = (2 * p + 1 + PK_LINE - 1) // PK_LINE * PK_LINE
     cdef double[::1] work = _aligned((p + h) * wide + 1)
     if root.shape[1] != p or rows.shape[2] != p + 1:
         raise ValueError(f"rows have {rows.shape[2]} columns: expected {p + 1}")

@@ -8,8 +8,9 @@ cimport numpy as cnp
 cnp.import_array()
 
 cdef extern from "posterity_kernel.h" nogil:
-    enum: PK_LANES
+    enum: PK_LINE
     enum: PK_PANEL
+    enum: PK_MEMORIES
     ctypedef struct pk_shape:
         Py_ssize_t p, k, q, ld
     ctypedef struct pk_rows:
@@ -18,13 +19,14 @@ cdef extern from "posterity_kernel.h" nogil:
         const double *weights
         const double *discounts
         double *held
-        Py_ssize_t n, columns, x_stride
+        Py_ssize_t n, columns, x_stride, x_step
         int intercept
     ctypedef struct pk_before:
         double *error
         double *leverage
         double *residual
     Py_ssize_t PK_FLIGHT_SIZE(pk_shape shape)
+    Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
     void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
     void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean, double *leverage)
     void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
@@ -44,11 +46,11 @@ cdef extern from "posterity_kernel.h" nogil:
     double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
     ctypedef struct pk_noise:
         Py_ssize_t memories
-        double rates[PK_LANES]
-        double caps[PK_LANES]
-        double sums[PK_LANES]
-        double counts[PK_LANES]
-        double scores[PK_LANES]
+        double rates[PK_MEMORIES]
+        double caps[PK_MEMORIES]
+        double sums[PK_MEMORIES]
+        double counts[PK_MEMORIES]
+        double scores[PK_MEMORIES]
         double seen, grace, persistence, prior_count, prior_sum
     void pk_track_noise(pk_noise *noise, Py_ssize_t n, const double *error, const double *spread, const double *weights, double *df, double *variance)
 
@@ -58,7 +60,7 @@ cdef Py_ssize_t MOST_COLUMNS = 1 << 24
 
 def leading_dimension(Py_ssize_t q):
     """Doubles that a row of a triangle of size ``q`` takes, padding included."""
-    return (q + PK_LANES - 1) // PK_LANES * PK_LANES
+    return (q + PK_LINE - 1) // PK_LINE * PK_LINE
 
 
 def empty_triangle(Py_ssize_t q):
@@ -96,11 +98,10 @@ cdef pk_rows _rows(pk_shape shape, const double[:, :] X, const double[:, ::1] Y,
     cdef pk_rows rows
     rows.n, rows.columns, rows.intercept = X.shape[0], X.shape[1], intercept
     rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
+    rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
     rows.X, rows.Y, rows.weights, rows.discounts, rows.held = NULL, NULL, NULL, NULL, NULL
     if rows.columns + rows.intercept != shape.p:
         raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
-    if rows.columns > 1 and X.strides[1] != sizeof(double):
-        raise ValueError("X must be stored by rows")
     if Y is not None and (Y.shape[0] != rows.n or Y.shape[1] != shape.k):
         raise ValueError(f"Y has shape ({Y.shape[0]}, {Y.shape[1]}): expected ({rows.n}, {shape.k})")
     if weights is not None and weights.shape[0] != rows.n:
@@ -237,7 +238,7 @@ def slide(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, c
     """
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef double[::1] buffer = _aligned(PK_PANEL * shape.q), flight = _aligned(PK_FLIGHT_SIZE(shape))
+    cdef double[::1] buffer = _aligned(PK_APPEND_SIZE(shape)), flight = _aligned(PK_FLIGHT_SIZE(shape))
     cdef _Before before = _Before(rows.n, shape.k)
     _check_prior(triangle, prior)
     if not 0 <= start <= rows.n or leave.shape[0] != rows.n - start + 1:
@@ -276,7 +277,7 @@ def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, 
     """Append all rows, in place, a Householder panel at a time."""
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef double[::1] buffer = _aligned(PK_PANEL * shape.q)
+    cdef double[::1] buffer = _aligned(PK_APPEND_SIZE(shape))
     if rows.n > 0:
         with nogil:
             pk_append_block(&triangle[0, 0], &buffer[0], &rows, shape)
@@ -305,7 +306,7 @@ def predict_rows(const double[:, ::1] triangle, Py_ssize_t n_targets, const doub
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, None, None, intercept)
     cdef double[:, ::1] mean = np.empty((rows.n, shape.k))
-    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned(PK_PANEL * (shape.q + 1))
+    cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned(PK_APPEND_SIZE(shape))
     if rows.n > 0:
         with nogil:
             pk_predict_rows(&triangle[0, 0], &buffer[0], &rows, shape, &mean[0, 0], &leverage[0])
@@ -352,11 +353,11 @@ def track_noise(double[:, ::1] state, const double[::1] rates, const double[::1]
     cdef Py_ssize_t m = rates.shape[0], n = error.shape[0], l, of
     cdef double[::1] df = np.empty(n), variance = np.empty(n)
     cdef pk_noise noise
-    if not 1 <= m <= PK_LANES or caps.shape[0] != m or state.shape[0] != 4 or state.shape[1] != m:
-        raise ValueError(f"there must be 1 to {PK_LANES} memories, as many in each argument")
+    if not 1 <= m <= PK_MEMORIES or caps.shape[0] != m or state.shape[0] != 4 or state.shape[1] != m:
+        raise ValueError(f"there must be 1 to {PK_MEMORIES} memories, as many in each argument")
     if spread.shape[0] != n or (weights is not None and weights.shape[0] != n):
         raise ValueError("error, spread and weights do not have the same rows")
-    for l in range(PK_LANES):
+    for l in range(PK_MEMORIES):
         of = l if l < m else 0
         noise.rates[l], noise.caps[l] = rates[of], caps[of]
         noise.sums[l], noise.counts[l], noise.scores[l] = state[0, of], state[1, of], state[2, of]

@@ -11,7 +11,7 @@ from libc.math cimport INFINITY, fabs, floor, isfinite, log, sqrt
 cnp.import_array()
 
 cdef extern from "posterity_one_site.h" nogil:
-    enum: PK_LANES
+    enum: PK_LINE
     enum: PK_LOGIT
     enum: PK_POISSON
     enum: PK_NEGATIVE_BINOMIAL
@@ -70,7 +70,7 @@ cdef class RowPath:
         self.triangle, self.counts, self.intercept = triangle, counts, intercept
         self.shape.q, self.shape.ld, self.shape.k = self.triangle.shape[0], self.triangle.shape[1], 1
         self.shape.p = self.shape.q - 1
-        if self.shape.p < 0 or self.shape.ld != (self.shape.q + PK_LANES - 1) // PK_LANES * PK_LANES:
+        if self.shape.p < 0 or self.shape.ld != (self.shape.q + PK_LINE - 1) // PK_LINE * PK_LINE:
             raise ValueError(f"triangle has shape ({self.shape.q}, {self.shape.ld}): it is none of one target")
         self.columns = self.shape.p - intercept
         self.buffer = _aligned(self.shape.ld)

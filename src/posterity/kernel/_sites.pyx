@@ -8,7 +8,7 @@ cimport numpy as cnp
 cnp.import_array()
 
 cdef extern from "posterity_site_rows.h" nogil:
-    enum: PK_LANES
+    enum: PK_LINE
     enum: PK_PANEL
     ctypedef struct pk_shape:
         Py_ssize_t p, k, q, ld
@@ -18,7 +18,7 @@ cdef extern from "posterity_site_rows.h" nogil:
         const double *weights
         const double *discounts
         double *held
-        Py_ssize_t n, columns, x_stride
+        Py_ssize_t n, columns, x_stride, x_step
         int intercept
     ctypedef struct pk_likelihood:
         int code, moments
@@ -121,14 +121,13 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     cdef int status = 0
     shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], 1
     shape.p = shape.q - 1
-    if shape.p < 0 or shape.ld != (shape.q + PK_LANES - 1) // PK_LANES * PK_LANES:
+    if shape.p < 0 or shape.ld != (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE:
         raise ValueError(f"triangle has shape ({shape.q}, {shape.ld}): it is none of one target")
     rows.n, rows.columns, rows.intercept = n, X.shape[1], intercept
     rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
+    rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
     if rows.columns + rows.intercept != shape.p:
         raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
-    if rows.columns > 1 and X.strides[1] != sizeof(double):
-        raise ValueError("X must be stored by rows")
     if prior is not None and (prior.shape[0] != shape.q or prior.shape[1] != shape.ld):
         raise ValueError("the prior's triangle does not have the shape of the triangle")
     rows.X = &X[0, 0] if n and rows.columns else NULL

@@ -4,7 +4,7 @@
 
 #include "posterity_rows.h"
 
-#define PK_MOST_RATES 64 /* a multiple of PK_LANES */
+#define PK_MOST_RATES 64 /* a multiple of PK_LINE */
 
 /* exp(x) for x <= 0 in every lane, to 2 units in the last place; 0 below -700.
  * x = k log 2 + r, |r| <= log(2)/2, and a Taylor series of degree 13 for exp(r). */
@@ -40,12 +40,7 @@ PK_INLINE pk_vector pk_log(pk_vector x)
     return k * 0.69314718036912382 + (2.0 * t + (2.0 * t * sum + k * 1.9082149292705877e-10));
 }
 
-PK_INLINE double pk_lanes_sum(pk_vector v)
-{
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
-
-/* The members' standing: a rates of forgetting, k members in `lanes` >= k lanes, a multiple of PK_LANES.
+/* The members' standing: a rates of forgetting, k members in `lanes` >= k lanes, a multiple of PK_LINE.
  * Lanes beyond the members are not allowed to count, and lanes of outer beyond the rates are kept down. */
 typedef struct {
     ptrdiff_t rates, members, lanes;
@@ -67,20 +62,10 @@ PK_INLINE pk_vector pk_choose(pk_vector yes, pk_vector no, pk_integers condition
     return (pk_vector)(((pk_integers)yes & condition) | ((pk_integers)no & ~condition));
 }
 
-PK_INLINE double pk_largest(pk_vector v)
-{
-    double a = v[0] > v[4] ? v[0] : v[4], b = v[1] > v[5] ? v[1] : v[5], c = v[2] > v[6] ? v[2] : v[6],
-           d = v[3] > v[7] ? v[3] : v[7];
-    a = a > b ? a : b;
-    c = c > d ? c : d;
-    return a > c ? a : c;
-}
-
 /* What lane l of a vector of members, or its last member, has of row i. */
-#define PK_OF_MEMBER(array, l) array[(v + (l) < s->members ? v + (l) : s->members - 1) * n + i]
-#define PK_OF_MEMBERS(array)                                                                                    \
-    {PK_OF_MEMBER(array, 0), PK_OF_MEMBER(array, 1), PK_OF_MEMBER(array, 2), PK_OF_MEMBER(array, 3),            \
-     PK_OF_MEMBER(array, 4), PK_OF_MEMBER(array, 5), PK_OF_MEMBER(array, 6), PK_OF_MEMBER(array, 7)}
+#define PK_OF_MEMBER(l) ((v + (l) < s->members ? v + (l) : s->members - 1) * n + i)
+#define PK_DENSITY(l) densities[PK_OF_MEMBER(l)]
+#define PK_RANK(l) ranks[PK_OF_MEMBER(l)]
 
 /* What is told of row i: density (lanes) of each member, those that may not count as the worst of those that do,
  * and allowed (lanes), 0 or -1e300. A member may count if none has a higher rank; where all have rank 0, nobody
@@ -95,8 +80,8 @@ PK_INLINE double pk_load_told(const pk_standing *s, ptrdiff_t n, ptrdiff_t i, co
     for (ptrdiff_t m = 0; m < s->members; m++)
         top = ranks[m * n + i] > top ? ranks[m * n + i] : top;
     for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
-        pk_vector told = PK_OF_MEMBERS(densities);
-        pk_integers rank = PK_OF_MEMBERS(ranks);
+        pk_vector told = {PK_EACH_LANE(PK_DENSITY)};
+        pk_integers rank = {PK_EACH_LANE(PK_RANK)};
         pk_integers counts = rank == (pk_integers){0} + top;
         told = top ? told : (pk_vector){0};
         *(pk_vector *)(density + v) = told;
@@ -150,10 +135,10 @@ PK_INLINE double pk_inner_average(const pk_standing *s, ptrdiff_t rate, const do
         sum += weight;
         told += weight * *(const pk_vector *)(likelihood + v);
     }
-    double inverse = 1.0 / pk_lanes_sum(sum);
+    double inverse = 1.0 / pk_sum(sum);
     for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES)
         *(pk_vector *)(to + v) *= inverse;
-    return pk_lanes_sum(told) * inverse;
+    return pk_sum(told) * inverse;
 }
 
 /* inner (rates, lanes) = weights of the members at each rate; average (rates) = log of the sum of those weights times
@@ -164,7 +149,7 @@ PK_INLINE void pk_inner_averages(const pk_standing *s, const double *density, co
     for (ptrdiff_t first = 0; first < s->rates; first += PK_LANES) {
         pk_vector told = (pk_vector){0} + 1.0;
         int far = 0;
-#pragma GCC unroll 8
+        PK_UNROLL
         for (int lane = 0; lane < PK_LANES; lane++)
             if (first + lane < s->rates) {
                 double of_rate = pk_inner_average(s, first + lane, allowed, likelihood, inner + (first + lane) * s->lanes);
@@ -197,10 +182,10 @@ PK_INLINE double pk_outer_average(pk_standing *s, const double *average, const d
         told_sum += pk_exp(*outer);
         *(pk_vector *)(share + a) = weight;
     }
-    double total = pk_lanes_sum(sum);
+    double total = pk_sum(sum);
     for (ptrdiff_t a = 0; a < s->rates; a += PK_LANES)
         *(pk_vector *)(share + a) *= 1.0 / total;
-    return told_top - top + log(pk_lanes_sum(told_sum) / total);
+    return told_top - top + log(pk_sum(told_sum) / total);
 }
 
 /* Keep scores near 0. */
@@ -217,8 +202,8 @@ PK_INLINE void pk_lift_scores(const pk_standing *s)
 
 /* Weights (n, members) before each row, given its log densities (members, n) and the ranks (members, n) of what the
  * members knew: see pk_load_told. Returns the sum of the log densities of the mixture. */
-PK_DISPATCH static double pk_average(pk_standing *s, ptrdiff_t n, const double *densities, const unsigned char *ranks,
-                                     double *weights)
+static double pk_average(pk_standing *s, ptrdiff_t n, const double *densities, const unsigned char *ranks,
+                         double *weights)
 {
     double evidence = 0.0, share[PK_MOST_RATES], average[PK_MOST_RATES], beyond[PK_MOST_RATES];
     double *inner = s->work, *density = inner + s->rates * s->lanes, *allowed = density + s->lanes;

@@ -32,7 +32,6 @@ PK_INLINE double pk_normal_score(double z, double df)
 }
 
 /* scores (n); the strides are 1, or 0 where all rows share a value; df and weights may be NULL. */
-PK_DISPATCH
 static void pk_normal_scores(ptrdiff_t n, const double *y, const double *loc, ptrdiff_t loc_stride, const double *scale,
                              ptrdiff_t scale_stride, const double *df, ptrdiff_t df_stride, const double *weights,
                              double *scores)
@@ -64,7 +63,6 @@ PK_INLINE double pk_root_exp_ratio(double x)
 }
 
 /* The inverse of pk_normal_scores: targets (n) at scores that lie `stride` apart, 0 where all rows share one. */
-PK_DISPATCH
 static void pk_targets_at(ptrdiff_t n, const double *scores, ptrdiff_t stride, const double *loc, ptrdiff_t loc_stride,
                           const double *scale, ptrdiff_t scale_stride, const double *df, ptrdiff_t df_stride,
                           double *targets)
@@ -143,7 +141,6 @@ PK_RARE double pk_integrated(double integral, double rows, const pk_tracks *trac
 }
 
 /* told (n, 2, L) or NULL: ends for each score before it was learned. */
-PK_DISPATCH
 static void pk_track(ptrdiff_t n, const double *scores, const pk_tracks *tracks, double *told)
 {
     ptrdiff_t levels = tracks->levels, both = 2 * levels;
@@ -308,7 +305,6 @@ PK_INLINE void pk_aim_anew(const pk_tails *tails, double score, const double *no
 }
 
 /* told (n, 2, L) or NULL: ends for each score before it was learned. At least two scores are held. */
-PK_DISPATCH
 static void pk_adapt(ptrdiff_t n, const double *scores, const pk_tails *tails, double *told)
 {
     ptrdiff_t levels = tails->levels;

@@ -89,16 +89,22 @@ PK_INLINE void pk_board(double *T, pk_flight *flight, const pk_rows *rows, ptrdi
 PK_INLINE void pk_tell(const double *T, const pk_flight *flight, ptrdiff_t first, ptrdiff_t pairs, pk_shape shape,
                        const pk_before *before)
 {
-    pk_vector product = {1, 1, 1, 1, 1, 1, 1, 1}, explained = {0};
-    for (ptrdiff_t step = 0; step < shape.p + PK_PAIRS - 1; step++) {
-        pk_vector cosine = ((const pk_vector *)flight->cosine)[step], sine = ((const pk_vector *)flight->sine)[step];
+    double product[PK_IN_FLIGHT], explained[PK_IN_FLIGHT];
+    for (ptrdiff_t step = shape.p; step < shape.p + PK_PAIRS - 1; step++)
         for (ptrdiff_t g = 0; g <= step - shape.p; g++) {  /* these pairs are beyond the coefficients */
-            cosine[g] = cosine[g + PK_PAIRS] = 1.0;
-            sine[g] = sine[g + PK_PAIRS] = 0.0;
+            double *cosine = flight->cosine + step * PK_IN_FLIGHT + g, *sine = flight->sine + step * PK_IN_FLIGHT + g;
+            cosine[0] = cosine[PK_PAIRS] = 1.0;
+            sine[0] = sine[PK_PAIRS] = 0.0;
         }
-        pk_vector part = product * sine;
-        explained += part * part;
-        product *= cosine;
+    for (ptrdiff_t v = 0; v < PK_IN_FLIGHT; v += PK_LANES) {
+        pk_vector all = (pk_vector){0} + 1.0, sum = {0};
+        for (ptrdiff_t step = 0; step < shape.p + PK_PAIRS - 1; step++) {
+            pk_vector part = all * *(const pk_vector *)(flight->sine + step * PK_IN_FLIGHT + v);
+            sum += part * part;
+            all *= *(const pk_vector *)(flight->cosine + step * PK_IN_FLIGHT + v);
+        }
+        *(pk_vector *)(product + v) = all;
+        *(pk_vector *)(explained + v) = sum;
     }
     for (ptrdiff_t r = 0; r < 2 * pairs; r++) {
         ptrdiff_t i = first + r, at = r / 2 + r % 2 * PK_PAIRS;
@@ -218,7 +224,7 @@ PK_RARE void pk_hold_faded(const double *T, double *held, pk_shape shape)
 }
 
 /* Learn all rows in order. buffer (PK_FLIGHT_SIZE). */
-PK_DISPATCH static void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
+static void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
 {
     pk_flight flight = pk_new_flight(buffer, shape);
     int deficient = pk_is_deficient(T, shape);
@@ -242,12 +248,12 @@ PK_DISPATCH static void pk_learn_rows(double *T, double *buffer, const pk_rows *
 }
 
 /* One row that the caller has checked and loaded. */
-PK_DISPATCH static void pk_append_one(double *T, double *row, pk_shape shape)
+static void pk_append_one(double *T, double *row, pk_shape shape)
 {
     pk_append_row(T, row, shape);
 }
 
-PK_DISPATCH static double pk_predict_one(const double *T, double *row, pk_shape shape)
+static double pk_predict_one(const double *T, double *row, pk_shape shape)
 {
     return pk_predict_row(T, row, shape);
 }

@@ -84,8 +84,8 @@ PK_INLINE int pk_remove_triangle(double *T, double *row, const double *other, do
 /* Learn rows in order, everything but the prior discounted before each: prior + discounted data
  * (Kulhavy and Zarrop 1993). On return the prior in T weighs exactly 1. buffer (q, PK_PANEL), flight
  * (PK_FLIGHT_SIZE). Discounts are at least 1e-12. Returns 0; 1 if T was not at least its prior. */
-PK_DISPATCH static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
-                                           pk_shape shape, const double *prior, const pk_before *before)
+static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
+                               pk_shape shape, const double *prior, const pk_before *before)
 {
     pk_flight flight = pk_new_flight(flight_buffer, shape);
     int deficient = pk_is_deficient(T, shape);
@@ -169,8 +169,8 @@ PK_INLINE void pk_forget_along(double *T, const double *prior, const double *x, 
 
 /* Learn rows in order, forgetting before each along its own direction only, and the noise as a whole.
  * buffer (4, ld). */
-PK_DISPATCH static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape,
-                                             const double *prior, const pk_before *before)
+static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape,
+                                 const double *prior, const pk_before *before)
 {
     pk_rows undiscounted = *rows, points = *rows;
     undiscounted.discounts = NULL;
@@ -204,7 +204,7 @@ PK_INLINE void pk_wander(double *T, const double *variance, double *wide, double
     for (ptrdiff_t c = 0; c < shape.p; c++)
         steps += variance[c] > 0.0;
     pk_shape both = {shape.p + steps, shape.k, shape.q + steps, 0};
-    both.ld = (both.q + PK_LANES - 1) & -PK_LANES;
+    both.ld = (both.q + PK_LINE - 1) & -PK_LINE;
     memset(wide, 0, (size_t)(both.q * both.ld) * sizeof(double));
     for (ptrdiff_t c = 0, s = 0; c < shape.p; c++)
         if (variance[c] > 0.0) {
@@ -233,9 +233,9 @@ PK_INLINE void pk_wander(double *T, const double *variance, double *wide, double
 
 /* Learn rows in order; before row i the coefficients wander for elapsed[i] >= 0 units of time.
  * buffer (ld), step (p). */
-PK_DISPATCH static void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows,
-                                           pk_shape shape, const double *variance, const double *elapsed,
-                                           double *step, const pk_before *before)
+static void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows,
+                               pk_shape shape, const double *variance, const double *elapsed,
+                               double *step, const pk_before *before)
 {
     for (ptrdiff_t i = 0; i < rows->n; i++) {
         if (elapsed[i] > 0.0) {
@@ -250,8 +250,8 @@ PK_DISPATCH static void pk_learn_wandering(double *T, double *buffer, double *wi
 /* ---- many triangles --------------------------------------------------------------------------------- */
 
 /* Learn row i of rows in each of `count` triangles (count, q, ld); before is per triangle. buffer (ld). */
-PK_DISPATCH static void pk_learn_bank(double *bank, ptrdiff_t count, double *buffer, const pk_rows *rows,
-                                      pk_shape shape, const pk_before *before)
+static void pk_learn_bank(double *bank, ptrdiff_t count, double *buffer, const pk_rows *rows,
+                          pk_shape shape, const pk_before *before)
 {
     for (ptrdiff_t b = 0; b < count; b++) {
         pk_before of_one = {before->error + b * shape.k, before->leverage + b, before->residual + b * shape.k};

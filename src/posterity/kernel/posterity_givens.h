@@ -52,8 +52,8 @@ PK_INLINE void pk_apply_pair(double c0, double s0, double c1, double s1, double 
     pk_apply_rotation(c0, s0, &tv, &v0);
     pk_apply_rotation(c1, s1, &tv, &v1);
     *(pk_vector *)(t + v) = tv;
-    *(pk_vector *)(row0 + v) = v0 * pk_beyond[j & (PK_LANES - 1)];
-    *(pk_vector *)(row1 + v) = v1 * pk_beyond[j & (PK_LANES - 1)];
+    *(pk_vector *)(row0 + v) = v0 * pk_beyond(j);
+    *(pk_vector *)(row1 + v) = v1 * pk_beyond(j);
     for (v += PK_LANES; v < shape.ld; v += PK_LANES) {
         tv = *(pk_vector *)(t + v);
         v0 = *(pk_vector *)(row0 + v);
@@ -75,7 +75,7 @@ PK_INLINE void pk_rotate(double *restrict T, double *restrict row, ptrdiff_t j, 
     pk_vector tv = *(pk_vector *)(t + v), rv = *(pk_vector *)(row + v);
     pk_apply_rotation(cosine, sine, &tv, &rv);
     *(pk_vector *)(t + v) = tv;
-    *(pk_vector *)(row + v) = rv * pk_beyond[j & (PK_LANES - 1)];
+    *(pk_vector *)(row + v) = rv * pk_beyond(j);
     for (v += PK_LANES; v < shape.ld; v += PK_LANES)
         pk_apply_rotation(cosine, sine, (pk_vector *)(t + v), (pk_vector *)(row + v));
 }
@@ -108,7 +108,7 @@ PK_INLINE double pk_predict_row(const double *restrict T, double *restrict row, 
         leverage += g * g;
         ptrdiff_t v = j & -PK_LANES;
         pk_vector first = *(pk_vector *)(row + v) - g * *(const pk_vector *)(t + v);
-        *(pk_vector *)(row + v) = first * pk_beyond[j & (PK_LANES - 1)];
+        *(pk_vector *)(row + v) = first * pk_beyond(j);
         for (v += PK_LANES; v < shape.ld; v += PK_LANES)
             *(pk_vector *)(row + v) -= g * *(const pk_vector *)(t + v);
     }

@@ -174,6 +174,7 @@ PK_INLINE pk_rows pk_gather(const pk_grouped *grouped, pk_gathering *g, ptrdiff_
     rows.X = g->X;
     rows.Y = g->Y;
     rows.x_stride = all->columns;
+    rows.x_step = 1;
     rows.weights = all->weights ? g->weights : NULL;
     rows.discounts = NULL;
     rows.held = NULL;
@@ -288,8 +289,8 @@ PK_INLINE int pk_is_usable(const double *T, pk_shape shape)
 
 /* Learn the rows of groups from..to in the bank of data triangles. buffer (PK_GATHERING_SIZE). Returns 0, or 1
  * where rows were not usable: the bank is then spoilt. */
-PK_DISPATCH static int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, ptrdiff_t from,
-                                        ptrdiff_t to, pk_shape shape, pk_tallies *tallies)
+static int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, ptrdiff_t from,
+                           ptrdiff_t to, pk_shape shape, pk_tallies *tallies)
 {
     pk_gathering g = pk_new_gathering(buffer, shape);
     pk_before before = {g.error, g.leverage, g.residual};
@@ -360,9 +361,9 @@ PK_INLINE void pk_learn_few(double *T, double *buffer, const pk_rows *rows, pk_s
 /* The same, and in the bank of posterior triangles too, which tells of each row before it. priors (n_priors, q, ld):
  * that of slot s is s, or the last one; only asked for where data fade. Returns 0, or the 1-based group whose
  * posterior held less than its prior. */
-PK_DISPATCH static ptrdiff_t pk_tell_groups(double *data, double *posterior, const double *priors, ptrdiff_t n_priors,
-                                            double *buffer, const pk_grouped *grouped, ptrdiff_t from, ptrdiff_t to,
-                                            pk_shape shape, pk_tallies *tallies, const pk_told *told)
+static ptrdiff_t pk_tell_groups(double *data, double *posterior, const double *priors, ptrdiff_t n_priors,
+                                double *buffer, const pk_grouped *grouped, ptrdiff_t from, ptrdiff_t to,
+                                pk_shape shape, pk_tallies *tallies, const pk_told *told)
 {
     pk_gathering g = pk_new_gathering(buffer, shape);
     pk_before before = {g.error, g.leverage, g.residual};

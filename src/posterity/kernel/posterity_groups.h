@@ -7,8 +7,8 @@
 /* ---- triangles of groups -------------------------------------------------------------------------- */
 
 /* Posterior triangles of slots from..to: each group's data stacked on its prior. buffer (q, PK_PANEL). */
-PK_DISPATCH static void pk_stack_groups(const double *data, double *posterior, const double *priors, ptrdiff_t n_priors,
-                                        double *buffer, ptrdiff_t from, ptrdiff_t to, pk_shape shape)
+static void pk_stack_groups(const double *data, double *posterior, const double *priors, ptrdiff_t n_priors,
+                            double *buffer, ptrdiff_t from, ptrdiff_t to, pk_shape shape)
 {
     ptrdiff_t size = shape.q * shape.ld;
     for (ptrdiff_t slot = from; slot < to; slot++) {
@@ -27,8 +27,8 @@ PK_DISPATCH static void pk_stack_groups(const double *data, double *posterior, c
 }
 
 /* Append other's triangle g to the bank's triangle slot[g]. buffer (ld). */
-PK_DISPATCH static void pk_merge_groups(double *data, const double *other, const ptrdiff_t *slot, double *buffer,
-                                        ptrdiff_t groups, pk_shape shape)
+static void pk_merge_groups(double *data, const double *other, const ptrdiff_t *slot, double *buffer,
+                            ptrdiff_t groups, pk_shape shape)
 {
     for (ptrdiff_t g = 0; g < groups; g++)
         for (ptrdiff_t i = 0; i < shape.q; i++) {
@@ -38,9 +38,9 @@ PK_DISPATCH static void pk_merge_groups(double *data, const double *other, const
 }
 
 /* Mean and leverage of each row in the triangle of its slot, or in `newcomer` where the slot is -1. buffer (ld). */
-PK_DISPATCH static void pk_predict_groups(const double *posterior, const double *newcomer, double *buffer,
-                                          const pk_rows *rows, const ptrdiff_t *slot, ptrdiff_t from, ptrdiff_t to,
-                                          pk_shape shape, double *mean, double *leverage)
+static void pk_predict_groups(const double *posterior, const double *newcomer, double *buffer,
+                              const pk_rows *rows, const ptrdiff_t *slot, ptrdiff_t from, ptrdiff_t to,
+                              pk_shape shape, double *mean, double *leverage)
 {
     ptrdiff_t size = shape.q * shape.ld;
     for (ptrdiff_t i = from; i < to; i++) {
@@ -55,7 +55,7 @@ PK_DISPATCH static void pk_predict_groups(const double *posterior, const double 
 }
 
 /* Coefficients (size, p) of the triangles; those that are not determined are 0. */
-PK_DISPATCH static void pk_solve_groups(const double *bank, ptrdiff_t size, pk_shape shape, double *coefficients)
+static void pk_solve_groups(const double *bank, ptrdiff_t size, pk_shape shape, double *coefficients)
 {
     for (ptrdiff_t s = 0; s < size; s++) {
         const double *T = bank + s * shape.q * shape.ld;
@@ -85,7 +85,7 @@ PK_INLINE void pk_reflect_rows(double *upper, double *lower, ptrdiff_t h, ptrdif
         return;
     double norm = sqrt(a * a + square), head = -square / (a + norm);  /* as in pk_reflect */
     double inverse = 1.0 / norm, tau = (a + norm) / (norm * square);
-    pk_vector keep = pk_beyond[j & (PK_LANES - 1)], all = {1, 1, 1, 1, 1, 1, 1, 1};
+    pk_vector keep = pk_beyond(j), all = (pk_vector){0} + 1.0;
     for (ptrdiff_t v = j & -PK_LANES; v < wide; v += PK_LANES, keep = all) {
         pk_vector w = head * *(pk_vector *)(t + v);
         for (ptrdiff_t i = 0; i < h; i++)
@@ -105,9 +105,9 @@ PK_INLINE void pk_reflect_rows(double *upper, double *lower, ptrdiff_t h, ptrdif
  *     [ H   0  z ]   (h)     the first p columns are eliminated, leaving    [ 0  W  o ]     o = W m + noise
  *
  * rows (groups, h, p + 1) are [H, z]; white (groups, h, p + 1) becomes [W, o], and log_determinants (groups)
- * log |Q'Q| over the rows of Q that hold anything. work (p + h, wide), wide >= 2 p + 1 a multiple of PK_LANES. */
-PK_DISPATCH static void pk_whiten_groups(const double *root, const double *rows, ptrdiff_t h, double *work, ptrdiff_t wide,
-                                         ptrdiff_t from, ptrdiff_t to, ptrdiff_t p, double *white, double *log_determinants)
+ * log |Q'Q| over the rows of Q that hold anything. work (p + h, wide), wide >= 2 p + 1 a multiple of PK_LINE. */
+static void pk_whiten_groups(const double *root, const double *rows, ptrdiff_t h, double *work, ptrdiff_t wide,
+                             ptrdiff_t from, ptrdiff_t to, ptrdiff_t p, double *white, double *log_determinants)
 {
     double *lower = work + p * wide;
     for (ptrdiff_t g = from; g < to; g++) {

@@ -6,7 +6,7 @@
  *         [ 0  S ]    Z (p, k)   R^-1 Z = least-squares coefficients
  *                     S (k, k)   S'S = residual sums of squares and products
  *
- * stored by rows: T (q, ld), q = p + k, with ld a multiple of PK_LANES. Everything below the
+ * stored by rows: T (q, ld), q = p + k, with ld a multiple of PK_LINE. Everything below the
  * diagonal and in columns q..ld is exactly zero, which lets every sweep start and stop at whole
  * vectors. A row in flight is a buffer of ld doubles with the same zero padding.
  *

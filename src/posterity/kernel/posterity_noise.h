@@ -4,19 +4,37 @@
 
 #include "posterity_average.h"
 
-/* A noise is followed by up to PK_LANES memories: lane l multiplies what it holds by rates[l] at every row. Lanes
+/* A noise is followed by up to PK_MEMORIES memories: memory l multiplies what it holds by rates[l] at every row. Those
  * beyond the memories are copies of the first, and do not count. */
+enum { PK_MEMORIES = 8, PK_PARTS = PK_MEMORIES / PK_LANES };
+
 typedef struct {
     ptrdiff_t memories;
-    double rates[PK_LANES];
-    double caps[PK_LANES];        /* a squared error counts for at most so many variances */
-    double sums[PK_LANES];        /* of squared errors */
-    double counts[PK_LANES];      /* of their weights */
-    double scores[PK_LANES];      /* discounted sums of log densities */
+    double rates[PK_MEMORIES];
+    double caps[PK_MEMORIES];     /* a squared error counts for at most so many variances */
+    double sums[PK_MEMORIES];     /* of squared errors */
+    double counts[PK_MEMORIES];   /* of their weights */
+    double scores[PK_MEMORIES];   /* discounted sums of log densities */
     double seen, grace;           /* sum of all weights; until it is above grace nothing is capped */
     double persistence;           /* of the scores */
     double prior_count, prior_sum;
 } pk_noise;
+
+PK_INLINE double pk_largest_of(const pk_vector *x)
+{
+    pk_vector most = x[0];
+    for (int v = 1; v < PK_PARTS; v++)
+        most = pk_larger(most, x[v]);
+    return pk_largest(most);
+}
+
+PK_INLINE double pk_least_of(const pk_vector *x)
+{
+    pk_vector most = -x[0];
+    for (int v = 1; v < PK_PARTS; v++)
+        most = pk_larger(most, -x[v]);
+    return -pk_largest(most);
+}
 
 /* log density of t under each memory, but for what all have in common; errors are so many variances (q) times the
  * degrees of freedom. log Gamma(x + 1/2) - log Gamma(x) - log(x) / 2 by three terms of its series, x >= 1. */
@@ -30,63 +48,92 @@ PK_INLINE pk_vector pk_told_of_noise(pk_vector freed, pk_vector relative, pk_vec
 
 /* One inverse-gamma distribution for the memories' mixture, as degrees of freedom and variance: by the mean and variance
  * of the logarithm, which for freed degrees of freedom are log(variance) + 1 / freed and 2 / freed, but with no fewer
- * degrees of freedom than the shortest memory. least is the smallest of the variances. */
-PK_INLINE void pk_match_noise(pk_vector scores, pk_vector freed, pk_vector variances, double least, double *df,
-                              double *variance)
+ * degrees of freedom than the shortest memory, `fewest`. least is the smallest of the variances. */
+PK_INLINE void pk_match_noise(const pk_vector *scores, const pk_vector *freed, const pk_vector *variances, double least,
+                              double fewest, double *df, double *variance)
 {
-    pk_vector share = pk_exp(scores - pk_largest(scores)), logs = pk_log(variances / least);
-    double total = pk_lanes_sum(share), fewest = -pk_largest(-freed);
-    double mean = pk_lanes_sum(share * logs) / total;
-    double spread = pk_lanes_sum(share * ((logs - mean) * (logs - mean) + 2.0 / freed)) / total;
-    double matched = 2.0 / spread;
+    pk_vector share[PK_PARTS], logs[PK_PARTS], total = {0}, mean = {0}, spread = {0}, bias = {0};
+    double most = pk_largest_of(scores);
+    for (int v = 0; v < PK_PARTS; v++) {
+        share[v] = pk_exp(scores[v] - most);
+        logs[v] = pk_log(variances[v] / least);
+        total += share[v];
+        mean += share[v] * logs[v];
+        bias += share[v] / freed[v];
+    }
+    double whole = pk_sum(total), centre = pk_sum(mean) / whole;
+    for (int v = 0; v < PK_PARTS; v++)
+        spread += share[v] * ((logs[v] - centre) * (logs[v] - centre) + 2.0 / freed[v]);
+    double matched = 2.0 * whole / pk_sum(spread);
     *df = matched > fewest ? matched : fewest;
-    *variance = least * exp(mean + pk_lanes_sum(share / freed) / total - 1.0 / *df);
+    *variance = least * exp(centre + pk_sum(bias) / whole - 1.0 / *df);
 }
 
-/* Degrees of freedom and variance (n) of the noise before each row, whose errors (n) are predicted with variances
- * spread (n) times the noise's; weights (n) or NULL. Rows of weight 0 and of infinite spread teach nothing. */
-PK_DISPATCH static void pk_track_noise(pk_noise *s, ptrdiff_t n, const double *error, const double *spread,
-                                       const double *weights, double *df, double *variance)
+/* Scores after an error that is so many variances large (q, for each memory), in proportion to their largest. */
+PK_INLINE void pk_score_noise(const pk_noise *s, const pk_vector *freed, const pk_vector *variances, double least,
+                              double error, double weight, const pk_vector *beyond, pk_vector *scores)
 {
-    pk_vector rates = *(pk_vector *)s->rates, caps = *(pk_vector *)s->caps, sums = *(pk_vector *)s->sums;
-    pk_vector counts = *(pk_vector *)s->counts, scores = *(pk_vector *)s->scores, beyond = {0};
-    for (ptrdiff_t l = s->memories; l < PK_LANES; l++)
-        beyond[l] = -1e300;
-    scores += beyond;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        pk_vector freed = counts + s->prior_count, variances = (sums + s->prior_sum) / freed;
-        double least = -pk_largest(-variances), weight = weights ? weights[i] : 1.0;
-        int known = -pk_largest(-freed) > 0.0 && least > 1e-290 && pk_largest(variances) < 1e290;
-        if (known) {
-            pk_match_noise(scores, freed, variances, least, df + i, variance + i);
-        } else {
-            df[i] = freed[0];
-            variance[i] = freed[0] > 0.0 ? variances[0] : INFINITY;
-        }
-        if (!(weight > 0.0) || !(spread[i] < INFINITY))
-            continue;
-        double square = error[i] * error[i], surprise = square / (1.0 + weight * (spread[i] - 1.0));
-        pk_vector squares = (pk_vector){0} + surprise, kept = rates, gain = (pk_vector){0} + 1.0;
-        if (known && -pk_largest(-freed) > 2.0) {
-            pk_vector q = square / spread[i] / (freed * variances);
-            scores = s->persistence * scores +
-                     weight * pk_told_of_noise(freed, variances / least, -pk_larger(-q, (pk_vector){0} - 1e300));
-            scores += beyond - pk_largest(scores + beyond);
-        }
-        if (known && s->seen > s->grace)
-            squares = -pk_larger(-squares, -(caps * variances));
+    for (int v = 0; v < PK_PARTS; v++) {
+        pk_vector q = error / (freed[v] * variances[v]);
+        pk_vector told = pk_told_of_noise(freed[v], variances[v] / least, -pk_larger(-q, (pk_vector){0} - 1e300));
+        scores[v] = s->persistence * scores[v] + weight * told + beyond[v];
+    }
+    double most = pk_largest_of(scores);
+    for (int v = 0; v < PK_PARTS; v++)
+        scores[v] += beyond[v] - most;
+}
+
+/* A squared error of this weight is learned by every memory, capped or not. */
+PK_INLINE void pk_learn_noise(const pk_noise *s, const pk_vector *variances, double square, double weight, int capped,
+                              pk_vector *counts, pk_vector *sums)
+{
+    for (int v = 0; v < PK_PARTS; v++) {
+        pk_vector rates = ((const pk_vector *)s->rates)[v], kept = rates, gain = (pk_vector){0} + 1.0;
+        pk_vector squares = (pk_vector){0} + square;
+        if (capped)
+            squares = -pk_larger(-squares, -(((const pk_vector *)s->caps)[v] * variances[v]));
         if (weight != 1.0) { /* as many copies of the row, of the same error each */
             for (int l = 0; l < PK_LANES; l++)
                 kept[l] = pow(rates[l], weight);
             gain = (1.0 - kept) / (1.0 - rates);
         }
-        counts = kept * counts + gain;
-        sums = kept * sums + gain * squares;
+        counts[v] = kept * counts[v] + gain;
+        sums[v] = kept * sums[v] + gain * squares;
+    }
+}
+
+/* Degrees of freedom and variance (n) of the noise before each row, whose errors (n) are predicted with variances
+ * spread (n) times the noise's; weights (n) or NULL. Rows of weight 0 and of infinite spread teach nothing. */
+static void pk_track_noise(pk_noise *s, ptrdiff_t n, const double *error, const double *spread, const double *weights,
+                           double *df, double *variance)
+{
+    pk_vector *sums = (pk_vector *)s->sums, *counts = (pk_vector *)s->counts, *scores = (pk_vector *)s->scores;
+    pk_vector beyond[PK_PARTS], freed[PK_PARTS], variances[PK_PARTS];
+    for (ptrdiff_t l = 0; l < PK_MEMORIES; l++)
+        beyond[l / PK_LANES][l % PK_LANES] = l < s->memories ? 0.0 : -1e300;
+    for (int v = 0; v < PK_PARTS; v++)
+        scores[v] += beyond[v];
+    for (ptrdiff_t i = 0; i < n; i++) {
+        for (int v = 0; v < PK_PARTS; v++) {
+            freed[v] = counts[v] + s->prior_count;
+            variances[v] = (sums[v] + s->prior_sum) / freed[v];
+        }
+        double least = pk_least_of(variances), fewest = pk_least_of(freed), weight = weights ? weights[i] : 1.0;
+        int known = fewest > 0.0 && least > 1e-290 && pk_largest_of(variances) < 1e290;
+        if (known) {
+            pk_match_noise(scores, freed, variances, least, fewest, df + i, variance + i);
+        } else {
+            df[i] = freed[0][0];
+            variance[i] = df[i] > 0.0 ? variances[0][0] : INFINITY;
+        }
+        if (!(weight > 0.0) || !(spread[i] < INFINITY))
+            continue;
+        double square = error[i] * error[i], surprise = square / (1.0 + weight * (spread[i] - 1.0));
+        if (known && fewest > 2.0)
+            pk_score_noise(s, freed, variances, least, square / spread[i], weight, beyond, scores);
+        pk_learn_noise(s, variances, surprise, weight, known && s->seen > s->grace, counts, sums);
         s->seen += weight;
     }
-    *(pk_vector *)s->sums = sums;
-    *(pk_vector *)s->counts = counts;
-    *(pk_vector *)s->scores = scores;
 }
 
 #endif

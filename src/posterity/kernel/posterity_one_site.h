@@ -14,7 +14,7 @@ static const double pk_logistic_slopes[8] = {1.365340806296348, 1.05952397101691
 
 /* Variance of eta at the row [x, 0] (ld), which is left as it is, and its mean; buffer (PK_SITE_WORK_SIZE) keeps what
  * pk_take_one needs. */
-PK_DISPATCH static double pk_believe_one(const double *T, double *buffer, const double *row, pk_shape shape, double *mean)
+static double pk_believe_one(const double *T, double *buffer, const double *row, pk_shape shape, double *mean)
 {
     pk_site_work work = pk_new_site_work(buffer, shape);
     memcpy(work.row, row, (size_t)shape.ld * sizeof(double));
@@ -27,8 +27,8 @@ PK_DISPATCH static double pk_believe_one(const double *T, double *buffer, const 
 }
 
 /* Learn the site of the row that pk_believe_one has just met. */
-PK_DISPATCH static void pk_take_one(double *T, double *buffer, const double *row, double precision, double target,
-                                    double mean, double variance, pk_shape shape)
+static void pk_take_one(double *T, double *buffer, const double *row, double precision, double target,
+                        double mean, double variance, pk_shape shape)
 {
     pk_site_work work = pk_new_site_work(buffer, shape);
     if (PK_UNLIKELY(pk_is_deficient(T, shape) || !(precision * variance < PK_TELLING))) {
@@ -58,7 +58,7 @@ PK_RARE double pk_expected_wide(double mean, double variance)
 }
 
 /* Probabilities of 1 and of 0 where the log odds are Normal(mean, variance). */
-PK_DISPATCH static void pk_expected_label_one(double mean, double variance, double *yes, double *no)
+static void pk_expected_label_one(double mean, double variance, double *yes, double *no)
 {
     if (variance > 1.0) {
         *yes = pk_expected_wide(mean, variance);

@@ -2,16 +2,15 @@
 #ifndef POSTERITY_PANEL_H
 #define POSTERITY_PANEL_H
 
-#include "posterity_givens.h"
+#include "posterity_blocks.h"
+
+/* Triangles of fewer columns are reduced by panels, of more by blocks (posterity_blocks.h). */
+#define PK_FEW_COLUMNS 40
+#define PK_APPEND_SIZE(shape) ((shape).q <= PK_FEW_COLUMNS ? PK_PANEL * ((shape).q + 1) : PK_BLOCKS_SIZE(shape))
 
 /* A panel holds PK_PANEL rows by columns: C (q, PK_PANEL), so that a column fills whole vectors and,
  * while it reflects the others, stays in registers. The triangle is read once a panel. */
 enum { PK_SLICES = PK_PANEL / PK_LANES };
-
-PK_INLINE double pk_sum(pk_vector v)
-{
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
 
 PK_INLINE double pk_dot(const pk_vector *restrict u, const pk_vector *restrict v)
 {
@@ -59,19 +58,30 @@ PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdif
 {
     if (count < PK_PANEL)
         memset(panel, 0, (size_t)(shape.q * PK_PANEL) * sizeof(double));
-    for (ptrdiff_t r = 0; r < count; r++) {
-        ptrdiff_t i = first + r;
-        const double *x = rows->X + i * rows->x_stride;
-        double root_weight = pk_root_weight(rows, i), *cell = panel + r;
-        if (rows->intercept) {
-            *cell = root_weight;
-            cell += PK_PANEL;
-        }
-        for (ptrdiff_t m = 0; m < rows->columns; m++, cell += PK_PANEL)
-            *cell = root_weight * x[m];
-        for (ptrdiff_t t = 0; t < shape.k; t++, cell += PK_PANEL)
-            *cell = rows->Y ? root_weight * rows->Y[i * shape.k + t] : 0.0;
+    double root_weight[PK_PANEL];
+    for (ptrdiff_t r = 0; r < count; r++)
+        root_weight[r] = pk_root_weight(rows, first + r);
+    if (rows->intercept) {
+        memcpy(panel, root_weight, (size_t)count * sizeof(double));
+        panel += PK_PANEL;
     }
+    const double *x = rows->X + first * rows->x_stride;
+    for (ptrdiff_t m = 0; m < rows->columns; m++, x += rows->x_step, panel += PK_PANEL)
+        for (ptrdiff_t r = 0; r < count; r++)
+            panel[r] = root_weight[r] * x[r * rows->x_stride];
+    for (ptrdiff_t t = 0; t < shape.k; t++, panel += PK_PANEL)
+        for (ptrdiff_t r = 0; r < count; r++)
+            panel[r] = rows->Y ? root_weight[r] * rows->Y[(first + r) * shape.k + t] : 0.0;
+}
+
+/* Ask for rows that lie by rows: they arrive while others are worked on. */
+PK_INLINE void pk_ask_for_rows(const pk_rows *rows, ptrdiff_t from, ptrdiff_t to)
+{
+    if (rows->x_step != 1)
+        return;
+    to = to < rows->n ? to : rows->n;
+    for (ptrdiff_t i = from * rows->x_stride; i < to * rows->x_stride; i += PK_LINE)
+        __builtin_prefetch(rows->X + i);
 }
 
 PK_INLINE void pk_append_singly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape)
@@ -83,17 +93,24 @@ PK_INLINE void pk_append_singly(double *T, double *row, const pk_rows *rows, ptr
 
 /* Append all rows by panels; a last few one by one, and the first ones while rank is missing: a
  * rotation into an empty triangle row is an exact exchange, so n rows never pretend to a rank beyond n.
- * Columns that depend on others may miss rank for ever, hence a limit. buffer (q, PK_PANEL). */
-PK_DISPATCH static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
+ * Columns that depend on others may miss rank for ever, hence a limit. buffer (PK_APPEND_SIZE). */
+static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
 {
-    ptrdiff_t first = 0, limit = shape.q + PK_PANEL < rows->n ? shape.q + PK_PANEL : rows->n;
+    ptrdiff_t first = 0;
+    if (shape.q > PK_FEW_COLUMNS && rows->n >= PK_BLOCK) {
+        pk_append_by_blocks(T, buffer, rows, shape);
+        return;
+    }
+    ptrdiff_t limit = shape.q + PK_PANEL < rows->n ? shape.q + PK_PANEL : rows->n;
     for (; first < limit && pk_is_deficient(T, shape); first++)
         pk_append_singly(T, buffer, rows, first, shape);
     for (; rows->n - first >= PK_LANES; first += PK_PANEL) {
         ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
         pk_load_panel(buffer, rows, first, count, shape);
-        for (ptrdiff_t j = 0; j < shape.q; j++)
+        for (ptrdiff_t j = 0, next = first + PK_PANEL; j < shape.q; j++) {
+            pk_ask_for_rows(rows, next + j * PK_PANEL / shape.q, next + (j + 1) * PK_PANEL / shape.q);
             pk_reflect(T, buffer, j, shape);
+        }
     }
     for (; first < rows->n; first++)
         pk_append_singly(T, buffer, rows, first, shape);
@@ -133,10 +150,14 @@ PK_INLINE void pk_predict_panel(const double *restrict T, double *restrict panel
     }
 }
 
-/* Mean (n, k) and leverage (n) of rows. buffer (q + 1, PK_PANEL). */
-PK_DISPATCH static void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean,
-                                        double *leverage)
+/* Mean (n, k) and leverage (n) of rows. buffer (PK_APPEND_SIZE). */
+static void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean,
+                            double *leverage)
 {
+    if (shape.q > PK_FEW_COLUMNS && rows->n >= PK_BLOCK) {
+        pk_predict_by_blocks(T, buffer, rows, shape, mean, leverage);
+        return;
+    }
     double *panel_leverage = buffer + shape.q * PK_PANEL;
     for (ptrdiff_t first = 0; first < rows->n; first += PK_PANEL) {
         ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;

@@ -58,7 +58,7 @@ PK_INLINE int pk_remove_row(double *restrict T, double *restrict row, pk_shape s
         }
         double sine = b / a, cosine = sqrt(left) / a, inverse = 1.0 / cosine;
         *least = cosine < *least && j < shape.p ? cosine : *least;
-        pk_vector keep = pk_beyond[j & (PK_LANES - 1)], all = {1, 1, 1, 1, 1, 1, 1, 1};
+        pk_vector keep = pk_beyond(j), all = (pk_vector){0} + 1.0;
         for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES, keep = all) {
             pk_vector *tv = (pk_vector *)(t + v), *rv = (pk_vector *)(row + v);
             *tv = (*tv - sine * *rv) * inverse;
@@ -69,7 +69,7 @@ PK_INLINE int pk_remove_row(double *restrict T, double *restrict row, pk_shape s
 }
 
 /* Take rows out one by one. buffer (ld). Returns the 1-based row that was never in, or 0. */
-PK_DISPATCH static ptrdiff_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
+static ptrdiff_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
 {
     *least = 1.0;
     for (ptrdiff_t i = 0; i < rows->n; i++) {

@@ -11,12 +11,6 @@
 #error "the kernel is written with vector types: build it with GCC, Clang or clang-cl"
 #endif
 
-/* One generic build carries AVX2 and AVX-512 versions of the exported loops; the loader picks. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
-#define PK_DISPATCH __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define PK_DISPATCH
-#endif
 #define PK_INLINE static inline __attribute__((always_inline))
 #define PK_RARE static __attribute__((noinline)) /* not cold: GCC would optimise the callers for size */
 /* Lanes of a and b, numbered through. GCC before 12 has only a spelling of its own. */
@@ -25,12 +19,31 @@
 #else
 #define PK_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (pk_integers){__VA_ARGS__})
 #endif
+/* A short loop becomes as many statements: what it runs over can then stay in registers. */
+#if defined(__clang__)
+#define PK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PK_UNROLL _Pragma("GCC unroll 8")
+#endif
 #define PK_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-#define PK_LANES 8       /* doubles in a vector: one AVX-512 register, two AVX2 ones */
+/* The kernel is compiled for each instruction set (see meson.build). PK_LANES doubles fill one of its registers: wider
+ * vectors would live in memory. */
+#if defined(__AVX512F__)
+#define PK_LANES 8
+#define PK_EACH_LANE(of) of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)
+#elif defined(__AVX__)
+#define PK_LANES 4
+#define PK_EACH_LANE(of) of(0), of(1), of(2), of(3)
+#else
+#define PK_LANES 2
+#define PK_EACH_LANE(of) of(0), of(1)
+#endif
+
+#define PK_LINE 8        /* doubles in a cache line: what rows of a triangle are padded to, on every processor */
 #define PK_IN_FLIGHT 8   /* rows that travel through the triangle together, in pairs */
 #define PK_PAIRS (PK_IN_FLIGHT / 2)
-#define PK_PANEL 64      /* rows of a Householder panel, a multiple of 2 PK_LANES */
+#define PK_PANEL (8 * PK_LANES) /* rows of a Householder panel: eight registers */
 
 typedef double pk_vector __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
 typedef double pk_quad __attribute__((vector_size(8 * PK_PAIRS), aligned(8), may_alias));
@@ -40,25 +53,62 @@ typedef long long pk_integers __attribute__((vector_size(8 * PK_LANES), aligned(
 typedef unsigned long long pk_bits __attribute__((vector_size(8 * PK_LANES), aligned(8), may_alias));
 typedef long long pk_flags __attribute__((vector_size(8 * PK_PAIRS)));
 
-/* pk_beyond[j & (PK_LANES - 1)] is 0 up to lane j and 1 beyond. Eliminated entries are zeroed in the register:
- * a scalar store into a vector that is about to be loaded again would stall the load. */
-static const pk_vector pk_beyond[PK_LANES] = {
-    {0, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1},
-    {0, 0, 0, 0, 0, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 0},
-};
+/* 0 up to the lane of column j, and 1 beyond. Eliminated entries are zeroed in the register: a scalar store into a
+ * vector that is about to be loaded again would stall the load. */
+PK_INLINE pk_vector pk_beyond(ptrdiff_t j)
+{
+    static const double steps[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+    return *(const pk_vector *)(steps + 7 - (j & (PK_LANES - 1)));
+}
+
+#define PK_NUMBER(lane) lane
+#define PK_ROOT_OF(lane) sqrt(x[lane])
+PK_INLINE pk_vector pk_each_root(pk_vector x)
+{
+    return (pk_vector){PK_EACH_LANE(PK_ROOT_OF)};
+}
+
+PK_INLINE double pk_sum(pk_vector v)
+{
+#if PK_LANES == 8
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+#elif PK_LANES == 4
+    return (v[0] + v[2]) + (v[1] + v[3]);
+#else
+    return v[0] + v[1];
+#endif
+}
+
+PK_INLINE double pk_larger_one(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+PK_INLINE double pk_largest(pk_vector v)
+{
+#if PK_LANES == 8
+    double low = pk_larger_one(pk_larger_one(v[0], v[4]), pk_larger_one(v[2], v[6]));
+    double high = pk_larger_one(pk_larger_one(v[1], v[5]), pk_larger_one(v[3], v[7]));
+    return pk_larger_one(low, high);
+#elif PK_LANES == 4
+    return pk_larger_one(pk_larger_one(v[0], v[2]), pk_larger_one(v[1], v[3]));
+#else
+    return pk_larger_one(v[0], v[1]);
+#endif
+}
 
 /* The shape of a factor: p coefficients, k targets, q = p + k, leading dimension ld >= q. */
 typedef struct {
     ptrdiff_t p, k, q, ld;
 } pk_shape;
 
-/* Where rows come from: X (n, columns) and Y (n, k) by rows, weights (n) or NULL, discounts (n) or NULL:
- * what the weight of everything before a row is multiplied by when the row arrives.
+/* Where rows come from: X (n, columns), its rows x_stride and its columns x_step apart, Y (n, k) by rows, weights (n) or
+ * NULL, discounts (n) or NULL: what the weight of everything before a row is multiplied by when the row arrives.
  * With an intercept the factor's first coefficient multiplies a 1 that X does not hold. */
 typedef struct {
     const double *X, *Y, *weights, *discounts;
     double *held; /* (p) room for what must not fade away, where something fades; see pk_hold_faded */
-    ptrdiff_t n, columns, x_stride;
+    ptrdiff_t n, columns, x_stride, x_step;
     int intercept;
 } pk_rows;
 
@@ -70,11 +120,11 @@ PK_INLINE void pk_copy_scaled(double *restrict to, const double *restrict from, 
     ptrdiff_t m = 0;
     for (; m + PK_LANES <= n; m += PK_LANES)
         *(pk_vector *)(to + m) = factor * *(const pk_vector *)(from + m);
-    if (n & 4) {
+    if (PK_LANES > 4 && n & 4) {
         *(pk_quad *)(to + m) = factor * *(const pk_quad *)(from + m);
         m += 4;
     }
-    if (n & 2) {
+    if (PK_LANES > 2 && n & 2) {
         *(pk_couple *)(to + m) = factor * *(const pk_couple *)(from + m);
         m += 2;
     }
@@ -89,7 +139,12 @@ PK_INLINE void pk_load_row(double *restrict row, const pk_rows *rows, ptrdiff_t 
 {
     if (rows->intercept)
         *row++ = root_weight;
-    pk_copy_scaled(row, rows->X + i * rows->x_stride, rows->columns, root_weight);
+    const double *x = rows->X + i * rows->x_stride;
+    if (rows->x_step == 1)
+        pk_copy_scaled(row, x, rows->columns, root_weight);
+    else
+        for (ptrdiff_t m = 0; m < rows->columns; m++)
+            row[m] = root_weight * x[m * rows->x_step];
     row += rows->columns;
     if (rows->Y)
         pk_copy_scaled(row, rows->Y + i * shape.k, shape.k, root_weight);

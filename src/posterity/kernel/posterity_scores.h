@@ -161,7 +161,6 @@ PK_INLINE void pk_score_block(ptrdiff_t n, const pk_scored *rows, int terms, int
 
 /* log_density (n), without the log of the scale; crps (n) in units of y; central (n): twice the probability of less
  * than y, less 1. NaN in all three where the series do not serve. */
-PK_DISPATCH
 static void pk_score(ptrdiff_t n, const pk_predictions *p, double *log_density, double *crps, double *central)
 {
     pk_scored rows;
@@ -176,7 +175,6 @@ static void pk_score(ptrdiff_t n, const pk_predictions *p, double *log_density, 
 
 /* halves (n): half the width of intervals whose normal quantile is u, in units of y; NaN where the series do not
  * serve, as in _expansions.py: w = u (1 + sum_k r_k(u^2) / a^(2k)), t^2 = v (exp(w^2 / a) - 1). */
-PK_DISPATCH
 static void pk_half_widths(ptrdiff_t n, const pk_predictions *p, double u, double *halves)
 {
     double r[4], scales[PK_SCORED_ROWS], dfs[PK_SCORED_ROWS];

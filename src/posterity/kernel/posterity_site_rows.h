@@ -13,16 +13,16 @@ typedef struct {
 } pk_told;
 
 /* Work space: the row, and per column g = R^-T x, the variance of eta that the columns up to it explain, and what is
- * kept of the triangle's row and added to it; each (ld + PK_LANES). */
+ * kept of the triangle's row and added to it; each (ld + PK_LINE). */
 typedef struct {
     double *row, *g, *variance, *keep, *add;
 } pk_site_work;
 
-#define PK_SITE_WORK_SIZE(shape) (5 * ((shape).ld + PK_LANES))
+#define PK_SITE_WORK_SIZE(shape) (5 * ((shape).ld + PK_LINE))
 
 PK_INLINE pk_site_work pk_new_site_work(double *buffer, pk_shape shape)
 {
-    ptrdiff_t size = shape.ld + PK_LANES;
+    ptrdiff_t size = shape.ld + PK_LINE;
     pk_site_work work = {buffer, buffer + size, buffer + 2 * size, buffer + 3 * size, buffer + 4 * size};
     return work;
 }
@@ -31,19 +31,29 @@ PK_INLINE pk_site_work pk_new_site_work(double *buffer, pk_shape shape)
 PK_INLINE pk_vector pk_running_sum(pk_vector x)
 {
     const pk_vector zero = {0};
+#if PK_LANES == 8
     x += PK_SHUFFLE(zero, x, 0, 8, 9, 10, 11, 12, 13, 14);
     x += PK_SHUFFLE(zero, x, 0, 1, 8, 9, 10, 11, 12, 13);
     return x + PK_SHUFFLE(zero, x, 0, 1, 2, 3, 8, 9, 10, 11);
+#elif PK_LANES == 4
+    x += PK_SHUFFLE(zero, x, 0, 4, 5, 6);
+    return x + PK_SHUFFLE(zero, x, 0, 1, 4, 5);
+#else
+    return x + PK_SHUFFLE(zero, x, 0, 2);
+#endif
 }
 
-/* One column of substitution, in lane `lane` of the block that begins at v: constants, once unrolled. */
-#define PK_SUBSTITUTE(lane)                                             \
-    if (v + lane < shape.p) {                                           \
-        const double *t = T + (v + lane) * shape.ld + v;                \
-        double one = here[lane] * (1.0 / t[lane]);                      \
-        g[lane] = one;                                                  \
-        here -= one * *(const pk_vector *)t;                            \
-    }
+/* b behind the last lane of a, all moved up by one. */
+PK_INLINE pk_vector pk_moved_up(pk_vector a, pk_vector b)
+{
+#if PK_LANES == 8
+    return PK_SHUFFLE(a, b, 7, 8, 9, 10, 11, 12, 13, 14);
+#elif PK_LANES == 4
+    return PK_SHUFFLE(a, b, 3, 4, 5, 6);
+#else
+    return PK_SHUFFLE(a, b, 1, 2);
+#endif
+}
 
 /* g = R^-T x of the row [x, 0]: mean = g.Z and variance |g|^2. A block of columns stays in a register. */
 PK_INLINE double pk_substitute(const double *restrict T, pk_site_work *work, pk_shape shape, double *mean)
@@ -53,8 +63,14 @@ PK_INLINE double pk_substitute(const double *restrict T, pk_site_work *work, pk_
         pk_vector here = *(pk_vector *)(work->row + v), g = {0};
         for (ptrdiff_t j = 0; j < v; j++)
             here -= work->g[j] * *(const pk_vector *)(T + j * shape.ld + v);
-        PK_SUBSTITUTE(0) PK_SUBSTITUTE(1) PK_SUBSTITUTE(2) PK_SUBSTITUTE(3)
-        PK_SUBSTITUTE(4) PK_SUBSTITUTE(5) PK_SUBSTITUTE(6) PK_SUBSTITUTE(7)
+        PK_UNROLL
+        for (int lane = 0; lane < PK_LANES; lane++)
+            if (v + lane < shape.p) {
+                const double *t = T + (v + lane) * shape.ld + v;
+                double one = here[lane] * (1.0 / t[lane]);
+                g[lane] = one;
+                here -= one * *(const pk_vector *)t;
+            }
         *(pk_vector *)(work->g + v) = g;
         pk_vector sum = pk_running_sum(g * g) + variance;
         *(pk_vector *)(work->variance + v) = sum;
@@ -65,22 +81,12 @@ PK_INLINE double pk_substitute(const double *restrict T, pk_site_work *work, pk_
     return variance;
 }
 
-/* pk_from[j] has all bits from lane j on: what rounding leaves of eliminated entries stays out of the triangle. */
-static const pk_integers pk_from[PK_LANES] = {
-    {-1, -1, -1, -1, -1, -1, -1, -1}, {0, -1, -1, -1, -1, -1, -1, -1}, {0, 0, -1, -1, -1, -1, -1, -1},
-    {0, 0, 0, -1, -1, -1, -1, -1},    {0, 0, 0, 0, -1, -1, -1, -1},    {0, 0, 0, 0, 0, -1, -1, -1},
-    {0, 0, 0, 0, 0, 0, -1, -1},       {0, 0, 0, 0, 0, 0, 0, -1},
-};
-
-/* One row of the triangle, in lane `lane` of the block that begins at v. */
-#define PK_UPDATE(lane)                                                                             \
-    if (v + lane < shape.p) {                                                                       \
-        double *restrict t = T + (v + lane) * shape.ld + v;                                         \
-        pk_vector old = *(pk_vector *)t;                                                            \
-        pk_vector left = (pk_vector)((pk_integers)here & pk_from[lane]);                            \
-        *(pk_vector *)t = work->keep[v + lane] * old + work->add[v + lane] * left;                  \
-        here -= work->g[v + lane] * old;                                                            \
-    }
+/* All bits from this lane on: what rounding leaves of eliminated entries stays out of the triangle. */
+PK_INLINE pk_integers pk_from(int lane)
+{
+    const pk_integers lanes = {PK_EACH_LANE(PK_NUMBER)};
+    return lanes >= lane;
+}
 
 /* Rotate sqrt(precision) times the row [x, target] in, given g. With h_j = precision times the variance explained up
  * to column j, the cosines of the rotations are sqrt((1 + h_(j-1)) / (1 + h_j)), and what the rotations leave of the
@@ -89,14 +95,11 @@ static const pk_integers pk_from[PK_LANES] = {
 PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, double precision, double error,
                                      double variance, pk_shape shape)
 {
-    double last = 1.0;
+    pk_vector last = (pk_vector){0} + 1.0;
     for (ptrdiff_t v = 0; v < shape.p; v += PK_LANES) {
-        pk_vector after = 1.0 + precision * *(pk_vector *)(work->variance + v), before = {last};
-        before = PK_SHUFFLE(before, after, 0, 8, 9, 10, 11, 12, 13, 14);
-        last = after[PK_LANES - 1];
-        pk_vector share = after / before, root = {sqrt(share[0]), sqrt(share[1]), sqrt(share[2]), sqrt(share[3]),
-                                                  sqrt(share[4]), sqrt(share[5]), sqrt(share[6]), sqrt(share[7])};
-        pk_vector keep = 1.0 / root;
+        pk_vector after = 1.0 + precision * *(pk_vector *)(work->variance + v), before = pk_moved_up(last, after);
+        last = after;
+        pk_vector keep = 1.0 / pk_each_root(after / before);
         *(pk_vector *)(work->keep + v) = keep;
         *(pk_vector *)(work->add + v) = precision * *(pk_vector *)(work->g + v) / before * keep;
     }
@@ -108,8 +111,14 @@ PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, dou
             *(pk_vector *)t = work->keep[j] * old + work->add[j] * here;
             here -= work->g[j] * old;
         }
-        PK_UPDATE(0) PK_UPDATE(1) PK_UPDATE(2) PK_UPDATE(3)
-        PK_UPDATE(4) PK_UPDATE(5) PK_UPDATE(6) PK_UPDATE(7)
+        PK_UNROLL
+        for (int lane = 0; lane < PK_LANES; lane++)
+            if (v + lane < shape.p) {
+                double *restrict t = T + (v + lane) * shape.ld + v;
+                pk_vector old = *(pk_vector *)t, left = (pk_vector)((pk_integers)here & pk_from(lane));
+                *(pk_vector *)t = work->keep[v + lane] * old + work->add[v + lane] * left;
+                here -= work->g[v + lane] * old;
+            }
     }
     double *residual = T + shape.p * shape.ld + shape.p, rest = sqrt(precision / (1.0 + precision * variance)) * error;
     if (*residual != 0.0 || fabs(rest) > pk_noise_level(T, shape.p, rest, shape))
@@ -153,9 +162,9 @@ PK_INLINE void pk_learn_site(double *T, pk_site_work *work, const pk_likelihood 
  * everything is discounted; with a prior (q, ld), or NULL, everything but the prior, which is in T and weighs between
  * 1 and PK_HEADROOM / PK_LEAST_FADE times its own meanwhile, and exactly 1 at the end. offsets (n) or NULL are added
  * to eta. buffer (PK_SITE_WORK_SIZE), panel (q, PK_PANEL). Returns 0; 1 if T was not at least its prior. */
-PK_DISPATCH static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l,
-                                      const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape,
-                                      const pk_told *told)
+static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l,
+                          const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape,
+                          const pk_told *told)
 {
     pk_site_work work = pk_new_site_work(buffer, shape);
     pk_rows points = *rows;

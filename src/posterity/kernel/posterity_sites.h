@@ -17,7 +17,9 @@
 #define PK_LEAST_SHARE 1e-8
 /* Log densities this large keep too few digits for quadrature; the posterior is then as good as Gaussian. */
 #define PK_SHARP 1e9
-#define PK_SCALE_NODES 64 /* over the scale of a mixture of Gaussians, a multiple of PK_LANES */
+#define PK_SCALE_NODES 64 /* over the scale of a mixture of Gaussians */
+#define PK_NODES 16       /* over eta */
+enum { PK_SCALE_PARTS = PK_SCALE_NODES / PK_LANES, PK_NODE_PARTS = PK_NODES / PK_LANES };
 
 typedef struct {
     double precision, target, log_normalizer;
@@ -29,19 +31,29 @@ typedef struct {
 } pk_moments;
 
 /* Nodes and logs of the weights of the Gauss-Hermite rule of the standard normal. */
-static const pk_vector pk_nodes[2] = {
-        {-6.630878198393129, -5.472225705949343, -4.492955302520011, -3.6008736241715487, -2.7602450476307014,
-     -1.9519803457163334, -1.1638291005549648, -0.3867606045005574},
-        {0.3867606045005574, 1.1638291005549648, 1.9519803457163334, 2.7602450476307014, 3.6008736241715487,
-     4.492955302520011, 5.472225705949343, 6.630878198393129}};
-static const pk_vector pk_log_node_weights[2] = {
-        {-22.621843735297286, -15.848470719591083, -11.08765562744474, -7.550238002340771, -4.924420313983547,
-     -3.0515673958337786, -1.8430209362213674, -1.249777604798297},
-        {-1.249777604798297, -1.8430209362213674, -3.0515673958337786, -4.924420313983547, -7.550238002340771,
-     -11.08765562744474, -15.848470719591083, -22.621843735297286}};
+static const double pk_nodes[PK_NODES] = {
+    -6.630878198393129, -5.472225705949343, -4.492955302520011, -3.6008736241715487, -2.7602450476307014,
+    -1.9519803457163334, -1.1638291005549648, -0.3867606045005574, 0.3867606045005574, 1.1638291005549648,
+    1.9519803457163334, 2.7602450476307014, 3.6008736241715487, 4.492955302520011, 5.472225705949343,
+    6.630878198393129};
+static const double pk_log_node_weights[PK_NODES] = {
+    -22.621843735297286, -15.848470719591083, -11.08765562744474, -7.550238002340771, -4.924420313983547,
+    -3.0515673958337786, -1.8430209362213674, -1.249777604798297, -1.249777604798297, -1.8430209362213674,
+    -3.0515673958337786, -4.924420313983547, -7.550238002340771, -11.08765562744474, -15.848470719591083,
+    -22.621843735297286};
+
+PK_INLINE pk_vector pk_nodes_of(int part)
+{
+    return ((const pk_vector *)pk_nodes)[part];
+}
+
+PK_INLINE pk_vector pk_log_weights_of(int part)
+{
+    return ((const pk_vector *)pk_log_node_weights)[part];
+}
 
 /* The weights of the nodes beyond 0. */
-static const double pk_node_weights[PK_LANES] = {
+static const double pk_node_weights[PK_NODES / 2] = {
     0.286568521238012, 0.1583383727509497, 0.04728475235401406, 0.007266937601184749,
     0.0005259849265739087, 1.530003216248732e-05, 1.309473216286817e-07, 1.4978147231618412e-10};
 
@@ -90,15 +102,19 @@ PK_INLINE pk_vector pk_log_densities(const pk_likelihood *l, double y, pk_vector
     return value;
 }
 
-PK_INLINE pk_moments pk_add_nodes(pk_moments found, pk_vector first, pk_vector second, double log_unit, double width)
+/* Over the nodes x: sums of exp(term - most), and of that times x and times x squared. */
+PK_INLINE void pk_sum_nodes(const pk_vector *term, double most, double *total, double *lean, double *square)
 {
-    pk_vector sum = first + second, lean = first * pk_nodes[0] + second * pk_nodes[1];
-    pk_vector square = first * pk_nodes[0] * pk_nodes[0] + second * pk_nodes[1] * pk_nodes[1];
-    double total = pk_lanes_sum(sum), centre = pk_lanes_sum(lean) / total;
-    found.log_mass += log_unit + log(total);
-    found.moved += width * centre;
-    found.ratio *= pk_lanes_sum(square) / total - centre * centre;
-    return found;
+    pk_vector sum = {0}, first = {0}, second = {0};
+    for (int k = 0; k < PK_NODE_PARTS; k++) {
+        pk_vector x = pk_nodes_of(k), part = pk_exp_down(term[k] - most);
+        sum += part;
+        first += part * x;
+        second += part * x * x;
+    }
+    *total = pk_sum(sum);
+    *lean = pk_sum(first);
+    *square = pk_sum(second);
 }
 
 /* exp(x) - 1 - x, by its series where that would cancel. */
@@ -124,20 +140,23 @@ PK_INLINE pk_moments pk_quadrature(const pk_likelihood *l, double y, double mean
     int count = l->code == PK_POISSON && width < 1.0; /* whose large terms cancel by formula */
     if (!((count || fabs(weight * (height + constant)) < PK_SHARP) && bend < 1e12))
         return found;
-    pk_vector term[2], top;
-    for (int k = 0; k < 2; k++) {
-        pk_vector step = width * pk_nodes[k], away = mode - mean + step;
+    pk_vector term[PK_NODE_PARTS], top = (pk_vector){0} - INFINITY;
+    for (int k = 0; k < PK_NODE_PARTS; k++) {
+        pk_vector x = pk_nodes_of(k), step = width * x, away = mode - mean + step;
         if (count)
             term[k] = (weight * slope - lift) * step - weight * curvature * pk_exp_beyond_tangent(step)
                 - 0.5 * step * step / variance;
         else
             term[k] = weight * pk_log_densities(l, y, mode + step) - 0.5 * away * away / variance - height;
-        term[k] += 0.5 * pk_nodes[k] * pk_nodes[k] + pk_log_node_weights[k];
+        term[k] += 0.5 * x * x + pk_log_weights_of(k);
+        top = pk_larger(top, term[k]);
     }
-    top = pk_larger(term[0], term[1]);
-    double most = pk_largest(top);
-    pk_vector first = pk_exp_down(term[0] - most), second = pk_exp_down(term[1] - most);
-    return pk_add_nodes(found, first, second, most, width);
+    double most = pk_largest(top), total, lean, square;
+    pk_sum_nodes(term, most, &total, &lean, &square);
+    found.log_mass += most + log(total);
+    found.moved += width * (lean / total);
+    found.ratio *= square / total - (lean / total) * (lean / total);
+    return found;
 }
 
 /* Student-t: (1 + x)^-a is the integral of exp(a t - e^t (1 + x)) / Gamma(a) over t, so that given t the likelihood
@@ -148,9 +167,9 @@ PK_INLINE pk_moments pk_student_moments(const pk_likelihood *l, double y, double
     double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), off = y - mean, square = off * off;
     double low = log(a) - log1p(square / squared) - 7.0 / sqrt(a + 0.1) - 23.0 / (a + 1.0);
     double high = log(a + 7.0 * sqrt(a) + 30.0), step = (high - low) / (PK_SCALE_NODES - 1), below = a * low - log(a);
-    const pk_vector lanes = {0, 1, 2, 3, 4, 5, 6, 7};
-    pk_vector term[PK_SCALE_NODES / PK_LANES], gain[PK_SCALE_NODES / PK_LANES], top = (pk_vector){0} + below;
-    for (int k = 0; k < PK_SCALE_NODES / PK_LANES; k++) {
+    const pk_vector lanes = {PK_EACH_LANE(PK_NUMBER)};
+    pk_vector term[PK_SCALE_PARTS], gain[PK_SCALE_PARTS], top = (pk_vector){0} + below;
+    for (int k = 0; k < PK_SCALE_PARTS; k++) {
         pk_vector t = low + step * (lanes + (double)(k * PK_LANES)), scale = pk_exp_any(t);
         pk_vector precision = 2.0 * scale / squared, spread = 1.0 + precision * variance;
         term[k] = a * t - scale + log(step) - 0.5 * pk_log(spread) - 0.5 * precision * square / spread;
@@ -159,20 +178,20 @@ PK_INLINE pk_moments pk_student_moments(const pk_likelihood *l, double y, double
     }
     double most = pk_largest(top);
     pk_vector sum = {0}, lean = {0}, narrow = {0}, bend = {0};
-    for (int k = 0; k < PK_SCALE_NODES / PK_LANES; k++) {
+    for (int k = 0; k < PK_SCALE_PARTS; k++) {
         pk_vector share = pk_exp_down(term[k] - most);
         sum += share;
         lean += share * gain[k];
         narrow += share * (1.0 - gain[k]);
         term[k] = share;
     }
-    double rest = exp(below - most), total = pk_lanes_sum(sum) + rest, pulled = pk_lanes_sum(lean) / total;
-    for (int k = 0; k < PK_SCALE_NODES / PK_LANES; k++)
+    double rest = exp(below - most), total = pk_sum(sum) + rest, pulled = pk_sum(lean) / total;
+    for (int k = 0; k < PK_SCALE_PARTS; k++)
         bend += term[k] * (gain[k] - pulled) * (gain[k] - pulled);
-    double wider = (pk_lanes_sum(bend) + rest * pulled * pulled) / total * square;
+    double wider = (pk_sum(bend) + rest * pulled * pulled) / total * square;
     found.log_mass = weight * l->c + most + log(total) - lgamma(a);
     found.moved = pulled * off;
-    found.ratio = (pk_lanes_sum(narrow) + rest) / total + wider / variance;
+    found.ratio = (pk_sum(narrow) + rest) / total + wider / variance;
     return found;
 }
 
@@ -219,15 +238,14 @@ PK_INLINE pk_moments pk_gaussian_moments(const pk_likelihood *l, double y, doubl
 
 /* ---- probabilities ------------------------------------------------------------------------------------------ */
 
-/* log of the expectation of sigmoid(-|mean| + ...) and of the other side, eta ~ Normal(mean, variance), in 8 lanes. With
+/* log of the expectation of sigmoid(-|mean| + ...) and of the other side, eta ~ Normal(mean, variance), in every lane. With
  * a = exp(-|mean|) and E = exp(-scale x) at a node, sigmoid(-(|mean| + scale x)) = a E / (1 + a E). */
 PK_INLINE void pk_expected_sigmoid(pk_vector mean, pk_vector variance, pk_vector *log_less, pk_vector *log_more)
 {
     pk_vector size = pk_abs(mean), a = pk_exp_down(-size), sum = {0};
-    pk_vector scale = {sqrt(variance[0]), sqrt(variance[1]), sqrt(variance[2]), sqrt(variance[3]),
-                       sqrt(variance[4]), sqrt(variance[5]), sqrt(variance[6]), sqrt(variance[7])};
-    for (int k = 0; k < PK_LANES; k++) {
-        pk_vector e = pk_exp_down(-scale * pk_nodes[1][k]), inverse = 1.0 / e;
+    pk_vector scale = pk_each_root(variance);
+    for (int k = 0; k < PK_NODES / 2; k++) {
+        pk_vector e = pk_exp_down(-scale * pk_nodes[PK_NODES / 2 + k]), inverse = 1.0 / e;
         sum += pk_node_weights[k] * (e / (1.0 + a * e) + inverse / (1.0 + a * inverse));
     }
     *log_less = pk_log(sum) - size;
@@ -235,8 +253,8 @@ PK_INLINE void pk_expected_sigmoid(pk_vector mean, pk_vector variance, pk_vector
 }
 
 /* Log probabilities of 1 and 0; the variance is at most 1. */
-PK_DISPATCH static void pk_expected_labels(ptrdiff_t n, const double *mean, const double *variance, double *log_yes,
-                                           double *log_no)
+static void pk_expected_labels(ptrdiff_t n, const double *mean, const double *variance, double *log_yes,
+                               double *log_no)
 {
     for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
         pk_vector m = {0}, v = {0}, less, more;
@@ -345,19 +363,19 @@ PK_INLINE pk_site pk_label_site(const pk_likelihood *l, double y, double mean, d
         return site;
     }
     double width = sqrt(variance * shrunk), lean = off / variance * width, height = 7.0 * lean;
-    pk_vector sum, first, square, part[2];
-    for (int k = 0; k < 2; k++) {
-        pk_vector x = pk_nodes[k], at = z + width * x, e = pk_exp(-pk_abs(at));
+    pk_vector sum = {0}, first = {0}, square = {0};
+    for (int k = 0; k < PK_NODE_PARTS; k++) {
+        pk_vector x = pk_nodes_of(k), at = z + width * x, e = pk_exp(-pk_abs(at));
         pk_vector sigmoid = pk_choose((pk_vector){0} + 1.0, e, at > 0.0) / (1.0 + e);
         /* height keeps this below 0. */
-        part[k] = sigmoid * pk_exp(pk_log_node_weights[k] + 0.5 * (1.0 - shrunk) * x * x - lean * x - height);
+        pk_vector part = sigmoid * pk_exp(pk_log_weights_of(k) + 0.5 * (1.0 - shrunk) * x * x - lean * x - height);
+        sum += part;
+        first += part * x;
+        square += part * x * x;
     }
-    sum = part[0] + part[1];
-    first = part[0] * pk_nodes[0] + part[1] * pk_nodes[1];
-    square = part[0] * pk_nodes[0] * pk_nodes[0] + part[1] * pk_nodes[1] * pk_nodes[1];
-    double total = pk_lanes_sum(sum), inverse = 1.0 / total, middle = pk_lanes_sum(first) * inverse;
+    double total = pk_sum(sum), inverse = 1.0 / total, middle = pk_sum(first) * inverse;
     pk_moments found = {pk_log_one(total * sqrt(shrunk)) + height - 0.5 * off * off / variance, sign * (off + width * middle),
-                        shrunk * (pk_lanes_sum(square) * inverse - middle * middle)};
+                        shrunk * (pk_sum(square) * inverse - middle * middle)};
     return pk_site_of_moments(found, mean, variance);
 }
 
@@ -400,9 +418,9 @@ PK_INLINE pk_site pk_find_site(const pk_likelihood *l, double y, double mean, do
 }
 
 /* Sites of n observations, each on its own. */
-PK_DISPATCH static void pk_find_sites(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *mean,
-                                      const double *variance, const double *weights, double *precision, double *target,
-                                      double *log_normalizer)
+static void pk_find_sites(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *mean,
+                          const double *variance, const double *weights, double *precision, double *target,
+                          double *log_normalizer)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         pk_site site = pk_find_site(l, y[i], mean[i], variance[i], weights ? weights[i] : 1.0);

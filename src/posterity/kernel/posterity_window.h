@@ -30,7 +30,7 @@ PK_INLINE void pk_build_window(double *T, double *buffer, pk_window *window, ptr
     window->removed = 0;
 }
 
-/* Let the rows before `first` leave a window that ends at row `stop`. buffer (q, PK_PANEL). */
+/* Let the rows before `first` leave a window that ends at row `stop`. buffer (PK_APPEND_SIZE). */
 PK_INLINE void pk_let_leave(double *T, double *buffer, pk_window *window, ptrdiff_t first, ptrdiff_t stop, pk_shape shape)
 {
     while (window->oldest < first) {
@@ -68,7 +68,7 @@ PK_INLINE void pk_apply_slide(const double *cosine, const double *sine, double *
                               double *restrict leaving, ptrdiff_t j, pk_shape shape)
 {
     double c0 = cosine[0], s0 = sine[0], c1 = cosine[PK_PAIRS], s1 = sine[PK_PAIRS], inverse = 1.0 / c1;
-    pk_vector keep = pk_beyond[j & (PK_LANES - 1)], all = {1, 1, 1, 1, 1, 1, 1, 1};
+    pk_vector keep = pk_beyond(j), all = (pk_vector){0} + 1.0;
     for (ptrdiff_t v = j & -PK_LANES; v < shape.ld; v += PK_LANES, keep = all) {
         pk_vector tv = *(pk_vector *)(t + v), in = *(pk_vector *)(coming + v), out = *(pk_vector *)(leaving + v);
         pk_apply_rotation(c0, s0, &tv, &in);
@@ -136,10 +136,10 @@ PK_INLINE int pk_is_steady(const pk_window *window, const ptrdiff_t *leave, ptrd
 
 /* Learn rows start..n in order: rows before leave[i - start] are out when row i is predicted, and rows before
  * leave[n - start] at the end; leave (n - start + 1) does not decrease. T holds rows oldest..start on entry. before is
- * indexed by row. buffer (q, PK_PANEL), flight_buffer (PK_FLIGHT_SIZE). */
-PK_DISPATCH static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
-                                 const double *prior, ptrdiff_t oldest, ptrdiff_t start, const ptrdiff_t *leave,
-                                 pk_shape shape, const pk_before *before)
+ * indexed by row. buffer (PK_APPEND_SIZE), flight_buffer (PK_FLIGHT_SIZE). */
+static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
+                     const double *prior, ptrdiff_t oldest, ptrdiff_t start, const ptrdiff_t *leave,
+                     pk_shape shape, const pk_before *before)
 {
     pk_flight flight = pk_new_flight(flight_buffer, shape);
     pk_window window = {rows, prior, oldest, 0};

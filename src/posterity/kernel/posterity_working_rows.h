@@ -33,8 +33,8 @@ PK_INLINE void pk_all_derivatives(const pk_likelihood *l, pk_vector y, pk_vector
 
 /* Precision and target, less offset, of the rows of a Newton step at eta; returns the sum of
  * precision (target - eta)^2 / 2. */
-PK_DISPATCH static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
-                                          const double *offsets, const double *weights, double *precision, double *target)
+static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
+                              const double *offsets, const double *weights, double *precision, double *target)
 {
     double said = 0.0;
     ptrdiff_t i = 0;
@@ -50,7 +50,7 @@ PK_DISPATCH static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, c
             *(pk_vector *)(target + i) = at + step - pk_some(offsets, i, 0.0);
             all += 0.5 * weight * slope * step;
         }
-        said = pk_lanes_sum(all);
+        said = pk_sum(all);
     }
     for (; i < n; i++) {
         double slope, curvature, weight = weights ? weights[i] : 1.0;
@@ -65,8 +65,8 @@ PK_DISPATCH static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, c
 }
 
 /* Sum of weight log p(y | eta), but for what depends on y alone. */
-PK_DISPATCH static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
-                                           const double *weights)
+static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
+                               const double *weights)
 {
     double total = 0.0;
     ptrdiff_t i = 0;
@@ -82,7 +82,7 @@ PK_DISPATCH static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, 
             }
             all += density * pk_some(weights, i, 1.0);
         }
-        total = pk_lanes_sum(all);
+        total = pk_sum(all);
     }
     for (; i < n; i++)
         total += (weights ? weights[i] : 1.0) * pk_log_density(l, y[i], eta[i]);

@@ -23,7 +23,7 @@ SMALLEST_WEIGHT, TINY = 1e-200, 1e-70
 def read_rows(
     model: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
 ) -> tuple[Array, Array, Array | None]:
-    """``X`` (n, m) by rows, ``y`` (n, 1) and weights (n,), as floats; finiteness is checked later.
+    """``X`` (n, m), ``y`` (n, 1) and weights (n,), as floats; finiteness is checked later.
 
     With ``reset`` the model takes number and names of the features from ``X``, otherwise they must
     agree. Raises ``ValueError`` for wrong shapes, names, text and negative weights.
@@ -43,7 +43,7 @@ def read_rows(
 
 
 def read_points(model: BaseEstimator, X: Any) -> Array:
-    """``X`` (n, m) by rows, to predict at; finite."""
+    """``X`` (n, m), to predict at; finite."""
     X = _read_features(model, X, reset=False)
     # A sum is not finite when a term isn't; only then is it worth looking where.
     if not np.isfinite(np.sum(X)):
@@ -63,7 +63,8 @@ def read_times(
     if times is None:
         if now is not None:
             raise ValueError("the rows before these came with times: give times for these as well")
-        return np.ones(n) if weights is None else (weights > 0.0).astype(np.float64), None
+        ones = np.broadcast_to(1.0, (n,))  # which takes no memory
+        return ones if weights is None else (weights > 0.0).astype(np.float64), None
     array = np.ascontiguousarray(times, dtype=np.float64)
     if array.shape != (n,):
         raise ValueError(f"times has shape {array.shape}: expected ({n},), one for each row of X")
@@ -87,12 +88,13 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
         if X.shape[1] == model.n_features_in_:
             return np.ascontiguousarray(X)
     try:
-        return validate_data(
-            model, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False
-        )
+        # In the order of memory it comes in: the kernel reads columns as well as rows.
+        array = validate_data(model, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     except (ValueError, TypeError) as error:
         _name_text_column(X, error)
         raise
+    whole = all(stride % array.itemsize == 0 for stride in array.strides)
+    return array if whole else np.ascontiguousarray(array)
 
 
 def _is_plain(values: Any, ndim: int) -> bool:
