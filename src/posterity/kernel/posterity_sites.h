@@ -333,7 +333,7 @@ PK_RARE pk_site pk_general_site(const pk_likelihood *l, double y, double mean, d
 }
 
 /* Log of the mass, the mean's move and the ratio of the variances, of n rows. */
-PK_DISPATCH static void pk_find_moments(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *mean,
+static void pk_find_moments(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *mean,
                                         const double *variance, const double *weights, double *log_mass, double *moved,
                                         double *ratio)
 {
