@@ -93,10 +93,12 @@ def test_a_fit_without_some_of_its_rows_is_near_the_fit_of_the_others(
 @pytest.mark.parametrize("prior", PRIORS)
 def test_half_of_the_labels_of_a_fit_leave(prior: float | str) -> None:
     y = TARGETS["labels"]
-    model = BayesianLogisticRegression(prior_precision=prior).fit(X, y).unlearn(X[150:], y[150:])
-    without = BayesianLogisticRegression(prior_precision=prior).fit(X[:150], y[:150])
+    # Of so few labels the default would find the sites in another way than of all.
+    at_the_mode = {"prior_precision": prior, "approximation": "laplace"}
+    model = BayesianLogisticRegression(**at_the_mode).fit(X, y).unlearn(X[150:], y[150:])
+    without = BayesianLogisticRegression(**at_the_mode).fit(X[:150], y[:150])
     moved, wider = off(model, without)
-    assert moved < 0.3
+    assert moved < 0.2
     assert wider < 0.12
 
 

@@ -15,7 +15,7 @@ from posterity.factor.parallel import blas_threads
 from posterity.factor.usable import check_usable
 from posterity.generalized import _many
 from posterity.generalized._labels import joined_classes, positions, read_labels
-from posterity.generalized.base import Approximation, GeneralizedModel, learn
+from posterity.generalized.base import GeneralizedModel, learn
 from posterity.kernel import SitePath
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
@@ -236,7 +236,7 @@ class Classifier(GeneralizedModel):
         y = 1.0 - y if self._flipped else y
         if many is None:
             rows = LabelRows(columns, y, weights, elapsed)
-            told = learn(self._known, way, rows, self._approximation_of(rows))
+            told = learn(self._known, way, rows, self.approximation, few=self._are_few(rows))
         else:
             with blas_threads((n_classes - 1) * many.n_coefficients):
                 told = getattr(many, way)(columns, y, weights, elapsed)
@@ -245,15 +245,10 @@ class Classifier(GeneralizedModel):
         logs = self._log_odds_columns(told) if many is None else told.log_probabilities
         return Categorical(self.classes_, logs)
 
-    def _approximation_of(self, rows: LabelRows) -> Approximation:
-        """Few labels, each of which says little, lie beside their mode, where effects are small.
-
-        So is then the prior that is learned there.
-        """
-        few = rows.total < FEW_LABELS * self._known.n_coefficients
-        if self.approximation == "auto" and few and self._known.learns_prior:
-            return "moments"
-        return self.approximation
+    def _are_few(self, rows: LabelRows) -> bool:
+        """Whether their mode lies far from their mean, and so the prior that is learned there."""
+        known: Any = self._known
+        return bool(known.learns_prior and rows.total < FEW_LABELS * known.n_coefficients)
 
     def _start(self) -> None:
         if len(self.classes_) <= 2:

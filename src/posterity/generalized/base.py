@@ -61,11 +61,15 @@ class GeneralizedModel(LinearEstimator):
         return told.loc, np.square(told.scale)
 
 
-def learn(known: Any, way: Way, rows: Rows, approximation: Approximation) -> Any:
-    """Have a posterior learn rows; under "auto" the first rows of ``fit`` at their mode."""
+def learn(
+    known: Any, way: Way, rows: Rows, approximation: Approximation, *, few: bool = False
+) -> Any:
+    """Have a posterior learn rows; under "auto" those of ``fit`` at their mode, unless so few."""
     learned = rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets
     if way == "fit":
-        return (known.at_the_mode() if approximation == "auto" else known).fit(*learned)
+        if approximation == "auto":
+            known = known.near_the_mean() if few else known.at_the_mode()
+        return known.fit(*learned)
     return (known.append if way == "append" else known.predict_then_learn)(*learned)
 
 

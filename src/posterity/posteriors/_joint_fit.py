@@ -30,10 +30,10 @@ ROUGHLY = 1e-2  # of the prior that some of the rows choose
 
 
 class SiteModel(NamedTuple):
-    """A likelihood, and how its sites are found."""
+    """A likelihood, and how its sites are found; "either": by moments, or at the mode."""
 
     likelihood: Likelihood
-    approximation: Literal["laplace", "moments"]
+    approximation: Literal["laplace", "moments", "either"]
 
 
 def fitted_together(
@@ -48,7 +48,7 @@ def fitted_together(
         _, fitted, chosen = _in_turns(inner, model, rows.every(share), chosen, start, ROUGHLY)
         start = fitted.coefficients
     trial, fitted, _ = _in_turns(inner, model, rows, chosen, start, AGREED)
-    if not fitted.settled:
+    if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
             "expectation propagation did not settle: the posterior is an approximation" + about,
@@ -66,6 +66,7 @@ def _in_turns(
     agreed: float,
 ) -> tuple[LinearPosterior, Fitted, Factor]:
     """The rows learned, and the prior that they choose: each given the other, in turns."""
+    settled = True
     for _ in range(MOST_ROUNDS):
         fitted = _fitted(chosen, model, rows, start, before.intercept)
         trial = before.copy()
@@ -73,13 +74,16 @@ def _in_turns(
         trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
         if not trial.learns_prior:
             break
+        settled = settled and fitted.settled
+        if not settled and not model.likelihood.kinked:
+            model = model._replace(approximation="laplace")  # another prior would not help
         start = fitted.coefficients
         central, last = trial.central(), chosen
         chosen = central.prior.copy()
         chosen.merge(before.of_rows.factor)
         if _agree(chosen, last, central.factor, agreed):
             break
-    return trial, fitted, chosen
+    return trial, replace(fitted, settled=settled and fitted.settled), chosen
 
 
 def _fitted(

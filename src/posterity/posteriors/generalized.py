@@ -25,7 +25,7 @@ from posterity.posteriors.ensemble import VARIES, predicted_and_scored, rank_ahe
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
-Approximation = Literal["laplace", "moments"]
+Approximation = Literal["laplace", "moments", "either"]
 
 
 @dataclass
@@ -122,6 +122,10 @@ class GeneralizedPosterior(LinearPosterior):
     def at(self, **parameters: float) -> Self:
         """The same under these parameters of its likelihood; in memory that both share."""
         return replace(self, likelihood=replace(self.likelihood, **parameters))  # type: ignore[type-var]
+
+    def near_the_mean(self) -> Self:
+        """The same, to match the moments of rows that come together, where that can be done."""
+        return self if self.forgets else replace(self, approximation="either")
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the site rows."""
