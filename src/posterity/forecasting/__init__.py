@@ -3,6 +3,15 @@
 from posterity.forecasting.forecast import Forecast, StepDistribution
 from posterity.forecasting.forecaster import Forecaster, ForecastWarning
 from posterity.forecasting.forms import Form
+from posterity.forecasting.progress import Progress
 from posterity.forecasting.reading import GapWarning
 
-__all__ = ["Forecast", "ForecastWarning", "Forecaster", "Form", "GapWarning", "StepDistribution"]
+__all__ = [
+    "Forecast",
+    "ForecastWarning",
+    "Forecaster",
+    "Form",
+    "GapWarning",
+    "Progress",
+    "StepDistribution",
+]

@@ -87,7 +87,9 @@ class Calendar:
             return np.asarray(days.astype(self.dtype))
         months = numbers.astype("datetime64[M]")
         last = (months + 1).astype("datetime64[D]") - 1
-        days = last if self.month_end else np.minimum(months.astype("datetime64[D]") + self.day, last)
+        days = (
+            last if self.month_end else np.minimum(months.astype("datetime64[D]") + self.day, last)
+        )
         return np.asarray(days.astype(self.dtype))
 
     @property

@@ -126,8 +126,7 @@ def tried(
     shape = (len(learners), len(panel), len(origins), h)
     mean, sd, crps = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     outcomes = np.stack(
-        [panel.values[:, origin : origin + h] for origin in origins]
-        or [np.zeros((len(panel), h))],
+        [panel.values[:, origin : origin + h] for origin in origins] or [np.zeros((len(panel), h))],
         axis=1,
     )[:, : len(origins)]
     for number, learner in enumerate(learners):

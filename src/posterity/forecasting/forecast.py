@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.forecasting.ensemble import Learner, Tried, together
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
+from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
+from posterity.forecasting.rows import Levels
+from posterity.forecasting.weighing import WIDEST_LOG, spread, weights
 
 Array = NDArray[np.float64]
 
@@ -201,7 +205,46 @@ class Forecast(StepDistribution):
         return tuple(self.forms[number] for number in self.marginals.weights.argmax(axis=1))
 
 
+def answered(
+    panel: Panel,
+    learners: list[Learner],
+    levels: dict[bool, Levels],
+    said: Tried,
+    future: Array,
+    h: int,
+    size: int,
+) -> Forecast:
+    """The forecast of learners that know the whole panel, weighed by what they said before."""
+    each = [
+        together(learner.paths(levels[learner.form.log], future, h, size)) for learner in learners
+    ]
+    usable = np.array([learner.knows for learner in learners])
+    usable &= np.array([np.isfinite(path.mean).all(axis=(1, 2)) for path in each])
+    narrow = np.array([~path.log | (path.sd.max(axis=(1, 2)) <= WIDEST_LOG) for path in each])
+    narrow &= usable
+    usable = np.where(narrow.any(axis=0), narrow, usable)
+    shares = weights(said, usable)
+    factor = spread(said, usable)
+    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
+    paths = [_spread_by(each[number], factor) for number in counted]
+    times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
+    return Forecast.of(
+        panel.ids,
+        times[0] if panel.single else times,
+        [learners[number].form for number in counted],
+        paths,
+        shares[:, counted],
+        single=panel.single,
+    )
+
+
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _spread_by(path: Paths, factor: float) -> Paths:
+    centre = path.mean.mean(axis=1, keepdims=True)
+    mean = centre + factor * (path.mean - centre)
+    return Paths(mean, path.responses, factor * path.noise, path.log)
 
 
 def _filtered(responses: Array, shocks: Array) -> Array:

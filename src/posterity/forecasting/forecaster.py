@@ -14,13 +14,12 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.forecasting import periods as seasons
 from posterity.forecasting import reading
-from posterity.forecasting.ensemble import Learner, Tried, begun, together, tried
-from posterity.forecasting.forecast import Forecast
+from posterity.forecasting.ensemble import Learner, Tried, begun, tried
+from posterity.forecasting.forecast import Forecast, answered
 from posterity.forecasting.forms import Form, forms_for
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.paths import Paths
+from posterity.forecasting.progress import Progress, progress
 from posterity.forecasting.rows import Levels
-from posterity.forecasting.weighing import WIDEST_LOG, spread, weights
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -188,8 +187,7 @@ class Forecaster(BaseEstimator):
         ValueError
             If ``h`` is not positive, or an exogenous column is missing.
         """
-        if not (isinstance(h, int | np.integer) and h >= 1):
-            raise ValueError(f"h is {h!r}: the horizon is a whole number of steps, at least 1")
+        check_horizon(h)
         panel = self._known
         future = reading.future(X_future, panel, int(h))
         learners, levels, said = self._tried(int(h))
@@ -198,6 +196,57 @@ class Forecaster(BaseEstimator):
     def predict(self, h: int, X_future: Any = None) -> Array:
         """Point forecasts, the medians, of the next ``h`` steps (S, h), or (h,) of one series."""
         return self.forecast(h, X_future).median()
+
+    @all_or_nothing
+    def forecast_then_learn(
+        self, y: Any, h: int, X: Any = None, *, level: float = 0.95
+    ) -> Progress:
+        """Forecast ``h`` steps before each new row, then learn it: progressive validation.
+
+        Nothing that is forecast has seen what it is compared with: the row k steps ahead is learned
+        k rows after its forecast. Forms learn each row exactly, and are weighed anew when a tenth
+        more rows have come.
+
+        Parameters
+        ----------
+        y, X
+            New rows, as in :meth:`partial_fit`, as many of each series. A forecaster that has
+            learned nothing yet learns the first quarter without forecasting it.
+        h : int
+            The horizon.
+        level : float
+            Of the intervals that are compared with what came.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity.forecasting import Forecaster, Form
+        >>> y = np.cumsum(np.random.default_rng(0).normal(size=60))
+        >>> walk = Forecaster(forms=[Form(drift=False)]).fit(y[:50])
+        >>> progress = walk.forecast_then_learn(y[50:], h=2)
+        >>> progress.median.shape, progress.by_step()["mae"].shape
+        ((10, 1, 2), (2,))
+        """
+        check_horizon(h)
+        if self._panel is None:
+            self._check_parameters()
+            whole = reading.read(y, X)
+            first = max(whole.length // 4, 2 * FEWEST_VALUES)
+            _check_enough(whole.before(max(whole.length - first, 0)))
+        else:
+            whole = self._panel.then(self._following(y, X))
+            first = self._panel.length
+            advanced = set((whole.ends - _ends(self._panel, whole)).tolist())
+            if advanced != {whole.length - first}:
+                raise ValueError(
+                    "forecast_then_learn needs as many new rows of each series, from the row after "
+                    "its last one on; give others to partial_fit"
+                )
+        known = whole.before(whole.length - first)
+        forms = self._forms_of(known)
+        told = progress(whole, first, h, forms, self.n_draws, level)
+        self._become(whole)
+        return told
 
     # ---- what is known ---------------------------------------------------------------------------
 
@@ -214,22 +263,12 @@ class Forecaster(BaseEstimator):
     @property
     def periods_(self) -> tuple[int, ...]:
         """Seasonal periods in use."""
-        panel = self._known
-        if self.seasonality is not None:
-            given = self.seasonality
-            return (int(given),) if isinstance(given, int | np.integer) else tuple(given)
-        by_times = panel.calendar.periods
-        return seasons.found(panel) if by_times is None else by_times
+        return self._periods_of(self._known)
 
     @property
     def forms_(self) -> tuple[Form, ...]:
         """Forms that are averaged."""
-        if self.forms is not None:
-            return tuple(self.forms)
-        panel = self._known
-        positive = bool((np.nanmin(panel.values, axis=1) > 0.0).any())
-        n = int(np.median(panel.observed))
-        return forms_for(n, self.periods_, positive=positive, n_series=len(panel))
+        return self._forms_of(self._known)
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -238,6 +277,19 @@ class Forecaster(BaseEstimator):
         if self._panel is None:
             raise NotFittedError("This Forecaster has learned nothing yet: call fit first")
         return self._panel
+
+    def _periods_of(self, panel: Panel) -> tuple[int, ...]:
+        if self.seasonality is not None:
+            return tuple(int(period) for period in np.atleast_1d(self.seasonality))
+        by_times = panel.calendar.periods
+        return seasons.found(panel) if by_times is None else by_times
+
+    def _forms_of(self, panel: Panel) -> tuple[Form, ...]:
+        if self.forms is not None:
+            return tuple(self.forms)
+        positive = bool((np.nanmin(panel.values, axis=1) > 0.0).any())
+        n = int(np.median(panel.observed))
+        return forms_for(n, self._periods_of(panel), positive=positive, n_series=len(panel))
 
     def _branch(self) -> Self:
         branch = type(self).__new__(type(self))
@@ -276,9 +328,7 @@ class Forecaster(BaseEstimator):
         place = {name: number for number, name in enumerate(known.ids)}
         ends = [
             known.ends[place[name]] + panel.length - missing if name in place else end
-            for name, end, missing in zip(
-                panel.ids, panel.ends, _padded(panel), strict=True
-            )
+            for name, end, missing in zip(panel.ids, panel.ends, _padded(panel), strict=True)
         ]
         return replace(panel, ends=np.array(ends), calendar=known.calendar)
 
@@ -287,7 +337,7 @@ class Forecaster(BaseEstimator):
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
             panel, forms = self._known, self.forms_
-            _warn_of_short(panel, forms, self.periods_)
+            _warn_of_short(panel, self.periods_)
             learners, levels = begun(forms, panel)
             said = tried(learners, levels, panel, h, self.n_draws)
             answers.clear()
@@ -298,45 +348,19 @@ class Forecaster(BaseEstimator):
         return {name: one for name, one in super().__getstate__().items() if name != "_answers"}
 
 
-def answered(
-    panel: Panel,
-    learners: list[Learner],
-    levels: dict[bool, Levels],
-    said: Tried,
-    future: Array,
-    h: int,
-    size: int,
-) -> Forecast:
-    """The forecast of learners that know the whole panel, weighed by what they said before."""
-    usable = np.array([learner.knows for learner in learners])
-    each = [
-        together(learner.paths(levels[learner.form.log], future, h, size)) for learner in learners
-    ]
-    narrow = np.array([~path.log | (path.sd.max(axis=(1, 2)) <= WIDEST_LOG) for path in each])
-    narrow &= usable
-    usable = np.where(narrow.any(axis=0), narrow, usable)
-    shares = weights(said, usable)
-    factor = spread(said, usable)
-    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    paths = [_spread_by(each[number], factor) for number in counted]
-    times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
-    return Forecast.of(
-        panel.ids,
-        times[0] if panel.single else times,
-        [learners[number].form for number in counted],
-        paths,
-        shares[:, counted],
-        single=panel.single,
-    )
+def check_horizon(h: int) -> None:
+    """Raise ``ValueError`` unless ``h`` is a horizon."""
+    if not (isinstance(h, int | np.integer) and h >= 1):
+        raise ValueError(f"h is {h!r}: the horizon is a whole number of steps, at least 1")
 
 
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _spread_by(path: Paths, factor: float) -> Paths:
-    centre = path.mean.mean(axis=1, keepdims=True)
-    mean = centre + factor * (path.mean - centre)
-    return Paths(mean, path.responses, factor * path.noise, path.log)
+def _ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
+    """(S,) where series ended before, in the order of ``whole``; far back those that are new."""
+    known = dict(zip(panel.ids, panel.ends, strict=True))
+    return np.array([known.get(name, -(2**62)) for name in whole.ids])
 
 
 def _padded(panel: Panel) -> NDArray[np.int64]:
@@ -359,7 +383,7 @@ def _check_enough(panel: Panel) -> None:
         )
 
 
-def _warn_of_short(panel: Panel, forms: tuple[Form, ...], periods: tuple[int, ...]) -> None:
+def _warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
     values = panel.values
     constant = np.nanmax(values, axis=1) == np.nanmin(values, axis=1)
     if constant.any():
@@ -369,11 +393,11 @@ def _warn_of_short(panel: Panel, forms: tuple[Form, ...], periods: tuple[int, ..
             ForecastWarning,
             stacklevel=4,
         )
-    longest = max((period for period in periods), default=0)
-    short = panel.observed < 2 * longest
+    season = min(periods, default=0)
+    short = panel.observed < 2 * season
     if short.any():
         warnings.warn(
-            f"{_named(panel, short)} shorter than two seasons of {longest}: forecasts come from "
+            f"{_named(panel, short)} shorter than two seasons of {season}: forecasts come from "
             "forms with fewer lags",
             ForecastWarning,
             stacklevel=4,

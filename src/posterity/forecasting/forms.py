@@ -4,8 +4,8 @@ With z the series or its logarithm, and d the ``reference`` lag,
 
     z_t - z_{t-d} = drift + sum_j w_j (b_j . z_{t-1..t-L} - z_{t-d}) + noise,
 
-where each b_j is a weighted mean of the past: a single lag, or an exponentially weighted mean. So
-at w = 0 the forecast is the naive one (the last value, or that of a season ago), which is where
+where each b_j is a single lag (or, in place of the whole bracket, an exponentially weighted mean
+less the last value, or less what it was a season ago). So at w = 0 the forecast is the naive one (the last value, or that of a season ago), which is where
 shrinkage ends, and adding a constant to z changes nothing but the forecast's level.
 """
 
@@ -41,7 +41,8 @@ class Form:
     lags
         Lags l >= 1 whose coefficients are learned.
     smooths
-        Half-lives, in steps, of exponentially weighted means that are looked at besides.
+        Half-lives, in steps, of exponentially weighted means that are looked at besides: how far
+        the mean is from the last value, or how far it has moved since a season ago.
     log
         Whether z is the logarithm: for values above 0.
     shared
@@ -76,13 +77,14 @@ class Form:
     def length(self) -> int:
         """L, how many values back are looked at."""
         reach = max((int(np.ceil(REACH * half)) for half in self.smooths), default=1)
-        return max(self.reference, reach, *self.lags, 1)
+        shift = self.reference if self.smooths and self.reference > 1 else 0
+        return max(self.reference, reach + shift, *self.lags)
 
     @property
     def window(self) -> Array:
-        """(L, p) columns b_j - e_d over the lags 1..L, so that features are z_{t-1..t-L} @ window.
+        """(L, p) columns over the lags 1..L, so that features are z_{t-1..t-L} @ window.
 
-        The last of the lags and the reference are one where a lag is the reference: it is left out.
+        A lag that is the reference says nothing and is left out.
         """
         return _window(self)
 
@@ -124,7 +126,8 @@ def forms_for(
     pooled = [
         replace(form, shared=True)
         for form in scales
-        if n_series >= FEWEST_SERIES and 0 < form.window.shape[1] <= MOST_SHARED
+        if n_series >= FEWEST_SERIES
+        and 0 < form.window.shape[1] <= MOST_SHARED
         and n < FEW_ROWS * form.window.shape[1]
     ]
     return (*scales, *pooled)
@@ -139,7 +142,7 @@ def _plain(n: int) -> list[Form]:
 
 
 def _seasonal(m: int, *, dense: bool) -> list[Form]:
-    forms = [Form(m, (1, 2, 3, m, m + 1)), Form(m, (1, 2, 3))]
+    forms = [Form(m, (1, 2, 3, m, m + 1)), Form(m, (1, 2, 3)), Form(m, (), (1.0, 3.0))]
     if dense and m <= DENSEST:
         forms += [Form(1, span(1, m + 1)), Form(m, (*span(1, m + 1), 2 * m, 2 * m + 1))]
     return forms
@@ -150,7 +153,7 @@ def _nested(periods: list[int]) -> list[Form]:
     around = (long - 1, long, long + 1)
     ladder = tuple(sorted({*span(1, short + 1), *range(2 * short, long, short), *around}))
     forms = [Form(short, ladder), Form(long, ladder)]
-    return forms + [Form(short, span(1, long + 1))] if long <= DENSEST else forms
+    return [*forms, Form(short, span(1, long + 1))] if long <= DENSEST else forms
 
 
 def span(first: int, last: int) -> tuple[int, ...]:
@@ -161,17 +164,24 @@ def span(first: int, last: int) -> tuple[int, ...]:
 @lru_cache(maxsize=1024)
 def _window(form: Form) -> Array:
     length = form.length
-    columns = []
-    for lag in form.lags:
-        if lag != form.reference:
-            columns.append(np.eye(length)[lag - 1])
-    for half in form.smooths:
-        weights = 0.5 ** (np.arange(length) / half)
-        columns.append(weights / weights.sum())
+    columns = [np.eye(length)[lag - 1] for lag in form.lags if lag != form.reference]
     window = np.array(columns).reshape(len(columns), length).T
     window = window - np.eye(length)[:, form.reference - 1 : form.reference]
+    smooths = np.array([_smooth(form, half, length) for half in form.smooths])
+    window = np.hstack([window, smooths.reshape(len(smooths), length).T])
     window.setflags(write=False)
     return window
+
+
+def _smooth(form: Form, half: float, length: int) -> Array:
+    """The exponential mean less the last value; or less itself a season ago, in seasonal forms."""
+    ages = np.arange(length)
+    reach = ages < np.ceil(REACH * half)
+    weights = np.where(reach, 0.5 ** (ages / half), 0.0)
+    weights /= weights.sum()
+    if form.reference == 1:
+        return np.asarray(weights - (ages == 0))
+    return np.asarray(weights - np.roll(weights, form.reference))
 
 
 def _runs(lags: tuple[int, ...]) -> str:

@@ -91,9 +91,7 @@ class Marginals:
     def variance(self) -> Array:
         """(S, h) variances."""
         mean = self.mean()
-        return self._mixed(
-            lambda part: part.moments()[1] + np.square(part.moments()[0] - mean)
-        )
+        return self._mixed(lambda part: part.moments()[1] + np.square(part.moments()[0] - mean))
 
     def cdf(self, y: Array) -> Array:
         """(S, h) probabilities of no more than ``y``."""
@@ -252,7 +250,9 @@ def crps_of_one(part: Component, y: Array) -> Array:
             sd = np.maximum(sd, 1e-300)
             z = (y - mean) / sd
             height = np.exp(-0.5 * z * z) / ROOT_2_PI
-            return np.asarray(sd * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * height - 1.0 / np.sqrt(np.pi)))
+            return np.asarray(
+                sd * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * height - 1.0 / np.sqrt(np.pi))
+            )
         sd = np.clip(sd, 1e-12, LARGEST_SD)
         z = (np.log(np.where(y > 0.0, y, np.nan)) - mean) / sd
         centre = np.exp(np.minimum(mean + 0.5 * sd * sd, LARGEST_LOG))

@@ -46,7 +46,9 @@ class Paths:
     def covariance(self) -> Array:
         """(S, K, h, h) between steps: sigma^2 sum_j psi_j psi_{j+k}."""
         root = self.root()
-        return np.asarray(np.square(self.noise)[:, :, None, None] * (root @ np.swapaxes(root, 2, 3)))
+        return np.asarray(
+            np.square(self.noise)[:, :, None, None] * (root @ np.swapaxes(root, 2, 3))
+        )
 
     def root(self) -> Array:
         """(S, K, h, h) lower triangular: errors are noise * root @ eps."""

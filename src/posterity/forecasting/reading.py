@@ -68,7 +68,7 @@ def has_times(data: Any) -> bool:
 
 
 def future(data: Any, panel: Panel, h: int) -> Array:
-    """(S, h, m) exogenous columns of the next ``h`` steps; raises ``ValueError`` for missing ones."""
+    """(S, h, m) exogenous columns of the next ``h`` steps; ``ValueError`` where one is missing."""
     if not panel.names:
         if data is not None:
             raise ValueError("X_future was given, but no exogenous columns were learned")
@@ -128,10 +128,7 @@ def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
     y = as_values(_column(frame, TARGET), TARGET)
     exogenous = tuple(name for name in names if name not in {ID, TIME, TARGET})
     rows = np.column_stack([y, *(_exogenous(frame, name) for name in exogenous)])
-    if TIME in names:
-        times = as_times(_column(frame, TIME))
-    else:
-        times = _index_times(frame)
+    times = as_times(_column(frame, TIME)) if TIME in names else _index_times(frame)
     ids = _column(frame, ID) if ID in names else np.zeros(len(y), dtype=np.int64)
     if times is None:
         if ID in names:

@@ -41,18 +41,15 @@ class Levels:
         return cls(values, carried(values), panel.columns)
 
     def last(self, length: int) -> Array:
-        """(S, L) the last levels, the most recent last; before its first a series had that level."""
+        """(S, L) the last levels, the most recent last; a series had its first level before."""
         some = self.bridged[:, -length:]
         if some.shape[1] < length:
             some = np.pad(some, ((0, 0), (length - some.shape[1], 0)), constant_values=np.nan)
         return carried(some[:, ::-1])[:, ::-1]
 
-
     def until(self, column: int) -> Levels:
         """The same before a column."""
-        return Levels(
-            self.observed[:, :column], self.bridged[:, :column], self.columns[:, :column]
-        )
+        return Levels(self.observed[:, :column], self.bridged[:, :column], self.columns[:, :column])
 
     def ahead(self, future: Array, reference: int) -> Array:
         """(S, h, m) exogenous columns of the next steps less those a reference before."""
@@ -126,9 +123,7 @@ def _rows(
     parts = [past[series, at] @ form.window[::-1]]
     if levels.columns.shape[2]:
         columns = levels.columns[which]
-        parts.append(
-            (columns[:, first:stop] - columns[:, first - back : stop - back])[series, at]
-        )
+        parts.append((columns[:, first:stop] - columns[:, first - back : stop - back])[series, at])
     if form.drift:
         parts.append(np.ones((len(at), 1)))
     parts.append(target[series, at][:, None])

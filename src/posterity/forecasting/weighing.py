@@ -58,7 +58,8 @@ def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
     seen = total > 0.0
     if not seen.any():
         return 1.0
-    count = np.count_nonzero(seen.any(axis=2))
+    # Series of one time are shaken together: so many windows are worth their root.
+    count = tried.n_windows * np.sqrt(np.count_nonzero(seen.any(axis=(1, 2))))
     share = share / np.where(seen, total, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log(np.where(tried.outcomes > 0.0, tried.outcomes, np.nan))
