@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 
 # Rows that a series must have given to a form for its forecasts to count.
 FEWEST_ROWS = 3
-# Windows that forms are weighed on, the last of each series.
-WINDOWS = 3
+# Windows that forms are weighed on, the last of each series; more where there are few series.
+WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
 # Numbers in the paths that are made at once.
 BLOCK = 3_000_000
 
@@ -122,7 +122,7 @@ def tried(
     learners: list[Learner], levels: dict[bool, Levels], panel: Panel, h: int, size: int
 ) -> Tried:
     """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way."""
-    origins, h = windows(panel.length, h)
+    origins, h = windows(panel.length, h, len(panel))
     shape = (len(learners), len(panel), len(origins), h)
     mean, sd, crps = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     outcomes = np.stack(
@@ -148,10 +148,11 @@ def tried(
     return Tried(mean, sd, crps, outcomes, logs)
 
 
-def windows(length: int, h: int) -> tuple[list[int], int]:
+def windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:
     """Columns right before which forms forecast, and how many steps, at most a quarter of all."""
     h = min(h, max(length // 4, 1))
-    return [length - h * k for k in range(WINDOWS, 0, -1) if h * k <= length // 2], h
+    most = WINDOWS if n_series > FEW_SERIES else MOST_WINDOWS
+    return [length - h * k for k in range(most, 0, -1) if h * k <= length // 2], h
 
 
 def together(parts: Iterator[Paths]) -> Paths:

@@ -5,8 +5,9 @@ With z the series or its logarithm, and d the ``reference`` lag,
     z_t - z_{t-d} = drift + sum_j w_j (b_j . z_{t-1..t-L} - z_{t-d}) + noise,
 
 where each b_j is a single lag (or, in place of the whole bracket, an exponentially weighted mean
-less the last value, or less what it was a season ago). So at w = 0 the forecast is the naive one (the last value, or that of a season ago), which is where
-shrinkage ends, and adding a constant to z changes nothing but the forecast's level.
+less the last value, or less what it was a season ago). So at w = 0 the forecast is the naive one
+(the last value, or that of a season ago), which is where shrinkage ends, and adding a constant to
+z changes nothing but the forecast's level.
 """
 
 from __future__ import annotations

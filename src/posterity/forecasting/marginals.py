@@ -187,7 +187,8 @@ class Marginals:
 
     def _bracket(self, q: float) -> tuple[Array, Array]:
         """The lowest and the highest quantile of all normals of positive weight."""
-        low, high = np.inf, -np.inf
+        low: Any = np.inf
+        high: Any = -np.inf
         for number, part in enumerate(self.components):
             some = self.weights[:, number, None] > 0.0
             if some.any():

@@ -61,4 +61,4 @@ def learned(triangles: Array, count: Array) -> Prior | None:
         off = each - mean
         spread = (variances.sum(axis=0) + (off * precision[:, None]).T @ off) / len(each)
         spread += 1e-9 * np.diag(np.diag(spread))
-    return Prior(mean, np.linalg.cholesky(spread))
+    return Prior(mean, np.asarray(np.linalg.cholesky(spread), dtype=np.float64))
