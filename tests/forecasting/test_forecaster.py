@@ -240,6 +240,7 @@ def test_what_is_refused(monthly: Array) -> None:
     refused(lambda: Forecaster(n_draws=1).fit(monthly), "at least 2 draws")
     refused(lambda: Forecaster().fit(monthly, X=np.zeros(3)), "X has 3 rows and y has 144")
     refused(lambda: Form(0), "must be positive")
+    refused(lambda: Form(discount=0.0), "above 0 and at most 1")
     with pytest.raises(TypeError, match="sequence of Form"):
         Forecaster(forms=["arima"]).fit(monthly)  # type: ignore[list-item]
 

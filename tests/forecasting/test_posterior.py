@@ -101,3 +101,20 @@ def test_what_is_missing_is_not_learned_and_lags_bridge_it() -> None:
     np.testing.assert_allclose(
         np.abs(bank.triangles[:, :, :2]), np.abs(triangles_of(X, filled[at] - filled[at - 1]))
     )
+
+
+def test_what_is_old_counts_for_less() -> None:
+    y = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
+    form = Form(1, (2,), drift=False, discount=0.8)
+    levels = Levels.of(Panel.of_arrays({"a": y}), log=False)
+    at_once, in_parts = new_bank(form, levels), new_bank(form, levels)
+    learn(at_once, levels, form, 0, len(y))
+    for column in range(len(y)):
+        learn(in_parts, levels, form, column, column + 1)
+    at = np.arange(2, len(y))
+    weights = np.sqrt(0.8 ** (len(y) - 1.0 - at))
+    X = ((y[at - 2] - y[at - 1]) * weights)[:, None]
+    expected = triangles_of(X, (y[at] - y[at - 1]) * weights)
+    for bank in (at_once, in_parts):
+        np.testing.assert_allclose(np.abs(bank.triangles[:, :, :2]), np.abs(expected))
+        np.testing.assert_allclose(bank.count, np.square(weights).sum())

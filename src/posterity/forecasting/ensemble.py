@@ -40,10 +40,10 @@ class Learner:
         """One that has learned nothing."""
         return cls(form, new_bank(form, levels))
 
-    def learn_until(self, levels: Levels, column: int, discount: float = 1.0) -> None:
+    def learn_until(self, levels: Levels, column: int) -> None:
         """Learn the targets before ``column`` that were not yet learned."""
         if column > self.learned:
-            learn(self.bank, levels, self.form, self.learned, column, discount)
+            learn(self.bank, levels, self.form, self.learned, column)
             self.learned = column
 
     def paths(self, levels: Levels, future: Array, h: int, size: int) -> Iterator[Paths]:

@@ -50,6 +50,8 @@ class Form:
         Whether the prior of the coefficients is learned over all series.
     drift
         Whether z has a drift.
+    discount
+        What all rows so far count for, one row on, in (0, 1]: below 1 the form forgets.
 
     Examples
     --------
@@ -66,12 +68,17 @@ class Form:
     log: bool = False
     shared: bool = False
     drift: bool = True
+    discount: float = 1.0
 
     def __post_init__(self) -> None:
         if self.reference < 1 or min(self.lags, default=1) < 1 or min(self.smooths, default=1) <= 0:
             raise ValueError(
                 f"{self!r}: reference, lags and smooths must be positive, as a forecast knows "
                 "nothing but the past"
+            )
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(
+                f"discount is {self.discount}: it must be above 0 and at most 1, as in 0.99"
             )
 
     @property
@@ -97,6 +104,7 @@ class Form:
         if self.smooths:
             words.append("means " + ", ".join(f"{half:g}" for half in self.smooths))
         words += ["shared"] if self.shared else []
+        words += [f"discount {self.discount:g}"] if self.discount < 1.0 else []
         return ", ".join(words)
 
 

@@ -61,9 +61,7 @@ class Levels:
         return np.nan_to_num(future - before)
 
 
-def learn(
-    bank: GroupBank, levels: Levels, form: Form, first: int, stop: int, discount: float = 1.0
-) -> None:
+def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) -> None:
     """Have the triangles of all series learn the targets in columns ``first`` to ``stop``."""
     first = max(first, form.length)
     if stop <= first:
@@ -77,7 +75,7 @@ def learn(
             X, y = np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
             check_together(X, y, None)
             slots = np.arange(which.start, which.stop)
-            bank.learn(GroupedRows(X, y, None, False, numbers, slots), discount)
+            bank.learn(GroupedRows(X, y, None, False, numbers, slots), form.discount)
 
 
 def n_columns(form: Form, levels: Levels) -> int:
