@@ -230,6 +230,7 @@ def test_what_is_refused(monthly: Array) -> None:
         Forecaster().forecast(3)
     model = Forecaster(forms=SIMPLE).fit(monthly)
     refused(lambda: model.forecast(0), "horizon is a whole number of steps")
+    refused(lambda: model.forecast(10**9), "a forecast of 1 series at once needs")
     refused(lambda: model.forecast(2, X_future=[[1.0], [2.0]]), "no exogenous columns were learned")
     refused(lambda: Forecaster().fit([1.0, 2.0]), "has 2 values: a forecast needs 4 at least")
     refused(lambda: Forecaster().fit([1.0, np.inf, 2.0, 3.0]), "infinite at row 1")

@@ -20,12 +20,15 @@ from posterity.forecasting.forms import Form, forms_for
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.progress import Progress, progress
 from posterity.forecasting.rows import Levels
+from posterity.safety import check_memory
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
 # A series needs so many observed values.
 FEWEST_VALUES = 4
+# Numbers that a forecast keeps of each form, series, draw and step.
+NUMBERS = 3
 # Series that a warning names.
 NAMED = 3
 
@@ -185,11 +188,14 @@ class Forecaster(BaseEstimator):
         Raises
         ------
         ValueError
-            If ``h`` is not positive, or an exogenous column is missing.
+            If ``h`` is not positive, an exogenous column is missing, or the machine's memory is
+            too small for so many series, draws and steps at once.
         """
         check_horizon(h)
         panel = self._known
         future = reading.future(X_future, panel, int(h))
+        numbers = NUMBERS * len(self.forms_) * len(panel) * self.n_draws * int(h)
+        check_memory(8.0 * numbers, f"a forecast of {len(panel):,} series at once")
         learners, levels, said = self._tried(int(h))
         return answered(panel, learners, levels, said, future, int(h), self.n_draws)
 

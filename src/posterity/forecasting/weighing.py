@@ -15,7 +15,7 @@ POWER = 3.0
 # Logarithms whose sd at the horizon is beyond this say nothing that the values do not say better.
 WIDEST_LOG = 1.0
 # Factors of the spread that are tried, and the sd of their logarithm before any window is seen.
-FACTORS, SPREAD = np.geomspace(0.5, 1.6, 24), 0.3
+FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
 LEVELS = np.array([0.5, 0.8, 0.95])
 
 
