@@ -35,6 +35,21 @@ def test_parts_are_the_whole(monthly: Array) -> None:
     same(whole, one_by_one)
 
 
+def test_rows_without_times_follow_the_last_ones(monthly: Array) -> None:
+    """Also where the first of them was not observed, or series are of other lengths."""
+    blank = monthly.copy()
+    blank[100] = np.nan
+    whole = Forecaster(forms=SIMPLE).fit({"a": blank, "b": monthly[:130]})
+    parts = Forecaster(forms=SIMPLE).fit({"a": blank[:100], "b": monthly[:120]})
+    same(whole, parts.partial_fit({"a": blank[100:], "b": monthly[120:130]}))
+    later = Forecaster(forms=SIMPLE).fit({"a": blank}).partial_fit({"b": monthly[:130]})
+    same(whole, later)
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2012-01-01", periods=144, freq="MS")
+    known = Forecaster(forms=SIMPLE).fit(pandas.DataFrame({"a": monthly}, index=times))
+    refused(lambda: known.partial_fit({"b": monthly}), "is new, and its rows have no times")
+
+
 def test_merged_is_the_whole(monthly: Array) -> None:
     pandas = pytest.importorskip("pandas")
     times = pandas.date_range("2012-01-01", periods=144, freq="MS")

@@ -331,12 +331,16 @@ class Forecaster(BaseEstimator):
             return replace(panel, ids=known.ids) if known.single and panel.single else panel
         if known.single and panel.single:
             return replace(panel, ids=known.ids, ends=known.ends + panel.length)
-        place = {name: number for number, name in enumerate(known.ids)}
-        ends = [
-            known.ends[place[name]] + panel.length - missing if name in place else end
-            for name, end, missing in zip(panel.ids, panel.ends, _padded(panel), strict=True)
-        ]
-        return replace(panel, ends=np.array(ends), calendar=known.calendar)
+        before = dict(zip(known.ids, known.ends, strict=True))
+        new = [name for name in panel.ids if name not in before]
+        if new and known.calendar.kind != "numbers":
+            raise ValueError(
+                f"series {new[0]!r} is new, and its rows have no times: give a frame with "
+                "unique_id, ds and y, as the series that are known have times"
+            )
+        # Rows without times follow the last one of their series.
+        first = np.array([before.get(name, -1) + 1 for name in panel.ids])
+        return replace(panel, ends=first + panel.ends, calendar=known.calendar)
 
     def _tried(self, h: int) -> tuple[list[Learner], dict[bool, Levels], Tried]:
         """Learners of all rows, and how they did at this horizon: kept until rows come."""
@@ -367,11 +371,6 @@ def _ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
     """(S,) where series ended before, in the order of ``whole``; far back those that are new."""
     known = dict(zip(panel.ids, panel.ends, strict=True))
     return np.array([known.get(name, -(2**62)) for name in whole.ids])
-
-
-def _padded(panel: Panel) -> NDArray[np.int64]:
-    """(S,) columns before the first value of each series."""
-    return np.asarray(np.isfinite(panel.values).argmax(axis=1))
 
 
 def _in_calendar(panel: Panel, known: Panel) -> Panel:

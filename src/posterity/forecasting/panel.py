@@ -147,8 +147,9 @@ class Panel:
                 known = np.isfinite(source).any(axis=1)
                 both[target, stop - panel.length : stop][known] = source[known]
         values = np.ascontiguousarray(both[:, :, 0])
+        single = self.single and len(ids) == 1
         return replace(
-            self, ids=ids, values=values, ends=ends, columns=both[:, :, 1:], single=self.single
+            self, ids=ids, values=values, ends=ends, columns=both[:, :, 1:], single=single
         )
 
     def called(self, name: Any) -> str:
