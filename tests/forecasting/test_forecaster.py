@@ -271,6 +271,8 @@ def test_what_is_refused_of_times(monthly: Array) -> None:
     refused(lambda: Forecaster().fit(frame).partial_fit(frame), "were learned already")
     refused(lambda: Forecaster().fit(frame.drop(columns="ds")), "needs the column 'ds'")
     refused(lambda: Forecaster().fit(frame.assign(ds="soon")), "can't be read")
+    unnamed = frame.assign(unique_id=["a", None] * 72)
+    refused(lambda: Forecaster().fit(unnamed), "unique_id is missing at row 1")
     later = pandas.DataFrame(
         {"unique_id": ["a"], "ds": [times[-1] + pandas.Timedelta(hours=1)], "y": 1.0}
     )

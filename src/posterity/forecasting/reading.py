@@ -134,6 +134,12 @@ def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
         if ID in names:
             raise ValueError(f"a frame of several series needs the column {TIME!r}: when each was")
         times = np.arange(len(y))
+    if ids.dtype.kind in "fO":
+        unnamed = [row for row, name in enumerate(ids) if name is None or name != name]
+        if unnamed:
+            raise ValueError(
+                f"{ID} is missing at row {unnamed[0]} (from 0): name each row's series"
+            )
     distinct, which = np.unique(ids, return_inverse=True)
     panel = _placed(tuple(distinct.tolist()), which, times, rows, exogenous, calendar)
     return panel if ID in names else _alone(panel)
