@@ -16,6 +16,7 @@ ROOMS = [
     "distributions",
     "likelihoods",
     "evaluation",
+    "forecasting",
     "calibration",
     "plots",
     "report",

@@ -26,6 +26,7 @@ FLOORS = {
     "priors": 2,
     "evidence": 2,
     "posteriors": 3,
+    "forecasting": 3,
     "forgetting": 4,
     "linear": 5,
     "generalized": 6,

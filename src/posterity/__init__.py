@@ -8,7 +8,7 @@ Floors: imports point down (a test holds this)::
     6  models        generalized  grouped  averaging  files
     5  model         linear
     4  memory        forgetting
-    3  posterior     posteriors
+    3  posterior     posteriors  forecasting
     2  prior         priors  evidence
     1  algebra       factor  noise  likelihoods  plots
     0  foundations   kernel  safety  transaction  distributions  basis
@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from posterity.averaging import Averaged
     from posterity.files import load, save
+    from posterity.forecasting import Forecaster
     from posterity.generalized import (
         BayesianGeneralizedLinear,
         BayesianLogisticRegression,
@@ -43,6 +44,7 @@ __all__ = [
     "BayesianNegativeBinomialRegression",
     "BayesianPoissonRegression",
     "BayesianQuantileRegression",
+    "Forecaster",
     "GroupedRegression",
     "RobustBayesianRegression",
     "__version__",
@@ -59,6 +61,7 @@ _HOMES = {
     "BayesianNegativeBinomialRegression": "posterity.generalized",
     "BayesianPoissonRegression": "posterity.generalized",
     "BayesianQuantileRegression": "posterity.generalized",
+    "Forecaster": "posterity.forecasting",
     "GroupedRegression": "posterity.grouped",
     "RobustBayesianRegression": "posterity.generalized",
     "load": "posterity.files",

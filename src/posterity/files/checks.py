@@ -238,6 +238,15 @@ def _recent_rows(recent: Any) -> bool:
     )
 
 
+def _panel(known: Any) -> bool:
+    series, length = known.values.shape
+    return (
+        len(known.ids) == len(known.ends) == series
+        and known.columns.shape == (series, length, len(known.names))
+        and not np.isinf(known.values).any()
+    )
+
+
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "LinearPosterior": _posterior,
     "FadingPosterior": _fading,
@@ -254,6 +263,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "GeneralizedPosterior": _wrapped,
     "HeteroscedasticPosterior": _heteroscedastic,
     "DispersedPosterior": _dispersed,
+    "SeriesPanel": _panel,
     "GroupedPosterior": _grouped,
     "GroupSample": _group_sample,
     "SharedPrior": _shared_prior,

@@ -26,6 +26,7 @@ HOMES = {
     "RobustBayesianRegression": "posterity.generalized.robust",
     "Averaged": "posterity.averaging",
     "GroupedRegression": "posterity.grouped",
+    "Forecaster": "posterity.forecasting.forecaster",
     "Conformal": "posterity.calibration.conformal",
     "Recalibrated": "posterity.calibration.recalibrated",
     # bases
@@ -117,6 +118,9 @@ HOMES = {
     "GroupSample": "posterity.evidence.shared",
     "SharedPrior": "posterity.evidence.shared",
     "KeyIndex": "posterity.grouped.keys",
+    "ForecastForm": "posterity.forecasting.forms",
+    "SeriesPanel": "posterity.forecasting.panel",
+    "SeriesCalendar": "posterity.forecasting.calendar",
     "AdaptedTails": "posterity.calibration.tails",
     "TrackedTails": "posterity.calibration.tails",
     "ProbabilityMap": "posterity.calibration.probability_map",
@@ -128,6 +132,9 @@ CLASS_NAMES = {
     "ContrastsPosterior": "SoftmaxPosterior",
     "GeneralizedAverage": "AveragedPosterior",
     "ModelStanding": "Ensemble",
+    "ForecastForm": "Form",
+    "SeriesPanel": "Panel",
+    "SeriesCalendar": "Calendar",
     "ChangepointLearned": "Learned",
     "EvidenceKnown": "Known",
     "ReweightedBegun": "Begun",
@@ -188,7 +195,7 @@ FORMER: dict[str, frozenset[str]] = {
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
-DERIVED = frozenset({*SHARED, "_places", "_splines"})
+DERIVED = frozenset({*SHARED, "_places", "_splines", "_answers"})
 
 # What an estimator may have learned.
 POSTERIORS = frozenset(name for name in HOMES if name.endswith("Posterior")) | {

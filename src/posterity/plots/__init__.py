@@ -14,6 +14,7 @@ from posterity.plots.checks import (
     plot_residuals,
 )
 from posterity.plots.differences import plot_differences
+from posterity.plots.forecasts import plot_forecast
 from posterity.plots.models import plot_evidence
 from posterity.plots.posterior import plot_coefficients, plot_posterior_density
 from posterity.plots.predictions import plot_predictions, plot_sampled_lines
@@ -28,6 +29,7 @@ __all__ = [
     "plot_differences",
     "plot_error_along_time",
     "plot_evidence",
+    "plot_forecast",
     "plot_pit",
     "plot_posterior_density",
     "plot_predictions",

@@ -1,0 +1,90 @@
+"""Forecasts of a single series with the defaults: what intervals of the next twelve steps hold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guarantees.check import Check
+from posterity.forecasting import Forecaster, ForecastWarning
+
+Array = NDArray[np.float64]
+HORIZON = 12
+
+
+def autoregression(rng: np.random.Generator, n: int) -> Array:
+    """z_t = 0.8 z_{t-1} + noise."""
+    y = np.zeros(n + 50)
+    noise = rng.normal(size=n + 50)
+    for t in range(1, n + 50):
+        y[t] = 0.8 * y[t - 1] + noise[t]
+    return y[50:]
+
+
+def walk(rng: np.random.Generator, n: int) -> Array:
+    """A random walk."""
+    return np.cumsum(rng.normal(size=n))
+
+
+def season(rng: np.random.Generator, n: int) -> Array:
+    """A season of twelve around an autoregression."""
+    phase = rng.uniform(0.0, 2.0 * np.pi)
+    wave = 5.0 * np.sin(2.0 * np.pi * np.arange(n) / 12.0 + phase)
+    return 50.0 + wave + autoregression(rng, n)
+
+
+def steps(
+    rng: np.random.Generator, *, make: Callable[..., Array], n: int, periods: tuple[int, ...]
+) -> tuple[int, int]:
+    """Intervals of each of the next twelve steps."""
+    y = make(rng, n + HORIZON)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ForecastWarning)
+        forecast = Forecaster(seasonality=periods).fit(y[:n]).forecast(HORIZON)
+    low, high = forecast.interval(0.95)
+    return int(np.sum((low <= y[n:]) & (y[n:] <= high))), HORIZON
+
+
+def total(rng: np.random.Generator, *, make: Callable[..., Array], n: int) -> tuple[int, int]:
+    """The interval of the sum of the next twelve."""
+    y = make(rng, n + HORIZON)
+    sum_ = Forecaster(seasonality=()).fit(y[:n]).forecast(HORIZON).total()
+    low, high = sum_.interval(0.95)
+    return int(low[0] <= y[n:].sum() <= high[0]), 1
+
+
+def checks() -> list[Check]:
+    """Series short and long, with a season and without."""
+    settings = [
+        ("autoregression", autoregression, 40, (), 0.93, 0.99),
+        ("autoregression", autoregression, 120, (), 0.92, 0.98),
+        ("random walk", walk, 40, (), 0.91, 0.98),
+        ("random walk", walk, 120, (), 0.91, 0.98),
+        ("season of 12", season, 60, (12,), 0.92, 0.99),
+    ]
+    each = [
+        Check(
+            "Forecasts of the next 12 steps",
+            f"{name}, {n} values",
+            0.95,
+            partial(steps, make=make, n=n, periods=periods),
+            replicates=150,
+            lowest=lowest,
+            highest=highest,
+        )
+        for name, make, n, periods, lowest, highest in settings
+    ]
+    whole = Check(
+        "Forecasts of the sum of the next 12 steps",
+        "random walk, 80 values",
+        0.95,
+        partial(total, make=walk, n=80),
+        replicates=200,
+        lowest=0.90,
+        highest=0.99,
+    )
+    return [*each, whole]

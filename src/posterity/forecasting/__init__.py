@@ -1,0 +1,17 @@
+"""Forecasts n steps ahead: exact Bayesian autoregressions, averaged by how they have forecast."""
+
+from posterity.forecasting.forecast import Forecast, StepDistribution
+from posterity.forecasting.forecaster import Forecaster, ForecastWarning
+from posterity.forecasting.forms import Form
+from posterity.forecasting.progress import Progress
+from posterity.forecasting.reading import GapWarning
+
+__all__ = [
+    "Forecast",
+    "ForecastWarning",
+    "Forecaster",
+    "Form",
+    "GapWarning",
+    "Progress",
+    "StepDistribution",
+]

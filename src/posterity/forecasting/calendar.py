@@ -1,0 +1,181 @@
+"""Times as numbers of steps: how far apart rows are, and what periods such a step suggests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.int64]
+Kind = Literal["numbers", "seconds", "months", "business days"]
+
+DAY = 86_400
+# Shortest distance, in days, that is taken for a month: February has 28.
+MONTH = 28
+# Periods of a series by the seconds, or months, of its step.
+OF_MONTHS = {1: (12,), 3: (4,)}
+# Distances that are looked at to find the step.
+ENOUGH = 100_000
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Times are ``step`` apart, in units of ``kind``; ``phase`` is the number of any one of them.
+
+    Examples
+    --------
+    >>> times = np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="datetime64[D]")
+    >>> calendar = Calendar.of(times, np.diff(as_numbers(times, "months")))
+    >>> calendar.kind, calendar.step, calendar.periods
+    ('months', 1, (12,))
+    >>> calendar.times(calendar.index(times) + 3)
+    array(['2024-04-30', '2024-05-31', '2024-06-30'], dtype='datetime64[D]')
+    """
+
+    kind: Kind
+    step: int
+    phase: int
+    month_end: bool = False
+    day: int = 0
+    dtype: str = "int64"
+
+    @classmethod
+    def of(cls, times: NDArray[Any], distances: Index | None = None) -> Calendar:
+        """The calendar of times (n,); ``distances`` are those between neighbours of one series."""
+        if times.dtype.kind in "iu":
+            return cls("numbers", _step(distances), int(times[0]) if len(times) else 0)
+        days = times.astype("datetime64[D]")
+        dtype = str(times.dtype)
+        if distances is not None and _is_monthly(times, days):
+            numbers = as_numbers(times, "months")
+            ends = (days + 1).astype("datetime64[M]") != days.astype("datetime64[M]")
+            since = (days - days.astype("datetime64[M]")).astype(np.int64)
+            step = _step(distances)
+            return cls("months", step, int(numbers[0]), bool(ends.all()), int(since.max()), dtype)
+        kind: Kind = "seconds"
+        if _is_business(times, days):
+            kind = "business days"
+        numbers = as_numbers(times, kind)
+        return cls(kind, _step(distances), int(numbers[0]) if len(numbers) else 0, dtype=dtype)
+
+    def index(self, times: NDArray[Any]) -> Index:
+        """Number of steps (n,) since the phase; raises ``ValueError`` for a time between steps."""
+        numbers = as_numbers(times, self.kind) - self.phase
+        index, rest = np.divmod(numbers, self.step)
+        between = np.flatnonzero(rest)
+        if len(between):
+            raise ValueError(
+                f"time {times[between[0]]} does not fit: times are {self.step} {self.unit} apart, "
+                "and it lies between two of them; bring the series to a regular grid, leaving out "
+                "what was not observed"
+            )
+        return np.asarray(index)
+
+    def times(self, index: Index) -> NDArray[Any]:
+        """Times of steps, as the user wrote them."""
+        numbers = index * self.step + self.phase
+        if self.kind == "numbers":
+            return np.asarray(numbers)
+        if self.kind == "seconds":
+            return np.asarray(numbers.astype("datetime64[s]").astype(self.dtype))
+        if self.kind == "business days":
+            days = np.busday_offset(np.datetime64("1970-01-01"), numbers, roll="forward")
+            return np.asarray(days.astype(self.dtype))
+        months = numbers.astype("datetime64[M]")
+        last = (months + 1).astype("datetime64[D]") - 1
+        days = (
+            last if self.month_end else np.minimum(months.astype("datetime64[D]") + self.day, last)
+        )
+        return np.asarray(days.astype(self.dtype))
+
+    @property
+    def unit(self) -> str:
+        """What a step is counted in, in words."""
+        return self.kind if self.kind != "numbers" else "units"
+
+    @property
+    def periods(self) -> tuple[int, ...] | None:
+        """Seasonal periods that such a step suggests; None where it says nothing."""
+        if self.kind == "numbers":
+            return None
+        if self.kind == "months":
+            return OF_MONTHS.get(self.step, ())
+        if self.kind == "business days":
+            return (5,)
+        if self.step == DAY:
+            return (7,)
+        if self.step == 7 * DAY:
+            return (52,)
+        if self.step < DAY and DAY % self.step == 0:
+            return (DAY // self.step, 7 * DAY // self.step)
+        return ()
+
+
+def as_numbers(times: NDArray[Any], kind: Kind) -> Index:
+    """Times (n,) in whole units of a kind, since 1970 or zero."""
+    if kind == "numbers":
+        return np.asarray(times, dtype=np.int64)
+    if kind == "months":
+        return np.asarray(times.astype("datetime64[M]").astype(np.int64))
+    if kind == "business days":
+        days = times.astype("datetime64[D]")
+        return np.asarray(np.busday_count(np.datetime64("1970-01-01"), days))
+    return np.asarray(times.astype("datetime64[s]").astype(np.int64))
+
+
+def as_times(values: Any) -> NDArray[Any]:
+    """What users write as times, as int64 or datetime64; strings are read as dates."""
+    times = np.asarray(values)
+    if times.dtype.kind in "OUST":
+        try:
+            times = times.astype("datetime64[s]")
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"times such as {times.flat[0]!r} can't be read: give datetime64, ISO dates "
+                "as in '2024-01-31', or whole numbers"
+            ) from error
+    if times.dtype.kind == "f" and np.isfinite(times).all() and (times == np.round(times)).all():
+        times = times.astype(np.int64)
+    if times.dtype.kind not in "iuM":
+        raise ValueError(
+            f"times have the type {times.dtype}: they must be datetime64 or whole numbers"
+        )
+    if times.dtype.kind == "M" and np.isnat(times).any():
+        raise ValueError(f"time {int(np.flatnonzero(np.isnat(times))[0])} (from 0) is missing")
+    return times
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _step(distances: Index | None) -> int:
+    """The step that all distances are multiples of."""
+    if distances is None or not len(distances):
+        return 1
+    return reduce(gcd, (int(one) for one in np.unique(distances[:ENOUGH]))) or 1
+
+
+def _is_monthly(times: NDArray[Any], days: NDArray[Any]) -> bool:
+    """Whether no two times share a month, and all are at the same day of it or at its end."""
+    if (times != days).any():
+        return False
+    distinct = np.unique(days)
+    if len(distinct) < 2 or int(np.diff(distinct).min().astype(np.int64)) < MONTH:
+        return False
+    within = np.unique((days - days.astype("datetime64[M]")).astype(np.int64))
+    ends = (days + 1).astype("datetime64[M]") != days.astype("datetime64[M]")
+    return len(within) == 1 or bool(ends.all())
+
+
+def _is_business(times: NDArray[Any], days: NDArray[Any]) -> bool:
+    """Whether there is a row on most working days, and none on any weekend."""
+    if (times != days).any() or len(times) < 10:
+        return False
+    distinct = np.unique(days)
+    if not np.is_busday(distinct).all():
+        return False
+    return len(distinct) > 0.5 * float(np.busday_count(distinct[0], distinct[-1] + 1))

@@ -1,0 +1,166 @@
+"""Forms that have learned the same series, and what each has been worth at the horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor.grouped import GroupBank
+from posterity.forecasting import shared
+from posterity.forecasting.forms import Form
+from posterity.forecasting.marginals import Component, crps_of_one
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.paths import Paths, paths
+from posterity.forecasting.posterior import Posterior
+from posterity.forecasting.rows import Levels, learn, new_bank
+
+Array = NDArray[np.float64]
+
+# Rows that a series must have given to a form for its forecasts to count.
+FEWEST_ROWS = 3
+# Windows that forms are weighed on, the last of each series; more where there are few series.
+WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
+# Numbers in the paths that are made at once.
+BLOCK = 3_000_000
+
+
+@dataclass(eq=False)
+class Learner:
+    """One form: the triangles of all series' rows, up to some column of the panel."""
+
+    form: Form
+    bank: GroupBank
+    learned: int = 0
+
+    @classmethod
+    def begun(cls, form: Form, levels: Levels) -> Learner:
+        """One that has learned nothing."""
+        return cls(form, new_bank(form, levels))
+
+    def learn_until(self, levels: Levels, column: int) -> None:
+        """Learn the targets before ``column`` that were not yet learned."""
+        if column > self.learned:
+            learn(self.bank, levels, self.form, self.learned, column)
+            self.learned = column
+
+    def paths(self, levels: Levels, future: Array, h: int, size: int) -> Iterator[Paths]:
+        """Paths of all series, some at a time, from the last column learned on.
+
+        ``future`` (S, h, m) are the exogenous columns of the next steps.
+        """
+        form, bank = self.form, self.bank
+        p, scale = bank.n_coefficients, self._scale()
+        triangles = bank.triangles[:, :, : p + 1].copy()
+        triangles[:, :, : form.window.shape[1]] /= scale[:, None, None]
+        triangles[:, :, p] /= scale[:, None]
+        prior = shared.learned(triangles, bank.count) if form.shared else None
+        known = levels.until(self.learned)
+        last, ahead = known.last(form.length), known.ahead(future, form.reference)
+        share = max(1, BLOCK // (size * (form.length + 3 * h)))
+        for start in range(0, bank.size, share):
+            which = slice(start, start + share)
+            posterior = Posterior.of(triangles[which], bank.count[which], prior)
+            unit = scale[which, None]
+            found = paths(form, posterior.draws(size), last[which] / unit, ahead[which], h)
+            yield found.in_units(unit)
+
+    @property
+    def knows(self) -> NDArray[np.bool_]:
+        """(S,) of which series there are rows enough."""
+        return np.asarray(self.bank.count >= FEWEST_ROWS)
+
+    def _scale(self) -> Array:
+        """(S,) root mean square of the naive forecast's errors: the unit of a series."""
+        p = self.bank.n_coefficients
+        squares = np.square(self.bank.triangles[:, :, p]).sum(axis=1)
+        scale = np.sqrt(squares / np.maximum(self.bank.count, 1.0))
+        return np.where(scale > 0.0, scale, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What forms said of the last windows of a panel before they learned them.
+
+    ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
+    ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed; ``outcomes``
+    (S, W, h).
+    """
+
+    mean: Array
+    sd: Array
+    crps: Array
+    outcomes: Array
+    log: NDArray[np.bool_]
+
+    @property
+    def n_windows(self) -> int:
+        """W."""
+        return self.crps.shape[2]
+
+    def without(self, window: int) -> Tried:
+        """What was said of the other windows."""
+        some = np.arange(self.n_windows) != window
+        return Tried(
+            self.mean[:, :, some],
+            self.sd[:, :, some],
+            self.crps[:, :, some],
+            self.outcomes[:, some],
+            self.log,
+        )
+
+
+def begun(forms: tuple[Form, ...], panel: Panel) -> tuple[list[Learner], dict[bool, Levels]]:
+    """A learner for each form, and the levels it learns."""
+    levels = {log: Levels.of(panel, log=log) for log in {form.log for form in forms}}
+    return [Learner.begun(form, levels[form.log]) for form in forms], levels
+
+
+def tried(
+    learners: list[Learner], levels: dict[bool, Levels], panel: Panel, h: int, size: int
+) -> Tried:
+    """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way."""
+    origins, h = windows(panel.length, h, len(panel))
+    shape = (len(learners), len(panel), len(origins), h)
+    mean, sd, crps = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
+    outcomes = np.stack(
+        [panel.values[:, origin : origin + h] for origin in origins] or [np.zeros((len(panel), h))],
+        axis=1,
+    )[:, : len(origins)]
+    for number, learner in enumerate(learners):
+        log = learner.form.log
+        for window, origin in enumerate(origins):
+            learner.learn_until(levels[log], origin)
+            known = learner.knows
+            if not known.any():
+                continue
+            future = panel.columns[:, origin : origin + h]
+            found = together(learner.paths(levels[log], future, h, size))
+            part = Component(found.mean, found.sd, log)
+            both = part.matched()
+            y = np.where(known[:, None], outcomes[:, window], np.nan)
+            mean[number, :, window], sd[number, :, window] = both
+            crps[number, :, window] = crps_of_one(part, y)
+        learner.learn_until(levels[log], panel.length)
+    logs = np.array([learner.form.log for learner in learners])
+    return Tried(mean, sd, crps, outcomes, logs)
+
+
+def windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:
+    """Columns right before which forms forecast, and how many steps, at most a quarter of all."""
+    h = min(h, max(length // 4, 1))
+    most = WINDOWS if n_series > FEW_SERIES else MOST_WINDOWS
+    return [length - h * k for k in range(most, 0, -1) if h * k <= length // 2], h
+
+
+def together(parts: Iterator[Paths]) -> Paths:
+    """Paths of all series from those of some at a time."""
+    each = list(parts)
+    return Paths(
+        np.concatenate([one.mean for one in each]),
+        np.concatenate([one.responses for one in each]),
+        np.concatenate([one.noise for one in each]),
+        each[0].log,
+    )

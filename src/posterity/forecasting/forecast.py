@@ -1,0 +1,287 @@
+"""What a forecaster answers: the joint distribution of the next steps of each series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.forecasting.ensemble import Learner, Tried, together
+from posterity.forecasting.forms import Form
+from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.paths import Paths
+from posterity.forecasting.rows import Levels
+from posterity.forecasting.weighing import WIDEST_LOG, spread, weights
+
+Array = NDArray[np.float64]
+
+# Numbers in the covariances that are made at once.
+BLOCK = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class StepDistribution:
+    """Distributions over (series, step), each a mixture of normals and lognormals.
+
+    Methods answer with arrays (S, h), or (h,) of a single series that has no name.
+    """
+
+    ids: tuple[Any, ...]
+    marginals: Marginals
+    single: bool
+
+    def mean(self) -> Array:
+        """Means. Of forms in logarithms they exist as long as the noise's draws are finite."""
+        return self._told(self.marginals.mean())
+
+    def var(self) -> Array:
+        """Variances."""
+        return self._told(self.marginals.variance())
+
+    def std(self) -> Array:
+        """Standard deviations."""
+        return np.sqrt(self.var())
+
+    def median(self) -> Array:
+        """Medians: the point forecasts, for which absolute errors are least."""
+        return self.quantile(0.5)
+
+    def quantile(self, q: float) -> Array:
+        """Quantiles, 0 < q < 1."""
+        if not 0.0 < q < 1.0:
+            raise ValueError(f"q is {q}: a quantile needs a probability between 0 and 1")
+        return self._told(self.marginals.quantile(q))
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Ends of the central intervals that hold each step with probability ``level``."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level is {level}: it must be between 0 and 1, as in 0.95")
+        return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Probabilities of no more than ``y``, a number or one for each step."""
+        return self._told(self.marginals.cdf(self._read(y)))
+
+    def logpdf(self, y: ArrayLike) -> Array:
+        """Log densities at outcomes ``y``, of each step by itself."""
+        return self._told(self.marginals.logpdf(self._read(y)))
+
+    def crps(self, y: ArrayLike) -> Array:
+        """Continuous ranked probability scores of outcomes ``y``, less is better.
+
+        The integral is done numerically, to about 1e-4 of the score.
+        """
+        return self._told(self.marginals.crps(self._read(y)))
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _told(self, values: Array) -> Array:
+        return values[0] if self.single else values
+
+    def _read(self, y: ArrayLike) -> Array:
+        some = self.marginals.components[0].mean
+        shape = (some.shape[0], some.shape[2])
+        return np.broadcast_to(np.asarray(y, dtype=np.float64), shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast(StepDistribution):
+    """The joint distribution of the next h steps of S series.
+
+    A mixture over forms, by ``weights`` (S, F), and over draws of each form's coefficients and
+    noise, of Gaussian paths: what is uncertain is the noise, the parameters and the form.
+
+    Attributes
+    ----------
+    ids : tuple
+        Names of the series.
+    times : (S, h) array
+        Times of the steps; (h,) of a single series.
+    forms : tuple of Form
+        Forms that were averaged.
+    weights : (S, F) array
+        How much each counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity.forecasting import Forecaster
+    >>> y = np.sin(np.arange(96) * 2 * np.pi / 12) + np.arange(96) / 50
+    >>> forecast = Forecaster(seasonality=12).fit(y).forecast(3)
+    >>> forecast.times.tolist()
+    [96, 97, 98]
+    >>> low, high = forecast.interval(0.9)
+    >>> bool((low < forecast.median()).all())
+    True
+    """
+
+    times: NDArray[Any]
+    forms: tuple[Form, ...]
+    paths: tuple[Paths, ...]
+
+    @classmethod
+    def of(
+        cls,
+        ids: tuple[Any, ...],
+        times: NDArray[Any],
+        forms: Sequence[Form],
+        paths: Sequence[Paths],
+        weights: Array,
+        *,
+        single: bool,
+    ) -> Forecast:
+        """From the paths of each form and their weights (S, F)."""
+        components = [Component(some.mean, some.sd, some.log) for some in paths]
+        marginals = Marginals(components, weights)
+        return cls(ids, marginals, single, times, tuple(forms), tuple(paths))
+
+    @property
+    def weights(self) -> Array:
+        """(S, F) weights of the forms, (F,) of a single series."""
+        return self._told(self.marginals.weights)
+
+    @property
+    def horizon(self) -> int:
+        """h, how many steps are forecast."""
+        return self.paths[0].mean.shape[2]
+
+    def rvs(self, size: int = 1000, random_state: Any = None) -> Array:
+        """Sample paths (size, S, h), (size, h) of a single series: steps are jointly drawn."""
+        rng = np.random.default_rng(random_state)
+        weights = self.marginals.weights
+        series, h = len(weights), self.horizon
+        below = np.cumsum(weights, axis=1)
+        below /= below[:, -1:]
+        which = (rng.random((size, series, 1)) > below).sum(axis=2)
+        draw = rng.integers(self.paths[0].noise.shape[1], size=(size, series))
+        shocks = rng.standard_normal((size, series, h))
+        drawn = np.empty((size, series, h))
+        for number, path in enumerate(self.paths):
+            at, of = np.nonzero(which == number)
+            k = draw[at, of]
+            errors = _filtered(path.responses[of, k], shocks[at, of])
+            values = path.mean[of, k] + path.noise[of, k, None] * errors
+            drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
+        return drawn[:, 0] if self.single else drawn
+
+    def total(self, steps: slice | int | None = None) -> StepDistribution:
+        """The sum over steps, all by default or the first ``steps``: next week's demand, say.
+
+        Of forms on the scale of the values it is a mixture of Gaussians, by formula. The sum of
+        what is Gaussian in logarithms is taken for lognormal, with the mean and the variance that
+        the sum has (Fenton 1960); :meth:`rvs` is free of that.
+        """
+        chosen = slice(steps) if isinstance(steps, int) or steps is None else steps
+        if not len(range(self.horizon)[chosen]):
+            raise ValueError(f"there is no step in {steps}: the horizon has {self.horizon}")
+        parts = [_summed(path, chosen) for path in self.paths]
+        return StepDistribution(self.ids, Marginals(parts, self.marginals.weights), self.single)
+
+    def to_columns(self, levels: Sequence[float] = (0.8, 0.95)) -> dict[str, NDArray[Any]]:
+        """Columns of a long table, a row each series and step, for any library of data frames.
+
+        Named as Nixtla's: ``unique_id``, ``ds``, ``Forecaster`` (the median), and
+        ``Forecaster-lo-95``, ``Forecaster-hi-95`` for each level.
+        """
+        h = self.horizon
+        columns: dict[str, NDArray[Any]] = {
+            "unique_id": np.repeat(np.array(self.ids), h),
+            "ds": np.asarray(self.times).reshape(-1),
+            "Forecaster": self.median().reshape(-1),
+        }
+        for level in levels:
+            for name, end in zip(("lo", "hi"), self.interval(level), strict=True):
+                columns[f"Forecaster-{name}-{100 * level:g}"] = end.reshape(-1)
+        return columns
+
+    @cached_property
+    def best_form(self) -> tuple[Form, ...]:
+        """(S,) the form of the largest weight."""
+        return tuple(self.forms[number] for number in self.marginals.weights.argmax(axis=1))
+
+
+def answered(
+    panel: Panel,
+    learners: list[Learner],
+    levels: dict[bool, Levels],
+    said: Tried,
+    future: Array,
+    h: int,
+    size: int,
+) -> Forecast:
+    """The forecast of learners that know the whole panel, weighed by what they said before."""
+    each = [
+        together(learner.paths(levels[learner.form.log], future, h, size)) for learner in learners
+    ]
+    usable = np.array([learner.knows for learner in learners])
+    usable &= np.array([np.isfinite(path.mean).all(axis=(1, 2)) for path in each])
+    narrow = np.array([~path.log | (path.sd.max(axis=(1, 2)) <= WIDEST_LOG) for path in each])
+    narrow &= usable
+    usable = np.where(narrow.any(axis=0), narrow, usable)
+    shares = weights(said, usable)
+    factor = spread(said, usable)
+    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
+    paths = [_spread_by(each[number], factor) for number in counted]
+    times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
+    return Forecast.of(
+        panel.ids,
+        times[0] if panel.single else times,
+        [learners[number].form for number in counted],
+        paths,
+        shares[:, counted],
+        single=panel.single,
+    )
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _spread_by(path: Paths, factor: float) -> Paths:
+    centre = path.mean.mean(axis=1, keepdims=True)
+    mean = centre + factor * (path.mean - centre)
+    return Paths(mean, path.responses, factor * path.noise, path.log)
+
+
+def _filtered(responses: Array, shocks: Array) -> Array:
+    """(n, h) sums of shocks (n, h) by their responses (n, h)."""
+    errors = np.zeros_like(shocks)
+    for lag in range(shocks.shape[1]):
+        errors[:, lag:] += responses[:, lag, None] * shocks[:, : shocks.shape[1] - lag]
+    return errors
+
+
+def _summed(path: Paths, steps: slice) -> Component:
+    """The sum over some steps as a component with one step."""
+    if not path.log:
+        weights = np.zeros(path.mean.shape[2])
+        weights[steps] = 1.0
+        # What a shock at a step adds to all of those chosen from then on.
+        root = np.stack(
+            [
+                path.responses[:, :, : len(weights) - shock] @ weights[shock:]
+                for shock in range(len(weights))
+            ],
+            axis=2,
+        )
+        sd = path.noise * np.sqrt(np.square(root).sum(axis=2))
+        return Component((path.mean @ weights)[:, :, None], sd[:, :, None], log=False)
+    mean, sd = np.empty(path.noise.shape), np.empty(path.noise.shape)
+    share = max(1, BLOCK // (path.noise.shape[1] * path.mean.shape[2] ** 2))
+    for start in range(0, len(mean), share):
+        which = slice(start, start + share)
+        some = Paths(path.mean[which], path.responses[which], path.noise[which], log=True)
+        covariance = some.covariance()[:, :, steps, steps]
+        means = some.mean[:, :, steps] + 0.5 * np.einsum("skii->ski", covariance)
+        top = means.max(axis=2, keepdims=True)
+        each = np.exp(means - top)
+        total = each.sum(axis=2)
+        variance = np.einsum("ski,skij,skj->sk", each, np.expm1(np.minimum(covariance, 36.0)), each)
+        spread = np.log1p(variance / np.square(total))
+        mean[which] = np.log(total) + top[:, :, 0] - 0.5 * spread
+        sd[which] = np.sqrt(spread)
+    return Component(mean[:, :, None], sd[:, :, None], log=True)

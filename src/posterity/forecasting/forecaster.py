@@ -1,0 +1,417 @@
+"""The estimator: learns series, and forecasts n steps ahead."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from posterity.forecasting import periods as seasons
+from posterity.forecasting import reading
+from posterity.forecasting.ensemble import Learner, Tried, begun, tried
+from posterity.forecasting.forecast import Forecast, answered
+from posterity.forecasting.forms import Form, forms_for
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.progress import Progress, progress
+from posterity.forecasting.rows import Levels
+from posterity.safety import check_memory
+from posterity.transaction import all_or_nothing
+
+Array = NDArray[np.float64]
+
+# A series needs so many observed values.
+FEWEST_VALUES = 4
+# Numbers that a forecast keeps of each form, series, draw and step.
+NUMBERS = 3
+# Series that a warning names.
+NAMED = 3
+
+
+class ForecastWarning(UserWarning):
+    """A forecast stands on less than it might seem."""
+
+
+class Forecaster(BaseEstimator):
+    """Forecasts n steps ahead of one series or many, as a joint distribution.
+
+    Nothing has to be chosen but the horizon. Several autoregressions, of other lags, differences
+    and scales, learn each series exactly, with a learned prior; they are averaged by how well they
+    have forecast the series' last windows at the horizon that is asked for. Where there are many
+    series that are short, they also come with a prior that is learned over all of them.
+
+    Parameters
+    ----------
+    seasonality : int or sequence of int, optional
+        Seasonal periods, in steps. By default they follow from the distance between times (an hour:
+        24 and 168; a day: 7; a week: 52; a month: 12; a quarter: 4), and without times from the
+        autocorrelations. ``()`` says that there are none.
+    forms : sequence of Form, optional
+        What to average instead of what is chosen by the length and the periods.
+    n_draws : int, default 32
+        Draws of coefficients and noise of each form, of a fixed set of points of low discrepancy:
+        the same data give the same forecast.
+
+    Attributes
+    ----------
+    ids_ : tuple
+        Names of the series, sorted.
+    periods_ : tuple of int
+        Seasonal periods in use.
+    forms_ : tuple of Form
+        Forms that are averaged.
+    n_observations_ : int
+        Observed values learned, of all series.
+
+    Notes
+    -----
+    Given the draws each form is a mixture of Gaussian paths, whose noise is integrated by formula.
+    Draws that explode are left out. What is weighed, how wide the mixture is made, and the formulas
+    are in `docs/forecasting.md`. The model keeps the series that it has learned: learning rows in
+    parts, and merging, give the forecast of all rows at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity.forecasting import Forecaster
+    >>> rng = np.random.default_rng(0)
+    >>> t = np.arange(120)
+    >>> y = 10 + 0.05 * t + np.sin(2 * np.pi * t / 12) + 0.1 * rng.normal(size=120)
+    >>> forecaster = Forecaster().fit(y)
+    >>> forecaster.periods_
+    (12,)
+    >>> forecast = forecaster.forecast(24)
+    >>> forecast.median().shape, forecast.rvs(500, random_state=0).shape
+    ((24,), (500, 24))
+    >>> low, high = forecast.total(12).interval(0.95)  # of the sum of the next twelve
+    >>> bool(low[0] < 12 * 16.4 < high[0])
+    True
+    """
+
+    _panel: Panel | None = None
+
+    def __init__(
+        self,
+        *,
+        seasonality: int | Sequence[int] | None = None,
+        forms: Sequence[Form] | None = None,
+        n_draws: int = 32,
+    ) -> None:
+        self.seasonality = seasonality
+        self.forms = forms
+        self.n_draws = n_draws
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def fit(self, y: Any, X: Any = None) -> Self:
+        """Forget everything and learn these series.
+
+        Parameters
+        ----------
+        y : array, mapping or data frame
+            (n,) array: one series. (n, k) array, or a mapping of names to arrays: several. Frame
+            (pandas, Polars or Arrow) with a column ``y``: a long one, with ``ds`` (times: dates or
+            whole numbers), ``unique_id`` (which series; optional) and exogenous columns. Any other
+            frame: a series each column, but for ``ds``. NaN was not observed: it is not learned,
+            and lags bridge it. The order of a frame's rows does not matter.
+        X : (n, m) array or data frame, optional
+            Exogenous columns of a single series. What they are in the next steps, too, must be
+            known then.
+
+        Raises
+        ------
+        ValueError
+            If a time comes twice or lies between steps, a value is infinite or no number, or a
+            series has fewer than four values; the message names series and time.
+
+        Warns
+        -----
+        GapWarning
+            If times are missing.
+        ForecastWarning
+            If a series is constant, or so short that only the simplest forms can learn it.
+        """
+        self._check_parameters()
+        panel = reading.read(y, X)
+        _check_enough(panel)
+        return self._become(panel)
+
+    @all_or_nothing
+    def partial_fit(self, y: Any, X: Any = None) -> Self:
+        """Learn later rows of these series, or new series. Parameters and errors as in :meth:`fit`.
+
+        Rows without times follow the last ones of their series. What comes of it is what
+        :meth:`fit` makes of all rows at once.
+        """
+        if self._panel is None:
+            return self.fit(y, X)
+        return self._become(self._panel.then(self._following(y, X)))
+
+    def learn_one(self, y: float, x: ArrayLike | None = None) -> Self:
+        """Learn the next value of a single series; ``x`` (m,) are its exogenous columns.
+
+        Examples
+        --------
+        >>> from posterity.forecasting import Forecaster
+        >>> Forecaster().fit([1.0, 3.0, 2.0, 4.0]).learn_one(3.0).n_observations_
+        5
+        """
+        row = None if x is None else np.asarray(x, dtype=np.float64).reshape(1, -1)
+        return self.partial_fit(np.array([y], dtype=np.float64), row)
+
+    @all_or_nothing
+    def merge(self, other: Self) -> Self:
+        """Learn all that ``other`` has learned: other series, or what came later of the same."""
+        mine, theirs = self._known, other._known
+        if mine.calendar != theirs.calendar and mine.calendar.kind != "numbers":
+            theirs = _in_calendar(theirs, mine)
+        return self._become(mine.then(theirs))
+
+    # ---- forecasting -----------------------------------------------------------------------------
+
+    def forecast(self, h: int, X_future: Any = None) -> Forecast:
+        """The joint distribution of the next ``h`` steps of each series.
+
+        Parameters
+        ----------
+        h : int
+            The horizon: how many steps, from the last row of each series on.
+        X_future : (h, m) array or data frame, optional
+            Exogenous columns of these steps, if there were any; of several series a long frame
+            with ``unique_id`` and ``ds``.
+
+        Raises
+        ------
+        ValueError
+            If ``h`` is not positive, an exogenous column is missing, or the machine's memory is
+            too small for so many series, draws and steps at once.
+        """
+        check_horizon(h)
+        panel = self._known
+        future = reading.future(X_future, panel, int(h))
+        numbers = NUMBERS * len(self.forms_) * len(panel) * self.n_draws * int(h)
+        check_memory(8.0 * numbers, f"a forecast of {len(panel):,} series at once")
+        learners, levels, said = self._tried(int(h))
+        return answered(panel, learners, levels, said, future, int(h), self.n_draws)
+
+    def predict(self, h: int, X_future: Any = None) -> Array:
+        """Point forecasts, the medians, of the next ``h`` steps (S, h), or (h,) of one series."""
+        return self.forecast(h, X_future).median()
+
+    @all_or_nothing
+    def forecast_then_learn(
+        self, y: Any, h: int, X: Any = None, *, level: float = 0.95
+    ) -> Progress:
+        """Forecast ``h`` steps before each new row, then learn it: progressive validation.
+
+        Nothing that is forecast has seen what it is compared with: the row k steps ahead is learned
+        k rows after its forecast. Forms learn each row exactly, and are weighed anew when a tenth
+        more rows have come.
+
+        Parameters
+        ----------
+        y, X
+            New rows, as in :meth:`partial_fit`, as many of each series. A forecaster that has
+            learned nothing yet learns the first quarter without forecasting it.
+        h : int
+            The horizon.
+        level : float
+            Of the intervals that are compared with what came.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity.forecasting import Forecaster, Form
+        >>> y = np.cumsum(np.random.default_rng(0).normal(size=60))
+        >>> walk = Forecaster(forms=[Form(drift=False)]).fit(y[:50])
+        >>> progress = walk.forecast_then_learn(y[50:], h=2)
+        >>> progress.median.shape, progress.by_step()["mae"].shape
+        ((10, 1, 2), (2,))
+        """
+        check_horizon(h)
+        if self._panel is None:
+            self._check_parameters()
+            whole = reading.read(y, X)
+            first = max(whole.length // 4, 2 * FEWEST_VALUES)
+            _check_enough(whole.before(max(whole.length - first, 0)))
+        else:
+            whole = self._panel.then(self._following(y, X))
+            first = self._panel.length
+            advanced = set((whole.ends - _ends(self._panel, whole)).tolist())
+            if advanced != {whole.length - first}:
+                raise ValueError(
+                    "forecast_then_learn needs as many new rows of each series, from the row after "
+                    "its last one on; give others to partial_fit"
+                )
+        known = whole.before(whole.length - first)
+        forms = self._forms_of(known)
+        told = progress(whole, first, h, forms, self.n_draws, level)
+        self._become(whole)
+        return told
+
+    # ---- what is known ---------------------------------------------------------------------------
+
+    @property
+    def ids_(self) -> tuple[Any, ...]:
+        """Names of the series."""
+        return self._known.ids
+
+    @property
+    def n_observations_(self) -> int:
+        """Observed values learned."""
+        return int(self._known.observed.sum())
+
+    @property
+    def periods_(self) -> tuple[int, ...]:
+        """Seasonal periods in use."""
+        return self._periods_of(self._known)
+
+    @property
+    def forms_(self) -> tuple[Form, ...]:
+        """Forms that are averaged."""
+        return self._forms_of(self._known)
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    @property
+    def _known(self) -> Panel:
+        if self._panel is None:
+            raise NotFittedError("This Forecaster has learned nothing yet: call fit first")
+        return self._panel
+
+    def _periods_of(self, panel: Panel) -> tuple[int, ...]:
+        if self.seasonality is not None:
+            return tuple(int(period) for period in np.atleast_1d(self.seasonality))
+        by_times = panel.calendar.periods
+        return seasons.found(panel) if by_times is None else by_times
+
+    def _forms_of(self, panel: Panel) -> tuple[Form, ...]:
+        if self.forms is not None:
+            return tuple(self.forms)
+        positive = bool((np.nanmin(panel.values, axis=1) > 0.0).any())
+        n = int(np.median(panel.observed))
+        return forms_for(n, self._periods_of(panel), positive=positive, n_series=len(panel))
+
+    def _branch(self) -> Self:
+        branch = type(self).__new__(type(self))
+        branch.__dict__ = dict(self.__dict__)
+        return branch
+
+    def _become(self, panel: Panel) -> Self:
+        self._panel = panel
+        self.__dict__.pop("_answers", None)
+        return self
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.n_draws, int | np.integer) and self.n_draws >= 2):
+            raise ValueError(f"n_draws is {self.n_draws!r}: at least 2 draws are needed")
+        given = self.seasonality
+        periods: Iterable[Any] = () if given is None else np.atleast_1d(np.asarray(given))
+        for period in periods:
+            if period != int(period) or period < 2:
+                raise ValueError(
+                    f"seasonality is {given!r}: periods are whole numbers of steps, at least 2"
+                )
+        if self.forms is not None and not all(isinstance(form, Form) for form in self.forms):
+            raise TypeError("forms must be a sequence of Form, as in [Form(1, lags=(1, 2))]")
+        if self.forms is not None and not len(self.forms):
+            raise ValueError("forms is empty: give at least one, or None to have them chosen")
+
+    def _following(self, y: Any, X: Any) -> Panel:
+        """New rows on the grid of those that are known."""
+        known = self._known
+        timed = reading.columns_of(y) is not None or reading.has_times(y)
+        panel = reading.read(y, X, known.calendar if timed else None)
+        if timed:
+            return replace(panel, ids=known.ids) if known.single and panel.single else panel
+        if known.single and panel.single:
+            return replace(panel, ids=known.ids, ends=known.ends + panel.length)
+        before = dict(zip(known.ids, known.ends, strict=True))
+        new = [name for name in panel.ids if name not in before]
+        if new and known.calendar.kind != "numbers":
+            raise ValueError(
+                f"series {new[0]!r} is new, and its rows have no times: give a frame with "
+                "unique_id, ds and y, as the series that are known have times"
+            )
+        # Rows without times follow the last one of their series.
+        first = np.array([before.get(name, -1) + 1 for name in panel.ids])
+        return replace(panel, ends=first + panel.ends, calendar=known.calendar)
+
+    def _tried(self, h: int) -> tuple[list[Learner], dict[bool, Levels], Tried]:
+        """Learners of all rows, and how they did at this horizon: kept until rows come."""
+        answers = self.__dict__.setdefault("_answers", {})
+        if h not in answers:
+            panel, forms = self._known, self.forms_
+            _warn_of_short(panel, self.periods_)
+            learners, levels = begun(forms, panel)
+            said = tried(learners, levels, panel, h, self.n_draws)
+            answers.clear()
+            answers[h] = learners, levels, said
+        return answers[h]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: one for name, one in super().__getstate__().items() if name != "_answers"}
+
+
+def check_horizon(h: int) -> None:
+    """Raise ``ValueError`` unless ``h`` is a horizon."""
+    if not (isinstance(h, int | np.integer) and h >= 1):
+        raise ValueError(f"h is {h!r}: the horizon is a whole number of steps, at least 1")
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
+    """(S,) where series ended before, in the order of ``whole``; far back those that are new."""
+    known = dict(zip(panel.ids, panel.ends, strict=True))
+    return np.array([known.get(name, -(2**62)) for name in whole.ids])
+
+
+def _in_calendar(panel: Panel, known: Panel) -> Panel:
+    ends = known.calendar.index(panel.calendar.times(panel.ends))
+    return replace(panel, ends=ends, calendar=known.calendar)
+
+
+def _check_enough(panel: Panel) -> None:
+    few = np.flatnonzero(panel.observed < FEWEST_VALUES)
+    if len(few):
+        more = f" (and {len(few) - 1} more)" if len(few) > 1 else ""
+        raise ValueError(
+            f"{panel.called(panel.ids[few[0]])}{more} has {panel.observed[few[0]]} values: a "
+            f"forecast needs {FEWEST_VALUES} at least; leave it out, or wait for more"
+        )
+
+
+def _warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
+    values = panel.values
+    constant = np.nanmax(values, axis=1) == np.nanmin(values, axis=1)
+    if constant.any():
+        warnings.warn(
+            f"{_named(panel, constant)} constant: nothing says how much the next values may "
+            "differ, and the intervals have no width",
+            ForecastWarning,
+            stacklevel=4,
+        )
+    season = min(periods, default=0)
+    short = panel.observed < 2 * season
+    if short.any():
+        warnings.warn(
+            f"{_named(panel, short)} shorter than two seasons of {season}: forecasts come from "
+            "forms with fewer lags",
+            ForecastWarning,
+            stacklevel=4,
+        )
+
+
+def _named(panel: Panel, which: NDArray[np.bool_]) -> str:
+    names = [panel.called(panel.ids[number]) for number in np.flatnonzero(which)]
+    told = ", ".join(names[:NAMED])
+    if len(names) > NAMED:
+        told += f" and {len(names) - NAMED} more"
+    return f"{told} {'is' if len(names) == 1 else 'are'}"

@@ -1,0 +1,204 @@
+"""Forms of an autoregression: what of the past is looked at, and on which scale.
+
+With z the series or its logarithm, and d the ``reference`` lag,
+
+    z_t - z_{t-d} = drift + sum_j w_j (b_j . z_{t-1..t-L} - z_{t-d}) + noise,
+
+where each b_j is a single lag (or, in place of the whole bracket, an exponentially weighted mean
+less the last value, or less what it was a season ago). So at w = 0 the forecast is the naive one
+(the last value, or that of a season ago), which is where shrinkage ends, and adding a constant to
+z changes nothing but the forecast's level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Half-lives after which the weights of an exponential mean are cut off.
+REACH = 5
+# Lags of a form without seasons; the longest dense stretch of lags that is looked at.
+LONG, DENSEST = 13, 200
+# A prior over series is learned for at most so many coefficients, from at least so many series.
+MOST_SHARED, FEWEST_SERIES = 60, 8
+# and where a series has fewer rows than this for each.
+FEW_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form.
+
+    Parameters
+    ----------
+    reference
+        d >= 1: 1 starts from the last value, a period from the season before.
+    lags
+        Lags l >= 1 whose coefficients are learned.
+    smooths
+        Half-lives, in steps, of exponentially weighted means that are looked at besides: how far
+        the mean is from the last value, or how far it has moved since a season ago.
+    log
+        Whether z is the logarithm: for values above 0.
+    shared
+        Whether the prior of the coefficients is learned over all series.
+    drift
+        Whether z has a drift.
+    discount
+        What all rows so far count for, one row on, in (0, 1]: below 1 the form forgets.
+
+    Examples
+    --------
+    >>> Form(reference=1, lags=(1, 2)).window
+    array([[-1.],
+           [ 1.]])
+    >>> str(Form(reference=12, lags=(1, 2, 3, 12, 13), log=True))
+    'log, difference 12, lags 1-3, 12-13'
+    """
+
+    reference: int = 1
+    lags: tuple[int, ...] = ()
+    smooths: tuple[float, ...] = ()
+    log: bool = False
+    shared: bool = False
+    drift: bool = True
+    discount: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.reference < 1 or min(self.lags, default=1) < 1 or min(self.smooths, default=1) <= 0:
+            raise ValueError(
+                f"{self!r}: reference, lags and smooths must be positive, as a forecast knows "
+                "nothing but the past"
+            )
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(
+                f"discount is {self.discount}: it must be above 0 and at most 1, as in 0.99"
+            )
+
+    @property
+    def length(self) -> int:
+        """L, how many values back are looked at."""
+        reach = max((int(np.ceil(REACH * half)) for half in self.smooths), default=1)
+        shift = self.reference if self.smooths and self.reference > 1 else 0
+        return max(self.reference, reach + shift, *self.lags)
+
+    @property
+    def window(self) -> Array:
+        """(L, p) columns over the lags 1..L, so that features are z_{t-1..t-L} @ window.
+
+        A lag that is the reference says nothing and is left out.
+        """
+        return _window(self)
+
+    def __str__(self) -> str:
+        words = ["log"] if self.log else []
+        words.append(f"difference {self.reference}")
+        if self.lags:
+            words.append(f"lags {_runs(self.lags)}")
+        if self.smooths:
+            words.append("means " + ", ".join(f"{half:g}" for half in self.smooths))
+        words += ["shared"] if self.shared else []
+        words += [f"discount {self.discount:g}"] if self.discount < 1.0 else []
+        return ", ".join(words)
+
+
+def forms_for(
+    n: int, periods: Iterable[int], *, positive: bool = True, n_series: int = 1
+) -> tuple[Form, ...]:
+    """Forms for series of ``n`` values with these seasonal periods.
+
+    A period counts where there are two of it, and a form where its lags leave half of the rows.
+    Each comes in logarithms with a drift, where values allow it, and without both. Where a series
+    has few rows for a form's coefficients and there are many series, it comes a second time with a
+    prior that is learned over all of them.
+
+    Examples
+    --------
+    >>> [str(form) for form in forms_for(20, ())][:3]
+    ['log, difference 1', 'difference 1', 'log, difference 1, lags 1-3']
+    """
+    periods = sorted({int(m) for m in periods if 1 < m <= n // 2})
+    plain = _plain(n) + [form for m in periods for form in _seasonal(m, dense=m == periods[0])]
+    if len(periods) > 1:
+        plain += _nested(periods)
+    plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)]
+    scales = [replace(form, drift=False) for form in plain]
+    if positive:
+        pairs = zip((replace(form, log=True) for form in plain), scales, strict=True)
+        scales = [form for pair in pairs for form in pair]
+    pooled = [
+        replace(form, shared=True)
+        for form in scales
+        if n_series >= FEWEST_SERIES
+        and 0 < form.window.shape[1] <= MOST_SHARED
+        and n < FEW_ROWS * form.window.shape[1]
+    ]
+    return (*scales, *pooled)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _plain(n: int) -> list[Form]:
+    long = min(LONG, max(n // 4, 1))
+    return [Form(), Form(1, span(1, 3)), Form(1, span(1, long)), Form(1, (), (1.0, 3.0))]
+
+
+def _seasonal(m: int, *, dense: bool) -> list[Form]:
+    forms = [Form(m, (1, 2, 3, m, m + 1)), Form(m, (1, 2, 3)), Form(m, (), (1.0, 3.0))]
+    if dense and m <= DENSEST:
+        forms += [Form(1, span(1, m + 1)), Form(m, (*span(1, m + 1), 2 * m, 2 * m + 1))]
+    return forms
+
+
+def _nested(periods: list[int]) -> list[Form]:
+    short, long = periods[0], periods[-1]
+    around = (long - 1, long, long + 1)
+    ladder = tuple(sorted({*span(1, short + 1), *range(2 * short, long, short), *around}))
+    forms = [Form(short, ladder), Form(long, ladder)]
+    return [*forms, Form(short, span(1, long + 1))] if long <= DENSEST else forms
+
+
+def span(first: int, last: int) -> tuple[int, ...]:
+    """Lags from the first to the last."""
+    return tuple(range(first, last + 1))
+
+
+@lru_cache(maxsize=1024)
+def _window(form: Form) -> Array:
+    length = form.length
+    columns = [np.eye(length)[lag - 1] for lag in form.lags if lag != form.reference]
+    window = np.array(columns).reshape(len(columns), length).T
+    window = window - np.eye(length)[:, form.reference - 1 : form.reference]
+    smooths = np.array([_smooth(form, half, length) for half in form.smooths])
+    window = np.hstack([window, smooths.reshape(len(smooths), length).T])
+    window.setflags(write=False)
+    return window
+
+
+def _smooth(form: Form, half: float, length: int) -> Array:
+    """The exponential mean less the last value; or less itself a season ago, in seasonal forms."""
+    ages = np.arange(length)
+    reach = ages < np.ceil(REACH * half)
+    weights = np.where(reach, 0.5 ** (ages / half), 0.0)
+    weights /= weights.sum()
+    if form.reference == 1:
+        return np.asarray(weights - (ages == 0))
+    return np.asarray(weights - np.roll(weights, form.reference))
+
+
+def _runs(lags: tuple[int, ...]) -> str:
+    """Lags in words, neighbours as ranges."""
+    runs: list[list[int]] = []
+    for lag in sorted(lags):
+        if runs and lag == runs[-1][-1] + 1:
+            runs[-1].append(lag)
+        else:
+            runs.append([lag])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

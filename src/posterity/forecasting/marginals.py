@@ -1,0 +1,266 @@
+"""Mixtures of normal and lognormal distributions, one for each series and step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+Array = NDArray[np.float64]
+
+ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
+# Of the logarithm of a value: beyond, a mean is not a number any more.
+LARGEST_LOG, LARGEST_SD = 600.0, 6.0
+# Numbers that are worked on at once, steps of the search for a quantile, and how near it must come.
+BLOCK, STEPS, NEAR = 2_000_000, 60, 1e-9
+# Nodes of the integral that is the CRPS, on either side of the outcome.
+NODES = 48
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """K equally probable normals (S, K, h), of the values themselves or of their logarithms."""
+
+    mean: Array
+    sd: Array
+    log: bool
+
+    def part(self, which: slice) -> Component:
+        """Some of the series."""
+        return Component(self.mean[which], self.sd[which], self.log)
+
+    def score(self, y: Array) -> tuple[Array, Array]:
+        """Distribution function and density (S, h) at ``y`` (S, h)."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            x = np.log(np.maximum(y, 0.0)) if self.log else y
+            z = (x[:, None, :] - self.mean) / self.sd
+            z = np.where(np.isnan(z), 0.0, z)
+            density = (np.exp(-0.5 * z * z) / (ROOT_2_PI * self.sd)).mean(axis=1)
+            if self.log:
+                density = np.where(y > 0.0, density / np.where(y > 0.0, y, 1.0), 0.0)
+            return np.asarray(ndtr(z).mean(axis=1)), density
+
+    def moments(self) -> tuple[Array, Array]:
+        """(S, h) mean and variance of the values."""
+        if not self.log:
+            mean = self.mean.mean(axis=1)
+            variance = np.square(self.sd).mean(axis=1) + self.mean.var(axis=1)
+            return mean, variance
+        variance = np.square(np.minimum(self.sd, LARGEST_SD))
+        each = np.exp(np.minimum(self.mean + 0.5 * variance, LARGEST_LOG))
+        mean = each.mean(axis=1)
+        with np.errstate(over="ignore"):
+            within = (np.square(each) * np.expm1(variance)).mean(axis=1)
+        return mean, within + each.var(axis=1)
+
+    def matched(self) -> tuple[Array, Array]:
+        """(S, h) mean and sd of the one normal with their mean and their mean absolute deviation.
+
+        Few draws that are far off make a variance large, and say little of where the mass is.
+        """
+        mean = self.mean.mean(axis=1)
+        off = np.abs(self.mean - mean[:, None])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(self.sd > 0.0, off / self.sd, 0.0)
+        folded = 2.0 / ROOT_2_PI * self.sd * np.exp(-0.5 * z * z) + off * (2.0 * ndtr(z) - 1.0)
+        folded = np.where(self.sd > 0.0, folded, off)
+        return mean, 0.5 * ROOT_2_PI * folded.mean(axis=1)
+
+    def quantile_of_matched(self, q: float) -> Array:
+        """(S, h) quantiles of that normal, as values."""
+        mean, sd = self.matched()
+        x = mean + ndtri(q) * np.minimum(sd, LARGEST_SD if self.log else np.inf)
+        return np.exp(np.minimum(x, LARGEST_LOG)) if self.log else np.asarray(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Mixtures over F components with weights (S, F)."""
+
+    components: Sequence[Component]
+    weights: Array
+
+    def mean(self) -> Array:
+        """(S, h) means."""
+        return self._mixed(lambda part: part.moments()[0])
+
+    def variance(self) -> Array:
+        """(S, h) variances."""
+        mean = self.mean()
+        return self._mixed(lambda part: part.moments()[1] + np.square(part.moments()[0] - mean))
+
+    def cdf(self, y: Array) -> Array:
+        """(S, h) probabilities of no more than ``y``."""
+        return self._mixed(lambda part: part.score(y)[0])
+
+    def logpdf(self, y: Array) -> Array:
+        """(S, h) log densities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._mixed(lambda part: part.score(y)[1]))
+
+    def quantile(self, q: float) -> Array:
+        """(S, h) quantiles, to nine digits of the spread."""
+        return self._by_blocks(lambda some: some._quantile(q))
+
+    def crps(self, y: Array) -> Array:
+        """(S, h) continuous ranked probability score: the integral of (F(x) - [x >= y])^2."""
+        outcomes = np.asarray(y, dtype=np.float64)
+        start = 0
+
+        def score(some: Marginals) -> Array:
+            nonlocal start
+            which = slice(start, start + len(some.weights))
+            start = which.stop
+            return some._crps(outcomes[which])
+
+        return self._by_blocks(score)
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _mixed(self, of: Callable[[Component], Array]) -> Array:
+        total: Any = 0.0
+        for number, part in enumerate(self.components):
+            weight = self.weights[:, number, None]
+            if weight.any():
+                total = total + np.where(weight > 0.0, weight * of(part), 0.0)
+        return np.asarray(total)
+
+    def _score(self, y: Array) -> tuple[Array, Array]:
+        cdf: Any = 0.0
+        density: Any = 0.0
+        for number, part in enumerate(self.components):
+            weight = self.weights[:, number, None]
+            if weight.any():
+                below, height = part.score(y)
+                cdf = cdf + np.where(weight > 0.0, weight * below, 0.0)
+                density = density + np.where(weight > 0.0, weight * height, 0.0)
+        return cdf, density
+
+    def _by_blocks(self, of: Callable[[Marginals], Array]) -> Array:
+        some = self.components[0].mean
+        share = max(1, BLOCK // max(1, some.shape[1] * some.shape[2]))
+        parts = [slice(start, start + share) for start in range(0, len(self.weights), share)]
+        return np.concatenate([of(self._part(which)) for which in parts])
+
+    def _part(self, which: slice) -> Marginals:
+        return Marginals([part.part(which) for part in self.components], self.weights[which])
+
+    def _quantile(self, q: float) -> Array:
+        """Newton's method on the scale of normal scores, within a bracket that always closes."""
+        low, high = self._bracket(q)
+        guesses = np.stack([part.quantile_of_matched(q) for part in self.components], axis=2)
+        weights = self.weights[:, None, :]
+        x = (np.where(weights > 0.0, guesses, 0.0) * weights).sum(axis=2)
+        x = np.clip(x, low, high)
+        answer, cells = x.reshape(-1), self._cells()
+        left = np.flatnonzero(high.reshape(-1) > low.reshape(-1))
+        low, high = low.reshape(-1)[left], high.reshape(-1)[left]
+        for _ in range(STEPS):
+            if not len(left):
+                break
+            x = answer[left]
+            cdf, density = cells.score(x, left)
+            u = ndtri(np.clip(cdf, 1e-300, 1.0 - 1e-16))
+            above = cdf >= q
+            high, low = np.where(above, x, high), np.where(above, low, x)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                step = (ndtri(q) - u) * np.exp(-0.5 * u * u) / (ROOT_2_PI * density)
+                inside = (x + step >= low) & (x + step <= high)
+            moved = np.where(inside, x + step, 0.5 * (low + high))
+            answer[left] = moved
+            done = (np.abs(cdf - q) < NEAR) | (high - low <= 4e-16 * np.abs(x))
+            left, low, high = left[~done], low[~done], high[~done]
+        return answer.reshape(len(self.weights), -1)
+
+    def _cells(self) -> Cells:
+        h = self.components[0].mean.shape[2]
+        parts = [
+            (part.log, _by_cell(part.mean), _by_cell(part.sd), np.repeat(weight, h))
+            for part, weight in zip(self.components, self.weights.T, strict=True)
+            if weight.any()
+        ]
+        return Cells(parts)
+
+    def _bracket(self, q: float) -> tuple[Array, Array]:
+        """The lowest and the highest quantile of all normals of positive weight."""
+        low: Any = np.inf
+        high: Any = -np.inf
+        for number, part in enumerate(self.components):
+            some = self.weights[:, number, None] > 0.0
+            if some.any():
+                sd = np.minimum(part.sd, LARGEST_SD) if part.log else part.sd
+                each = part.mean + ndtri(q) * sd
+                each = np.exp(np.clip(each, -LARGEST_LOG, LARGEST_LOG)) if part.log else each
+                low = np.where(some, np.minimum(low, each.min(axis=1)), low)
+                high = np.where(some, np.maximum(high, each.max(axis=1)), high)
+        return np.asarray(low), np.asarray(high)
+
+    def _crps(self, y: Array) -> Array:
+        """Gauss-Legendre on either side of the outcome, out to where nothing is left."""
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
+        low, high = self._quantile(1e-5), self._quantile(1.0 - 1e-5)
+        below, above = np.maximum(y - low, 0.0), np.maximum(high - y, 0.0)
+        # What is between the outcome and the mass counts whole.
+        total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+        first, last = np.minimum(y, high), np.maximum(y, low)
+        for node, weight in zip(nodes, weights, strict=True):
+            lower, upper = np.minimum(below, high - low), np.minimum(above, high - low)
+            left = self._score(first - lower * (1.0 - node))[0]
+            right = self._score(last + upper * node)[0]
+            total = total + weight * (lower * np.square(left) + upper * np.square(1.0 - right))
+        return np.asarray(total)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The same with series and steps in one axis, of which some may be asked for."""
+
+    parts: list[tuple[bool, Array, Array, Array]]
+
+    def score(self, y: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Distribution function and density (n,) at ``y`` (n,) of the cells ``which`` (n,)."""
+        cdf, density = np.zeros(len(y)), np.zeros(len(y))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            log = np.log(np.maximum(y, 0.0))
+            for in_logs, mean, sd, weight in self.parts:
+                x, scale = (log, np.where(y > 0.0, y, np.inf)) if in_logs else (y, 1.0)
+                spread = sd[which]
+                z = (x[:, None] - mean[which]) / spread
+                z = np.where(np.isnan(z), 0.0, z)
+                share = weight[which]
+                cdf += np.where(share > 0.0, share * ndtr(z).mean(axis=1), 0.0)
+                height = (np.exp(-0.5 * z * z) / spread).mean(axis=1) / (ROOT_2_PI * scale)
+                density += np.where(share > 0.0, share * height, 0.0)
+        return cdf, density
+
+
+def crps_of_one(part: Component, y: Array) -> Array:
+    """(S, h) CRPS of the one normal, or lognormal, nearest to a component.
+
+    In closed form (Gneiting and Raftery 2007, eq. 21; Baran and Lerch 2015): what forms are
+    weighed by. Outcomes that are not observed have NaN.
+    """
+    mean, sd = part.matched()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if not part.log:
+            sd = np.maximum(sd, 1e-300)
+            z = (y - mean) / sd
+            height = np.exp(-0.5 * z * z) / ROOT_2_PI
+            return np.asarray(
+                sd * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * height - 1.0 / np.sqrt(np.pi))
+            )
+        sd = np.clip(sd, 1e-12, LARGEST_SD)
+        z = (np.log(np.where(y > 0.0, y, np.nan)) - mean) / sd
+        centre = np.exp(np.minimum(mean + 0.5 * sd * sd, LARGEST_LOG))
+        shape = ndtr(z - sd) + ndtr(sd / np.sqrt(2.0)) - 1.0
+        return np.asarray(y * (2.0 * ndtr(z) - 1.0) - 2.0 * centre * shape)
+
+
+def _by_cell(values: Array) -> Array:
+    """(S, K, h) as (S h, K)."""
+    return np.swapaxes(values, 1, 2).reshape(-1, values.shape[1])

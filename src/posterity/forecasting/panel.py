@@ -1,0 +1,198 @@
+"""Many series side by side on one grid of steps, each with its last value in the last column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.calendar import Calendar, Index
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Series (S, T), NaN where nothing was observed or before a series began.
+
+    Parameters
+    ----------
+    ids
+        Names of the series.
+    values
+        (S, T), aligned at the right: the last column is the last row of each series.
+    ends
+        (S,) number of that row in ``calendar``.
+    columns
+        (S, T, m) exogenous columns; ``names`` are theirs.
+    single
+        Whether users gave one series, without a name.
+
+    Examples
+    --------
+    >>> panel = Panel.of_arrays({"a": [1.0, 2.0], "b": [5.0]})
+    >>> panel.values
+    array([[ 1.,  2.],
+           [nan,  5.]])
+    """
+
+    ids: tuple[Any, ...]
+    values: Array
+    ends: Index
+    calendar: Calendar
+    columns: Array
+    names: tuple[str, ...] = ()
+    single: bool = False
+
+    @classmethod
+    def of_arrays(cls, series: dict[Any, Any], *, single: bool = False) -> Panel:
+        """Series without times: their rows are numbered from 0."""
+        arrays = {name: as_values(one, name) for name, one in series.items()}
+        length = max((len(one) for one in arrays.values()), default=0)
+        values = np.full((len(arrays), length), np.nan)
+        for row, one in zip(values, arrays.values(), strict=True):
+            row[length - len(one) :] = one
+        ends = np.array([len(one) - 1 for one in arrays.values()], dtype=np.int64)
+        columns = np.zeros((*values.shape, 0))
+        return cls(tuple(arrays), values, ends, Calendar("numbers", 1, 0), columns, (), single)
+
+    @classmethod
+    def of_rows(
+        cls,
+        ids: tuple[Any, ...],
+        which: Index,
+        index: Index,
+        rows: Array,
+        calendar: Calendar,
+        names: tuple[str, ...],
+    ) -> Panel:
+        """From rows [y, columns] (n, 1 + m) of series ``which`` (n,) at steps ``index`` (n,)."""
+        ends = np.full(len(ids), np.iinfo(np.int64).min)
+        np.maximum.at(ends, which, index)
+        back = ends[which] - index
+        length = int(back.max(initial=-1)) + 1
+        both = np.full((len(ids), length, rows.shape[1]), np.nan)
+        both[which, length - 1 - back] = rows
+        return cls(ids, np.ascontiguousarray(both[:, :, 0]), ends, calendar, both[:, :, 1:], names)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def length(self) -> int:
+        """T, the length of the longest series."""
+        return self.values.shape[1]
+
+    @property
+    def observed(self) -> Index:
+        """(S,) number of observed values."""
+        return np.asarray(np.isfinite(self.values).sum(axis=1))
+
+    def before(self, rows: int) -> Panel:
+        """The same without the last ``rows`` rows of each series."""
+        if rows == 0:
+            return self
+        keep = self.length - rows
+        return replace(
+            self,
+            values=self.values[:, :keep],
+            columns=self.columns[:, :keep],
+            ends=self.ends - rows,
+        )
+
+    def part(self, which: slice) -> Panel:
+        """Some of the series."""
+        return replace(
+            self,
+            ids=self.ids[which],
+            values=self.values[which],
+            ends=self.ends[which],
+            columns=self.columns[which],
+        )
+
+    def then(self, other: Panel) -> Panel:
+        """These series and what came later of them, or of new ones.
+
+        Raises ``ValueError`` where a row of ``other`` is not later than all rows of its series.
+        """
+        check_same_columns(self, other)
+        ids = tuple(dict.fromkeys([*self.ids, *other.ids]))
+        if _sortable(ids):
+            ids = tuple(sorted(ids))
+        place = {name: number for number, name in enumerate(ids)}
+        old = np.array([place[name] for name in self.ids], dtype=np.int64)
+        new = np.array([place[name] for name in other.ids], dtype=np.int64)
+        ends = np.full(len(ids), np.iinfo(np.int64).min)
+        ends[old] = self.ends
+        begun = other.ends - _lengths(other) + 1
+        early = np.flatnonzero((begun <= ends[new]) & (_lengths(other) > 0))
+        if len(early):
+            first = early[0]
+            raise ValueError(
+                f"{self.called(other.ids[first])} has a row at "
+                f"{self.calendar.times(begun[first])}, but its rows up to "
+                f"{self.calendar.times(ends[new[first]])} were learned already: new rows must be "
+                "later, each time once"
+            )
+        ends[new] = other.ends
+        later = [(self, old), (other, new)]
+        length = max(int((ends[to] - p.ends).max(initial=0)) + p.length for p, to in later)
+        both = np.full((len(ids), length, 1 + len(self.names)), np.nan)
+        for panel, to in later:
+            rows = np.concatenate([panel.values[:, :, None], panel.columns], axis=2)
+            for source, target, behind in zip(rows, to, ends[to] - panel.ends, strict=True):
+                stop = length - int(behind)
+                known = np.isfinite(source).any(axis=1)
+                both[target, stop - panel.length : stop][known] = source[known]
+        values = np.ascontiguousarray(both[:, :, 0])
+        single = self.single and len(ids) == 1
+        return replace(
+            self, ids=ids, values=values, ends=ends, columns=both[:, :, 1:], single=single
+        )
+
+    def called(self, name: Any) -> str:
+        """A series in words, for messages."""
+        return "the series" if self.single else f"series {name!r}"
+
+
+def as_values(series: Any, name: Any) -> Array:
+    """A series (n,) as numbers; NaN where it was not observed."""
+    try:
+        values = np.asarray(series, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"series {name!r} has a value that is not a number: {error}") from error
+    if values.ndim != 1:
+        raise ValueError(f"series {name!r} has shape {values.shape}: it must be (n,)")
+    check_finite(values, f"series {name!r}")
+    return values
+
+
+def check_finite(values: Array, name: str) -> None:
+    """Raise ``ValueError`` for infinite values; NaN says that nothing was observed."""
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        raise ValueError(
+            f"{name} is infinite at row {infinite[0]} (from 0): leave out what was not observed, "
+            "or write NaN"
+        )
+
+
+def check_same_columns(panel: Panel, other: Panel) -> None:
+    """Raise ``ValueError`` where the exogenous columns differ."""
+    if panel.names != other.names:
+        raise ValueError(
+            f"the rows have the exogenous columns {list(other.names)}, but what was learned had "
+            f"{list(panel.names)}: give the same ones"
+        )
+
+
+def _lengths(panel: Panel) -> Index:
+    """(S,) rows from the first observed one to the end."""
+    known = np.isfinite(panel.values) | np.isfinite(panel.columns).any(axis=2)
+    return np.where(known.any(axis=1), panel.length - known.argmax(axis=1), 0)
+
+
+def _sortable(ids: tuple[Any, ...]) -> bool:
+    return len({type(name) for name in ids}) == 1

@@ -1,0 +1,136 @@
+"""From draws of coefficients to the distribution of the next h steps.
+
+Given coefficients and noise, the steps ahead are jointly Gaussian: means by recursion, and errors
+``e_t = sigma (psi_0 eps_t + psi_1 eps_{t-1} + ...)``, psi the response to an impulse, by the same
+recursion. So S draws are a mixture of S Gaussians, with the noise along each path integrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.forms import Form
+from posterity.forecasting.posterior import Draws
+
+Array = NDArray[np.float64]
+
+HALVINGS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """K Gaussian paths of S series over h steps, on the scale of one form.
+
+    ``mean`` (S, K, h), ``responses`` (S, K, h) psi, ``noise`` (S, K); ``log`` as in the form.
+    """
+
+    mean: Array
+    responses: Array
+    noise: Array
+    log: bool
+
+    @property
+    def sd(self) -> Array:
+        """(S, K, h) standard deviation at each step."""
+        return np.asarray(
+            self.noise[:, :, None] * np.sqrt(np.cumsum(np.square(self.responses), axis=2))
+        )
+
+    def in_units(self, unit: Array) -> Paths:
+        """The same where a level of 1 was ``unit`` (S, 1)."""
+        return Paths(self.mean * unit[:, None], self.responses, self.noise * unit, self.log)
+
+    def covariance(self) -> Array:
+        """(S, K, h, h) between steps: sigma^2 sum_j psi_j psi_{j+k}."""
+        root = self.root()
+        return np.asarray(
+            np.square(self.noise)[:, :, None, None] * (root @ np.swapaxes(root, 2, 3))
+        )
+
+    def root(self) -> Array:
+        """(S, K, h, h) lower triangular: errors are noise * root @ eps."""
+        h = self.responses.shape[2]
+        back = np.arange(h)[:, None] - np.arange(h)
+        return np.where(back >= 0, self.responses[:, :, np.maximum(back, 0)], 0.0)
+
+
+def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
+    """Paths of series whose last levels are ``last`` (S, L).
+
+    ``ahead`` (S, h, m) are the exogenous columns of the next steps less those a reference ago.
+    Draws that explode are left out (see :func:`usual`).
+    """
+    draws, responses = _without_explosions(form, draws, h)
+    p, m = form.window.shape[1], ahead.shape[2]
+    weights = draws.coefficients
+    added = np.zeros((*draws.noise.shape, h))
+    if m:
+        added += weights[:, :, p : p + m] @ np.swapaxes(ahead, 1, 2)
+    if form.drift:
+        added += weights[:, :, -1:]
+    recursion = _recursion(form, weights)
+    length = recursion.shape[2]
+    levels = np.empty((*draws.noise.shape, length + h))
+    levels[:, :, :length] = last[:, None, :]
+    for step in range(h):
+        past = levels[:, :, step : step + length]
+        levels[:, :, length + step] = np.einsum("skl,skl->sk", past, recursion) + added[:, :, step]
+    return Paths(levels[:, :, length:], responses, draws.noise, form.log)
+
+
+def usual(responses: Array) -> NDArray[np.bool_]:
+    """(S, K) whether no impulse grows beyond that of a walk that was summed twice, k + 1.
+
+    What does is an autoregression with a root well outside the unit circle: coefficients that the
+    rows leave possible, and that series of this world do not have.
+    """
+    most = np.arange(1.0, responses.shape[2] + 1.0) + 1e-9
+    return np.asarray((np.abs(responses) <= most).all(axis=2))
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _recursion(form: Form, coefficients: Array) -> Array:
+    """(S, K, L) coefficients of the levels, that of the oldest first."""
+    recursion = coefficients[:, :, : form.window.shape[1]] @ form.window.T
+    recursion[:, :, form.reference - 1] += 1.0
+    return np.asarray(recursion[:, :, ::-1])
+
+
+def _responses(recursion: Array, h: int) -> Array:
+    length = recursion.shape[2]
+    responses = np.zeros((*recursion.shape[:2], length + h - 1))
+    responses[:, :, length - 1] = 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(1, h):
+            past = responses[:, :, step - 1 : step - 1 + length]
+            np.einsum("skl,skl->sk", past, recursion, out=responses[:, :, length - 1 + step])
+    return responses[:, :, length - 1 :]
+
+
+def _without_explosions(form: Form, draws: Draws, h: int) -> tuple[Draws, Array]:
+    """Draws, those that explode replaced by others; where all do, halfway to the naive forecast."""
+    weights, noise = draws.coefficients, draws.noise
+    responses = _responses(_recursion(form, weights), h)
+    fine = usual(responses)
+    for _ in range(HALVINGS):
+        lost = np.flatnonzero(~fine.any(axis=1))
+        if not len(lost):
+            break
+        weights = weights.copy() if weights is draws.coefficients else weights
+        weights[lost] *= 0.5
+        responses[lost] = _responses(_recursion(form, weights[lost]), h)
+        fine[lost] = usual(responses[lost])
+    chosen = np.tile(np.arange(fine.shape[1]), (len(fine), 1))
+    for series in np.flatnonzero(~fine.all(axis=1) & fine.any(axis=1)):
+        good, bad = np.flatnonzero(fine[series]), np.flatnonzero(~fine[series])
+        chosen[series, bad] = good[np.linspace(0, len(good) - 1, len(bad)).astype(int)]
+    if (chosen == np.arange(fine.shape[1])).all():
+        return Draws(weights, noise), responses
+    weights = np.take_along_axis(weights, chosen[:, :, None], axis=1)
+    noise = np.take_along_axis(noise, chosen, axis=1)
+    return Draws(weights, noise), np.take_along_axis(responses, chosen[:, :, None], axis=1)

@@ -1,0 +1,76 @@
+"""Seasonal periods of series without times, found from their autocorrelations."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.rows import carried
+
+Array = NDArray[np.float64]
+
+# So many series, the longest, are looked at, and no period is longer than LONGEST.
+MOST_SERIES, LONGEST = 200, 400
+# A period shows in three of it at least, and in autocorrelations that are not small.
+TIMES, LEAST = 3, 0.2
+# The shortest lag whose correlation is at least this part of the largest is the period.
+NEARLY = 0.8
+# A longer period must say so much more than the shorter one.
+MORE = 0.05
+
+
+def found(panel: Panel) -> tuple[int, ...]:
+    """No period, one, or two of which the second is a multiple of the first.
+
+    Lags at which the autocorrelation of differences, averaged over series, has a peak that is
+    both significant at 95% (Bartlett) and not small.
+
+    Examples
+    --------
+    >>> t = np.arange(120.0)
+    >>> found(Panel.of_arrays({"a": np.sin(2 * np.pi * t / 12) + 0.01 * t}))
+    (12,)
+    >>> found(Panel.of_arrays({"a": np.cumsum(np.random.default_rng(0).normal(size=120))}))
+    ()
+    """
+    correlations = autocorrelations(panel)
+    if len(correlations) < 3:
+        return ()
+    peaks = np.zeros(len(correlations), dtype=bool)
+    peaks[2:-1] = (correlations[2:-1] > correlations[1:-2]) & (
+        correlations[2:-1] >= correlations[3:]
+    )
+    length = float(np.median(panel.observed))
+    bound = np.maximum(LEAST, 1.96 / np.sqrt(length))
+    peaks &= correlations > bound
+    if not peaks.any():
+        return ()
+    period = int(np.flatnonzero(peaks & (correlations >= NEARLY * correlations[peaks].max()))[0])
+    multiples = np.arange(2 * period, len(correlations), period)
+    multiples = multiples[peaks[multiples]] if len(multiples) else multiples
+    if not len(multiples):
+        return (period,)
+    longer = int(multiples[np.argmax(correlations[multiples])])
+    if correlations[longer] < correlations[period] + MORE:
+        return (period,)
+    return (period, longer)
+
+
+def autocorrelations(panel: Panel) -> Array:
+    """Of differences, at lags 0, 1, ..., averaged over the longest series."""
+    observed = panel.observed
+    some = np.argsort(-observed, kind="stable")[:MOST_SERIES]
+    lags = min(int(np.median(observed[some])) // TIMES, LONGEST) + 2
+    total, count = np.zeros(max(lags, 0)), 0
+    for values in carried(panel.values[some]):
+        steps = np.diff(values[np.isfinite(values)])
+        steps = steps - steps.mean() if len(steps) else steps
+        size = 2 * len(steps)
+        power = float(steps @ steps)
+        if len(steps) < lags or power <= 0.0:
+            continue
+        spectrum = np.square(np.abs(np.fft.rfft(steps, size)))
+        total += np.fft.irfft(spectrum, size)[:lags] / power
+        count += 1
+    return total[: lags - 1] / count if count else np.zeros(0)

@@ -1,0 +1,145 @@
+"""Posteriors of many autoregressions of one form at once: exact draws of coefficients and noise.
+
+Each series has the triangle [R, q; 0, s] of its rows. Its coefficients have the prior
+
+    w ~ Normal(m, sigma^2 / ratio P P'),
+
+with m = 0 and P the inverse root mean squares of the features (the scale-free prior of
+:class:`posterity.evidence.Integrated`), or m and P learned over all series. In the singular
+directions of R P everything is a sum, the ratio is integrated on a grid, and the noise by formula.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincinv, ndtri
+from scipy.stats import qmc
+
+from posterity.evidence.hyperprior import log_ratio_grid
+
+Array = NDArray[np.float64]
+
+# Of log(ratio / signal): beyond, signals of the tenth of a millionth of the noise, or as much more.
+FARTHEST = 16.0
+# Points of the grid for a shared prior, and the sd of the log ratio there: of the closeness of a
+# series to what the others say, which is known but for a factor of e^2 or so.
+SHARED_POINTS, SHARED_SPREAD = 25, 2.0
+# Before any row the noise is worth so many, of the size of the naive forecast's errors.
+NOISE_ROWS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Prior of the coefficients that series share: ``mean`` (p,) and ``root`` (p, p), P above."""
+
+    mean: Array
+    root: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Joint draws of the coefficients (S, K, p) and of the noise's standard deviation (S, K)."""
+
+    coefficients: Array
+    noise: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Posterior of S series on a grid of G ratios.
+
+    ``rotation`` (S, p, p) turns directions into coefficients; ``values``, ``projections`` (S, p)
+    are singular values and targets along them; ``ratios``, ``weights`` and ``residuals`` (S, G);
+    ``rows`` (S,) twice the shape of the noise's posterior.
+    """
+
+    mean: Array
+    rotation: Array
+    values: Array
+    projections: Array
+    ratios: Array
+    weights: Array
+    residuals: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, triangles: Array, count: Array, prior: Prior | None = None) -> Posterior:
+        """From triangles (S, p + 1, p + 1) of ``count`` (S,) rows."""
+        p = triangles.shape[1] - 1
+        root, target = triangles[:, :p, :p], triangles[:, :p, p]
+        naive = np.square(triangles[:, :, p]).sum(axis=1) / np.maximum(count, 1.0)
+        if prior is None:
+            size = np.sqrt(np.square(root).sum(axis=1) / np.maximum(count, 1.0)[:, None])
+            scale = 1.0 / np.where(size > 0.0, size, 1.0)
+            turned, mean = root * scale[:, None, :], np.zeros(p)
+        else:
+            target, turned, mean = target - root @ prior.mean, root @ prior.root, prior.mean
+        left, values, right = np.linalg.svd(turned)
+        projections = (np.swapaxes(left, 1, 2) @ target[:, :, None])[:, :, 0]
+        squares = np.square(values)
+        ratios, log_prior = _grid(squares, count, shared=prior is not None)
+        shares = ratios[:, :, None] / (ratios[:, :, None] + squares[:, None, :])
+        residuals = (shares @ np.square(projections)[:, :, None])[:, :, 0]
+        residuals += (np.square(triangles[:, p, p]) + NOISE_ROWS * naive)[:, None]
+        rows = count + NOISE_ROWS
+        log_weights = 0.5 * np.log(shares).sum(axis=2) + log_prior
+        log_weights -= 0.5 * rows[:, None] * np.log(np.maximum(residuals, 1e-300))
+        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        rotation = np.swapaxes(right, 1, 2)
+        rotation = scale[:, :, None] * rotation if prior is None else prior.root @ rotation
+        return cls(mean, rotation, values, projections, ratios, weights, residuals, rows)
+
+    def draws(self, size: int) -> Draws:
+        """``size`` draws of each series, of a fixed set of points of low discrepancy."""
+        points = sobol(size, self.values.shape[1] + 2)
+        below = np.cumsum(self.weights, axis=1)
+        node = (points[None, :, 0, None] > below[:, None, :]).sum(axis=2)
+        node = np.minimum(node, self.weights.shape[1] - 1)
+        ratios = np.take_along_axis(self.ratios, node, axis=1)
+        rates = 0.5 * np.take_along_axis(self.residuals, node, axis=1)
+        # Few series have a number of rows of their own, and the function is dear.
+        rows, which = np.unique(self.rows, return_inverse=True)
+        precisions = gammaincinv(0.5 * rows[:, None], points[None, :, 1])[which]
+        noise = np.sqrt(rates / precisions)
+        information = ratios[:, :, None] + np.square(self.values)[:, None, :]
+        along = (self.values * self.projections)[:, None, :] / information
+        along += noise[:, :, None] * ndtri(points[:, 2:]) / np.sqrt(information)
+        return Draws(self.mean + along @ np.swapaxes(self.rotation, 1, 2), noise)
+
+    def coefficients(self) -> Array:
+        """(S, p) posterior means."""
+        squares = np.square(self.values)[:, None, :]
+        known = self.weights[:, None, :] @ (1.0 / (self.ratios[:, :, None] + squares))
+        along = known[:, 0] * self.values * self.projections
+        return np.asarray(self.mean + (self.rotation @ along[:, :, None])[:, :, 0])
+
+
+@lru_cache(maxsize=64)
+def sobol(size: int, dimensions: int) -> Array:
+    """Points (size, dimensions) in the unit cube, always the same."""
+    with np.errstate(all="ignore"):
+        points = qmc.Sobol(dimensions, scramble=True, rng=0).random_base2(
+            int(np.ceil(np.log2(size)))
+        )[:size]
+    points = np.clip(points, 1e-9, 1.0 - 1e-9)
+    points.setflags(write=False)
+    return points
+
+
+def _grid(squares: Array, count: Array, *, shared: bool) -> tuple[Array, Array]:
+    """Ratios (S, G) and the log of what is believed of each before the data (G,)."""
+    p = squares.shape[1]
+    if shared:
+        log_ratios = np.linspace(-3.0, 3.0, SHARED_POINTS) * SHARED_SPREAD
+        log_prior = -0.5 * np.square(log_ratios / SHARED_SPREAD)
+        return np.broadcast_to(np.exp(log_ratios), (len(squares), SHARED_POINTS)), log_prior
+    log_ratios, log_prior = log_ratio_grid(p)
+    some = np.abs(log_ratios) < FARTHEST
+    signal = squares.sum(axis=1) / np.maximum(count, 1.0)
+    signal = np.where(signal > 0.0, signal, 1.0)
+    return np.exp(log_ratios[some]) * signal[:, None], log_prior[some]

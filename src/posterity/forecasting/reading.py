@@ -1,0 +1,280 @@
+"""What users give as series: an array, a dict of arrays, a wide frame, or a long one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times
+from posterity.forecasting.panel import Panel, as_values, check_finite
+
+Array = NDArray[np.float64]
+
+# Names of columns in long frames, as in Nixtla's libraries.
+ID, TIME, TARGET = "unique_id", "ds", "y"
+# Gaps that a warning names.
+NAMED = 3
+
+
+class GapWarning(UserWarning):
+    """Times are missing within a series."""
+
+
+def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
+    """The series of ``data``.
+
+    Parameters
+    ----------
+    data
+        (n,) array; (n, k) array, a series each column; mapping of names to arrays; a long frame
+        with columns unique_id (optional), ds and y, all others exogenous; any other frame is a wide
+        one, a series each column, by its column ds or its index where that has times.
+    X
+        (n, m) exogenous columns, array or frame, of a single series.
+    calendar
+        What is known of times; by default it is found from them.
+
+    Raises
+    ------
+    ValueError
+        Times double or between steps, values infinite or no numbers, shapes that disagree.
+    """
+    names = columns_of(data)
+    if names is None:
+        return _with_columns(_of_values(data, calendar), X)
+    if X is not None:
+        raise ValueError("X is for arrays: in a frame, put exogenous columns beside y")
+    if TARGET in names:
+        return _long(data, names, calendar)
+    return _wide(data, names, calendar)
+
+
+def columns_of(data: Any) -> list[str] | None:
+    """Names of the columns of a data frame (pandas, Polars, Arrow), None of anything else."""
+    names = getattr(data, "column_names", None)  # Arrow
+    if names is None and not isinstance(data, Mapping):
+        names = getattr(data, "columns", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def has_times(data: Any) -> bool:
+    """Whether rows come with a pandas index of times."""
+    return _index_times(data) is not None
+
+
+def future(data: Any, panel: Panel, h: int) -> Array:
+    """(S, h, m) exogenous columns of the next ``h`` steps; ``ValueError`` where one is missing."""
+    if not panel.names:
+        if data is not None:
+            raise ValueError("X_future was given, but no exogenous columns were learned")
+        return np.zeros((len(panel), h, 0))
+    if data is None:
+        raise ValueError(
+            f"X_future is missing: the forecaster has learned the exogenous columns "
+            f"{list(panel.names)}, and needs their values in the next {h} steps"
+        )
+    names = columns_of(data)
+    if names is None:
+        table = np.asarray(data, dtype=np.float64).reshape(len(data), -1)
+        found = np.broadcast_to(table, (len(panel), *table.shape))
+    else:
+        found = _future_frame(data, names, panel, h)
+    if found.shape[1] < h or found.shape[2] != len(panel.names):
+        raise ValueError(
+            f"X_future has {found.shape[1]} rows and {found.shape[2]} columns: expected {h} rows "
+            f"(the horizon) of {len(panel.names)} columns {list(panel.names)}"
+        )
+    found = found[:, :h]
+    missing = np.argwhere(~np.isfinite(found))
+    if len(missing):
+        series, step, column = missing[0]
+        raise ValueError(
+            f"X_future has no value of {panel.names[column]!r} for "
+            f"{panel.called(panel.ids[series])}, {step + 1} steps ahead"
+        )
+    return np.asarray(found)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _of_values(data: Any, calendar: Calendar | None) -> Panel:
+    if isinstance(data, Mapping):
+        panel = Panel.of_arrays(dict(data))
+    else:
+        times = _index_times(data)
+        if times is not None:
+            rows = as_values(data, TARGET)[:, None]
+            panel = _placed((0,), np.zeros(len(rows), dtype=np.int64), times, rows, (), calendar)
+            return _alone(panel)
+        array = np.asarray(data, dtype=np.float64)
+        if array.ndim == 1:
+            panel = Panel.of_arrays({TARGET: array}, single=True)
+        elif array.ndim == 2:
+            panel = Panel.of_arrays(dict(enumerate(array.T)))
+        else:
+            raise ValueError(f"the series have shape {array.shape}: expected (n,) or (n, k)")
+    if not len(panel) or panel.length == 0:
+        raise ValueError("there is no row to learn: give a series at least one value")
+    return panel
+
+
+def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
+    y = as_values(_column(frame, TARGET), TARGET)
+    exogenous = tuple(name for name in names if name not in {ID, TIME, TARGET})
+    rows = np.column_stack([y, *(_exogenous(frame, name) for name in exogenous)])
+    times = as_times(_column(frame, TIME)) if TIME in names else _index_times(frame)
+    ids = _column(frame, ID) if ID in names else np.zeros(len(y), dtype=np.int64)
+    if times is None:
+        if ID in names:
+            raise ValueError(f"a frame of several series needs the column {TIME!r}: when each was")
+        times = np.arange(len(y))
+    if ids.dtype.kind in "fO":
+        unnamed = [row for row, name in enumerate(ids) if name is None or name != name]
+        if unnamed:
+            raise ValueError(
+                f"{ID} is missing at row {unnamed[0]} (from 0): name each row's series"
+            )
+    distinct, which = np.unique(ids, return_inverse=True)
+    panel = _placed(tuple(distinct.tolist()), which, times, rows, exogenous, calendar)
+    return panel if ID in names else _alone(panel)
+
+
+def _wide(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
+    series = [name for name in names if name != TIME]
+    times = as_times(_column(frame, TIME)) if TIME in names else _index_times(frame)
+    values = [as_values(_column(frame, name), name) for name in series]
+    if times is None:
+        return Panel.of_arrays(dict(zip(series, values, strict=True)))
+    which = np.repeat(np.arange(len(series)), len(times))
+    rows = np.concatenate(values)[:, None]
+    return _placed(tuple(series), which, np.tile(times, len(series)), rows, (), calendar)
+
+
+def _placed(
+    ids: tuple[Any, ...],
+    which: Index,
+    times: NDArray[Any],
+    rows: Array,
+    names: tuple[str, ...],
+    calendar: Calendar | None,
+) -> Panel:
+    """Rows sorted by series and time, and put on the grid of their calendar."""
+    if not len(times):
+        raise ValueError("there is no row to learn: give a series at least one value")
+    order = np.lexsort((times, which))
+    which, times, rows = which[order], times[order], rows[order]
+    same = which[1:] == which[:-1]
+    double = np.flatnonzero(same & (times[1:] == times[:-1]))
+    if len(double):
+        raise ValueError(
+            f"series {ids[which[double[0]]]!r} has time {times[double[0]]} twice: each time may "
+            "come once; add the rows up, or choose one"
+        )
+    if calendar is None:
+        calendar = _found(times, same)
+    index = calendar.index(times)
+    _warn_of_gaps(ids, which, index, same, calendar)
+    return Panel.of_rows(ids, which, index, rows, calendar, names)
+
+
+def _found(times: NDArray[Any], same: NDArray[np.bool_]) -> Calendar:
+    """The calendar whose step divides all distances within series."""
+    kind = Calendar.of(times, np.ones(1, dtype=np.int64)).kind
+    return Calendar.of(times, np.diff(as_numbers(times, kind))[same])
+
+
+def _warn_of_gaps(
+    ids: tuple[Any, ...],
+    which: Index,
+    index: Index,
+    same: NDArray[np.bool_],
+    calendar: Calendar,
+) -> None:
+    gaps = np.flatnonzero(same & (np.diff(index) > 1))
+    if not len(gaps):
+        return
+    told = ", ".join(
+        f"after {calendar.times(index[gap])} of series {ids[which[gap]]!r} "
+        f"({index[gap + 1] - index[gap] - 1} missing)"
+        for gap in gaps[:NAMED]
+    )
+    more = f", and {len(gaps) - NAMED} more" if len(gaps) > NAMED else ""
+    warnings.warn(
+        f"there are gaps: {told}{more}; what is missing is not learned, and lags bridge it",
+        GapWarning,
+        stacklevel=2,
+    )
+
+
+def _with_columns(panel: Panel, X: Any) -> Panel:
+    if X is None:
+        return panel
+    if len(panel) != 1:
+        raise ValueError("X is for a single series: for several, give a frame with the columns")
+    names = columns_of(X)
+    if names is None:
+        table = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+        names = [f"x{column}" for column in range(table.shape[1])]
+    else:
+        table = np.column_stack([_exogenous(X, name) for name in names])
+    if len(table) != panel.length:
+        raise ValueError(f"X has {len(table)} rows and y has {panel.length}: give one for each")
+    for column, name in enumerate(names):
+        check_finite(table[:, column], f"exogenous column {name!r}")
+    return replace(panel, columns=table[None], names=tuple(names))
+
+
+def _future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
+    lost = [name for name in panel.names if name not in names]
+    if lost:
+        raise ValueError(
+            f"X_future lacks the column {lost[0]!r}: the forecaster has learned "
+            f"{list(panel.names)}, and needs each in the next {h} steps"
+        )
+    table = np.column_stack([_exogenous(frame, name) for name in panel.names])
+    if TIME not in names:
+        if len(panel) > 1:
+            raise ValueError(f"X_future of several series needs the columns {ID!r} and {TIME!r}")
+        return table[None]
+    index = panel.calendar.index(as_times(_column(frame, TIME)))
+    place = {name: number for number, name in enumerate(panel.ids)}
+    ids = _column(frame, ID) if ID in names else [panel.ids[0]] * len(table)
+    found = np.full((len(panel), h, len(panel.names)), np.nan)
+    for row, name, at in zip(table, ids, index, strict=True):
+        series = place.get(name)
+        if series is not None and 0 < at - panel.ends[series] <= h:
+            found[series, at - panel.ends[series] - 1] = row
+    return found
+
+
+def _alone(panel: Panel) -> Panel:
+    return replace(panel, ids=(TARGET,), single=True)
+
+
+def _column(frame: Any, name: str) -> NDArray[Any]:
+    return np.asarray(frame[name])
+
+
+def _exogenous(frame: Any, name: str) -> Array:
+    values = as_values(_column(frame, name), name)
+    missing = np.flatnonzero(np.isnan(values))
+    if len(missing):
+        raise ValueError(
+            f"exogenous column {name!r} is missing at row {missing[0]} (from 0): only y may be"
+        )
+    return values
+
+
+def _index_times(data: Any) -> NDArray[Any] | None:
+    """Times of a pandas index, where it has some."""
+    index = getattr(data, "index", None)
+    values = getattr(index, "values", None)
+    if values is None or getattr(values, "dtype", np.dtype(object)).kind != "M":
+        return None
+    return as_times(values)

@@ -1,0 +1,130 @@
+"""Series as rows of a regression, by form, and the triangles that learn them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from posterity.factor.grouped import GroupBank
+from posterity.factor.grouped_rows import GroupedRows, check_together
+from posterity.forecasting.forms import Form
+from posterity.forecasting.panel import Panel
+
+Array = NDArray[np.float64]
+
+# Numbers in the rows that are made at once.
+BLOCK = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """z (S, T) of a panel on the scale of a form, and the same with what is missing bridged.
+
+    ``bridged`` has the last observed value where none was observed, and NaN before the first.
+    """
+
+    observed: Array
+    bridged: Array
+    columns: Array
+
+    @classmethod
+    def of(cls, panel: Panel, *, log: bool) -> Levels:
+        """The levels; of logarithms NaN for series that are not positive throughout."""
+        values = panel.values
+        if log:
+            lowest = np.where(np.isfinite(values), values, np.inf).min(axis=1, initial=np.inf)
+            usable = (lowest > 0.0) & np.isfinite(lowest)
+            values = np.log(np.where(usable[:, None] & (values > 0.0), values, np.nan))
+        return cls(values, carried(values), panel.columns)
+
+    def last(self, length: int) -> Array:
+        """(S, L) the last levels, the most recent last; a series had its first level before."""
+        some = self.bridged[:, -length:]
+        if some.shape[1] < length:
+            some = np.pad(some, ((0, 0), (length - some.shape[1], 0)), constant_values=np.nan)
+        return carried(some[:, ::-1])[:, ::-1]
+
+    def until(self, column: int) -> Levels:
+        """The same before a column."""
+        return Levels(self.observed[:, :column], self.bridged[:, :column], self.columns[:, :column])
+
+    def ahead(self, future: Array, reference: int) -> Array:
+        """(S, h, m) exogenous columns of the next steps less those a reference before."""
+        h = future.shape[1]
+        whole = np.concatenate([self.columns, future], axis=1)
+        first = self.columns.shape[1] - reference
+        before = whole[:, max(first, 0) : first + h]
+        before = np.pad(before, ((0, 0), (h - before.shape[1], 0), (0, 0)))
+        return np.nan_to_num(future - before)
+
+
+def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) -> None:
+    """Have the triangles of all series learn the targets in columns ``first`` to ``stop``."""
+    first = max(first, form.length)
+    if stop <= first:
+        return
+    width = form.window.shape[1] + form.length + levels.columns.shape[2] + 2
+    share = max(1, BLOCK // ((stop - first) * width))
+    for start in range(0, bank.size, share):
+        which = slice(start, min(start + share, bank.size))
+        rows, numbers = _rows(levels, form, first, stop, which)
+        if len(rows):
+            X, y = np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
+            check_together(X, y, None)
+            slots = np.arange(which.start, which.stop)
+            bank.learn(GroupedRows(X, y, None, False, numbers, slots), form.discount)
+
+
+def n_columns(form: Form, levels: Levels) -> int:
+    """p, the coefficients of a form: of lags, exogenous columns, and the drift."""
+    return form.window.shape[1] + levels.columns.shape[2] + int(form.drift)
+
+
+def new_bank(form: Form, levels: Levels) -> GroupBank:
+    """A triangle for each series, which knows nothing."""
+    bank = GroupBank(n_columns(form, levels))
+    bank.grow(len(levels.observed))
+    return bank
+
+
+def carried(values: Array) -> Array:
+    """(S, T) each NaN replaced by the last value before it.
+
+    Examples
+    --------
+    >>> carried(np.array([[np.nan, 1.0, np.nan, 3.0]]))
+    array([[nan,  1.,  1.,  3.]])
+    """
+    known = np.isfinite(values)
+    if known.all():
+        return values
+    places = np.where(known, np.arange(values.shape[1]), 0)
+    return np.take_along_axis(values, np.maximum.accumulate(places, axis=1), axis=1)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _rows(
+    levels: Levels, form: Form, first: int, stop: int, which: slice
+) -> tuple[Array, NDArray[np.int32]]:
+    """Rows [features, exogenous, 1, target] (n, p + 1), and which series each is of."""
+    length, back = form.length, form.reference
+    past = sliding_window_view(levels.bridged[which, first - length : stop - 1], length, axis=1)
+    base = levels.bridged[which, first - back : stop - back]
+    target = levels.observed[which, first:stop] - base
+    kept = np.isfinite(target) & np.isfinite(past[:, :, 0])
+    series, at = np.nonzero(kept)
+    parts = [past[series, at] @ form.window[::-1]]
+    if levels.columns.shape[2]:
+        columns = levels.columns[which]
+        parts.append((columns[:, first:stop] - columns[:, first - back : stop - back])[series, at])
+    if form.drift:
+        parts.append(np.ones((len(at), 1)))
+    parts.append(target[series, at][:, None])
+    rows = np.concatenate(parts, axis=1)
+    usable = np.isfinite(rows).all(axis=1)
+    return rows[usable], series[usable].astype(np.int32)

@@ -1,0 +1,83 @@
+"""How much each form counts, and how wide their mixture should be, by how they have forecast."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from posterity.forecasting.ensemble import Tried
+
+Array = NDArray[np.float64]
+
+# Weights are CRPS to minus this power.
+POWER = 3.0
+# Logarithms whose sd at the horizon is beyond this say nothing that the values do not say better.
+WIDEST_LOG = 1.0
+# Factors of the spread that are tried, and the sd of their logarithm before any window is seen.
+FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
+LEVELS = np.array([0.5, 0.8, 0.95])
+
+
+def weights(tried: Tried, usable: NDArray[np.bool_]) -> Array:
+    """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
+
+    Proportional to CRPS^-3 over the windows. A form that could not be tried on a series is taken
+    for as good, relative to the best, as it is for the other series on average.
+    """
+    score = _mean(tried.crps)
+    with np.errstate(divide="ignore"):
+        score = np.log(np.maximum(score, 1e-300))
+    score = np.where(usable, score, np.nan)
+    best = np.where(np.isnan(score), np.inf, score).min(axis=0, initial=np.inf)
+    score = score - np.where(np.isfinite(best), best, 0.0)
+    usual = _mean(np.clip(score, 0.0, 3.0))
+    usual = np.where(np.isnan(usual), 0.0, usual)
+    score = np.where(np.isnan(score), usual[:, None], score)
+    score = np.where(usable, score, np.inf)
+    score -= np.where(np.isfinite(score), score, np.inf).min(axis=0)
+    each = np.where(usable, np.exp(-POWER * score), 0.0)
+    return np.asarray((each / each.sum(axis=0)).T)
+
+
+def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
+    """The factor of all forms' spreads at which their mixture holds what it says it does.
+
+    A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
+    more so the more they differ. The factor is that whose intervals of 50, 80 and 95% held nearest
+    to that in the windows, all series together; it starts from 1, and few windows move it little.
+    In each window the forms are weighed by the others.
+    """
+    others = [weights(tried.without(window), usable) for window in range(tried.n_windows)]
+    if not others:
+        return 1.0
+    share = np.array(others).transpose(2, 1, 0)[:, :, :, None]
+    known = np.isfinite(tried.crps) & (share > 0.0)
+    share = np.where(known, share, 0.0)
+    total = share.sum(axis=0)
+    seen = total > 0.0
+    if not seen.any():
+        return 1.0
+    # Series of one time are shaken together: so many windows are worth their root.
+    count = tried.n_windows * np.sqrt(np.count_nonzero(seen.any(axis=(1, 2))))
+    share = share / np.where(seen, total, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.log(np.where(tried.outcomes > 0.0, tried.outcomes, np.nan))
+        x = np.where(tried.log[:, None, None, None], log, tried.outcomes)
+        z = np.where(known, (x - tried.mean) / tried.sd, 0.0)
+    lost = []
+    for factor in FACTORS:
+        rank = (share * ndtr(z / factor)).sum(axis=0)[seen]
+        held = (np.abs(2.0 * rank - 1.0)[:, None] <= LEVELS).mean(axis=0)
+        missed = float(np.mean(np.square(held - LEVELS) / (LEVELS * (1.0 - LEVELS))))
+        lost.append(count * missed + np.square(np.log(factor) / SPREAD))
+    return float(FACTORS[int(np.argmin(lost))])
+
+
+def _mean(values: Array) -> Array:
+    """(F, ...) means over all axes but the first two, or the second; NaN where there is none."""
+    axes = tuple(range(2, values.ndim)) or (1,)
+    known = np.isfinite(values)
+    count = known.sum(axis=axes)
+    total = np.where(known, values, 0.0).sum(axis=axes)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

@@ -1,0 +1,356 @@
+"""The estimator: laws, inputs, streams and messages."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from posterity.forecasting import Forecaster, ForecastWarning, Form, GapWarning
+
+Array = NDArray[np.float64]
+SIMPLE = [Form(1, (1, 2, 3)), Form(12, (1, 12, 13), log=True), Form(1, (), (2.0,), drift=False)]
+
+
+def same(one: Forecaster, other: Forecaster, h: int = 6) -> None:
+    first, second = one.forecast(h), other.forecast(h)
+    np.testing.assert_allclose(first.median(), second.median(), rtol=1e-9)
+    np.testing.assert_allclose(first.quantile(0.975), second.quantile(0.975), rtol=1e-9)
+    np.testing.assert_array_equal(first.times, second.times)
+
+
+# ---- laws ----------------------------------------------------------------------------------------
+
+
+def test_parts_are_the_whole(monthly: Array) -> None:
+    whole = Forecaster(forms=SIMPLE).fit(monthly)
+    same(whole, Forecaster(forms=SIMPLE).fit(monthly[:60]).partial_fit(monthly[60:]))
+    one_by_one = Forecaster(forms=SIMPLE).fit(monthly[:-3])
+    for value in monthly[-3:]:
+        one_by_one.learn_one(value)
+    same(whole, one_by_one)
+
+
+def test_rows_without_times_follow_the_last_ones(monthly: Array) -> None:
+    """Also where the first of them was not observed, or series are of other lengths."""
+    blank = monthly.copy()
+    blank[100] = np.nan
+    whole = Forecaster(forms=SIMPLE).fit({"a": blank, "b": monthly[:130]})
+    parts = Forecaster(forms=SIMPLE).fit({"a": blank[:100], "b": monthly[:120]})
+    same(whole, parts.partial_fit({"a": blank[100:], "b": monthly[120:130]}))
+    later = Forecaster(forms=SIMPLE).fit({"a": blank}).partial_fit({"b": monthly[:130]})
+    same(whole, later)
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2012-01-01", periods=144, freq="MS")
+    known = Forecaster(forms=SIMPLE).fit(pandas.DataFrame({"a": monthly}, index=times))
+    refused(lambda: known.partial_fit({"b": monthly}), "is new, and its rows have no times")
+
+
+def test_merged_is_the_whole(monthly: Array) -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2012-01-01", periods=144, freq="MS")
+    frame = pandas.DataFrame({"ds": times, "y": monthly})
+    whole = Forecaster(forms=SIMPLE).fit(frame)
+    parts = [Forecaster(forms=SIMPLE).fit(some) for some in (frame[:70], frame[70:])]
+    same(whole, parts[0].merge(parts[1]))
+    pair = {"a": monthly, "b": monthly[::-1]}
+    halves = [Forecaster(forms=SIMPLE).fit({name: pair[name]}) for name in pair]
+    same(Forecaster(forms=SIMPLE).fit(pair), halves[0].merge(halves[1]))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_the_order_of_rows_does_not_matter(monthly: Array, library: str) -> None:
+    pytest.importorskip(library)
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2012-01-31", periods=144, freq="ME")
+    parts = [
+        pandas.DataFrame({"unique_id": name, "ds": times, "y": values})
+        for name, values in {"a": monthly, "b": 5.0 + monthly[::-1]}.items()
+    ]
+    frame = pandas.concat(parts)
+    shuffled = frame.sample(frac=1.0, random_state=0).reset_index(drop=True)
+    if library == "polars":
+        shuffled = pytest.importorskip("polars").from_pandas(shuffled)
+    elif library == "pyarrow":
+        shuffled = pytest.importorskip("pyarrow").Table.from_pandas(shuffled)
+    one, other = Forecaster(forms=SIMPLE).fit(frame), Forecaster(forms=SIMPLE).fit(shuffled)
+    same(one, other)
+    assert one.periods_ == (12,)
+    assert str(one.forecast(2).times[0, -1])[:10] == "2024-02-29"
+
+
+def test_scale_and_level(monthly: Array) -> None:
+    forms = [Form(1, (1, 2, 3)), Form(12, (1, 12, 13))]
+    plain = Forecaster(forms=forms).fit(monthly).forecast(5)
+    scaled = Forecaster(forms=forms).fit(7.0 * monthly).forecast(5)
+    moved = Forecaster(forms=forms).fit(1000.0 + monthly).forecast(5)
+    np.testing.assert_allclose(scaled.median(), 7.0 * plain.median(), rtol=1e-8)
+    np.testing.assert_allclose(moved.median(), 1000.0 + plain.median(), rtol=1e-8)
+    np.testing.assert_allclose(
+        moved.quantile(0.9) - moved.quantile(0.1),
+        plain.quantile(0.9) - plain.quantile(0.1),
+        rtol=1e-6,
+    )
+
+
+def test_series_without_a_shared_prior_do_not_see_each_other(monthly: Array) -> None:
+    """But for the spread, which is found from all windows together."""
+    alone = Forecaster(forms=SIMPLE[:1]).fit(monthly).forecast(5)
+    beside = Forecaster(forms=SIMPLE[:1]).fit({"a": monthly, "b": monthly[::-1]}).forecast(5)
+    np.testing.assert_allclose(beside.median()[0], alone.median(), rtol=0.01)
+
+
+def test_reading_leaves_the_model_as_it_was(monthly: Array) -> None:
+    model = Forecaster(forms=SIMPLE).fit(monthly)
+    before = pickle.dumps(model)
+    first = model.forecast(5).median()
+    assert pickle.dumps(model) == before
+    np.testing.assert_array_equal(model.forecast(5).median(), first)
+    same(pickle.loads(before), model)
+    assert clone(model).get_params() == model.get_params()
+
+
+# ---- what is forecast ----------------------------------------------------------------------------
+
+
+def test_a_season_and_a_trend_are_continued(monthly: Array) -> None:
+    forecast = Forecaster().fit(monthly).forecast(12)
+    t = np.arange(144, 156)
+    truth = 100.0 * np.exp(0.01 * t + 0.2 * np.sin(2.0 * np.pi * t / 12.0))
+    assert np.abs(forecast.median() / truth - 1.0).mean() < 0.05
+    low, high = forecast.interval(0.95)
+    assert ((low < truth) & (truth < high)).all()
+
+
+def test_exogenous_columns() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=126)
+    y = np.cumsum(0.1 * rng.normal(size=126)) + 3.0 * x
+    model = Forecaster(seasonality=()).fit(y[:120], X=x[:120])
+    forecast = model.forecast(6, X_future=x[120:])
+    np.testing.assert_allclose(forecast.median(), y[120:], atol=1.0)
+    without = Forecaster(seasonality=()).fit(y[:120]).forecast(6)
+    assert forecast.crps(y[120:]).mean() < 0.3 * without.crps(y[120:]).mean()
+
+
+def test_exogenous_columns_of_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    days = pandas.date_range("2024-01-01", periods=100, freq="D")
+    frames = []
+    for name, slope in (("a", 2.0), ("b", -2.0)):
+        x = rng.normal(size=100)
+        y = 10.0 + slope * x + 0.1 * np.cumsum(rng.normal(size=100))
+        frames.append(pandas.DataFrame({"unique_id": name, "ds": days, "y": y, "price": x}))
+    known = pandas.concat([frame[:95] for frame in frames])
+    future = pandas.concat([frame[95:] for frame in frames]).sample(frac=1.0, random_state=1)
+    forecast = Forecaster().fit(known).forecast(5, X_future=future.drop(columns="y"))
+    truth = np.array([frame["y"].to_numpy()[95:] for frame in frames])
+    np.testing.assert_allclose(forecast.median(), truth, atol=1.5)
+
+
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_periods_are_found_from_times_and_without_them(monthly: Array) -> None:
+    pandas = pytest.importorskip("pandas")
+    assert Forecaster().fit(monthly).periods_ == (12,)
+    walk = np.cumsum(np.random.default_rng(0).normal(size=200))
+    assert Forecaster().fit(walk).periods_ == ()
+    for frequency, periods in {
+        "h": (24, 168),
+        "30min": (48, 336),
+        "D": (7,),
+        "B": (5,),
+        "W": (52,),
+        "MS": (12,),
+        "QS": (4,),
+        "YS": (),
+    }.items():
+        times = pandas.date_range("2001-01-01", periods=60, freq=frequency)
+        model = Forecaster().fit(pandas.DataFrame({"ds": times, "y": walk[:60]}))
+        assert model.periods_ == periods, frequency
+        after = pandas.date_range(times[-1], periods=4, freq=frequency)[1:]
+        np.testing.assert_array_equal(
+            model.forecast(3).times.astype("datetime64[D]"),
+            after.to_numpy().astype("datetime64[D]"),
+        )
+
+
+def test_many_short_series_share_a_prior() -> None:
+    rng = np.random.default_rng(3)
+    series = {}
+    for name in range(60):
+        y = np.zeros(30)
+        for t in range(2, 30):
+            y[t] = y[t - 1] + 0.8 * (y[t - 1] - y[t - 2]) + rng.normal()
+        series[name] = y
+    known = {name: y[:24] for name, y in series.items()}
+    truth = np.array([y[24:] for y in series.values()])
+    error = {}
+    for shared in (False, True):
+        forms = [Form(1, (1, 2, 3, 4), drift=False, shared=shared)]
+        forecast = Forecaster(forms=forms).fit(known).forecast(6)
+        error[shared] = forecast.crps(truth).mean()
+    assert error[True] < error[False]
+
+
+# ---- streams -------------------------------------------------------------------------------------
+
+
+def test_progressive_forecasts_are_those_of_models_that_know_the_past(monthly: Array) -> None:
+    model = Forecaster(forms=SIMPLE).fit(monthly[:100])
+    progress = model.forecast_then_learn(monthly[100:103], h=2)
+    np.testing.assert_allclose(
+        progress.median[0, 0], Forecaster(forms=SIMPLE).fit(monthly[:100]).predict(2)
+    )
+    np.testing.assert_array_equal(progress.outcomes[0, 0], monthly[100:102])
+    assert np.isnan(progress.median[2, 0, 1])
+    same(model, Forecaster(forms=SIMPLE).fit(monthly[:103]))
+
+
+def test_progressive_validation_from_nothing(monthly: Array) -> None:
+    progress = Forecaster(forms=SIMPLE).forecast_then_learn(monthly, h=3)
+    assert progress.median.shape == (108, 1, 3)
+    scores = progress.by_step()
+    assert scores["coverage"].min() > 0.85
+    assert scores["crps"][0] < scores["mae"][0]
+
+
+def test_progressive_forecasts_know_nothing_of_what_comes() -> None:
+    """Values that later turn negative, or change, change no forecast made before."""
+    rng = np.random.default_rng(0)
+    y = 10.0 + np.cumsum(rng.normal(size=60) * 0.1)
+    other = y.copy()
+    other[55:] = -100.0
+    forms = [Form(1, (1, 2), log=True), Form(1, (1, 2))]
+    one = Forecaster(forms=forms).fit(y[:50]).forecast_then_learn(y[50:], h=2)
+    two = Forecaster(forms=forms).fit(other[:50]).forecast_then_learn(other[50:], h=2)
+    np.testing.assert_allclose(one.median[:6], two.median[:6])
+    assert np.isfinite(two.median[:, 0, 0]).all()
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+
+def refused(call: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()  # type: ignore[operator]
+
+
+def test_what_is_refused(monthly: Array) -> None:
+    with pytest.raises(NotFittedError):
+        Forecaster().forecast(3)
+    model = Forecaster(forms=SIMPLE).fit(monthly)
+    refused(lambda: model.forecast(0), "horizon is a whole number of steps")
+    refused(lambda: model.forecast(10**9), "a forecast of 1 series at once needs")
+    refused(lambda: model.forecast(2, X_future=[[1.0], [2.0]]), "no exogenous columns were learned")
+    refused(lambda: Forecaster().fit([1.0, 2.0]), "has 2 values: a forecast needs 4 at least")
+    refused(lambda: Forecaster().fit([1.0, np.inf, 2.0, 3.0]), "infinite at row 1")
+    refused(lambda: Forecaster().fit(np.zeros((2, 2, 2))), r"expected \(n,\) or \(n, k\)")
+    refused(lambda: Forecaster().fit([]), "no row to learn")
+    refused(lambda: Forecaster(seasonality=1).fit(monthly), "at least 2")
+    refused(lambda: Forecaster(forms=[]).fit(monthly), "forms is empty")
+    refused(lambda: Forecaster(n_draws=1).fit(monthly), "at least 2 draws")
+    refused(lambda: Forecaster().fit(monthly, X=np.zeros(3)), "X has 3 rows and y has 144")
+    refused(lambda: Form(0), "must be positive")
+    refused(lambda: Form(discount=0.0), "above 0 and at most 1")
+    with pytest.raises(TypeError, match="sequence of Form"):
+        Forecaster(forms=["arima"]).fit(monthly)  # type: ignore[list-item]
+
+
+def test_what_is_refused_of_times(monthly: Array) -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2012-01-01", periods=144, freq="MS")
+    frame = pandas.DataFrame({"unique_id": "a", "ds": times, "y": monthly})
+    refused(
+        lambda: Forecaster().fit(frame.assign(ds=times[0])), "series 'a' has time 2012-01-01.*twice"
+    )
+    refused(lambda: Forecaster().fit(frame).partial_fit(frame), "were learned already")
+    refused(lambda: Forecaster().fit(frame.drop(columns="ds")), "needs the column 'ds'")
+    refused(lambda: Forecaster().fit(frame.assign(ds="soon")), "can't be read")
+    unnamed = frame.assign(unique_id=["a", None] * 72)
+    refused(lambda: Forecaster().fit(unnamed), "unique_id is missing at row 1")
+    later = pandas.DataFrame(
+        {"unique_id": ["a"], "ds": [times[-1] + pandas.Timedelta(hours=1)], "y": 1.0}
+    )
+    model = Forecaster(forms=SIMPLE).fit(frame)
+    before = model.predict(3)
+    refused(lambda: model.partial_fit(later), "2023-12-01")
+    np.testing.assert_array_equal(model.predict(3), before)
+    uneven = pandas.DataFrame(
+        {
+            "unique_id": ["a", "a", "b"],
+            "ds": [*(times[-1] + pandas.DateOffset(months=k) for k in (1, 2)), times[0]],
+            "y": 1.0,
+        }
+    )
+    refused(lambda: model.forecast_then_learn(uneven, h=1), "as many new rows of each")
+
+
+def test_what_is_refused_of_exogenous_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    days = pandas.date_range("2024-01-01", periods=40, freq="D")
+    frame = pandas.DataFrame({"ds": days, "y": rng.normal(size=40), "price": rng.normal(size=40)})
+    model = Forecaster().fit(frame[:35])
+    refused(lambda: model.forecast(5), r"X_future is missing: .*\['price'\]")
+    refused(lambda: model.forecast(5, X_future=frame[35:][["ds"]]), "lacks the column 'price'")
+    refused(
+        lambda: model.forecast(5, X_future=frame[35:38]),
+        "no value of 'price' for the series, 4 steps",
+    )
+    refused(lambda: model.partial_fit(frame[35:][["ds", "y"]]), "exogenous columns")
+    frame.loc[3, "price"] = np.nan
+    refused(lambda: Forecaster().fit(frame), "'price' is missing at row 3")
+
+
+def test_what_is_warned_of(monthly: Array) -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2012-01-01", periods=144, freq="MS")
+    frame = pandas.DataFrame({"unique_id": "a", "ds": times, "y": monthly})
+    with pytest.warns(GapWarning, match=r"after 2016-02-01.* of series 'a' \(2 missing\)"):
+        gaps = Forecaster(forms=SIMPLE).fit(frame.drop(index=[50, 51]))
+    blank = frame.assign(y=np.where(np.isin(np.arange(144), [50, 51]), np.nan, monthly))
+    same(gaps, Forecaster(forms=SIMPLE).fit(blank))
+    with pytest.warns(ForecastWarning, match="the series is constant"):
+        forecast = Forecaster().fit(np.full(20, 3.0)).forecast(2)
+    np.testing.assert_array_equal(forecast.median(), [3.0, 3.0])
+    with pytest.warns(ForecastWarning, match="shorter than two seasons of 12"):
+        short = Forecaster(seasonality=12).fit(monthly[:20]).forecast(3)
+    assert np.isfinite(short.interval()).all()
+
+
+def test_values_that_are_not_positive_have_no_logarithms(monthly: Array) -> None:
+    both = Forecaster(forms=SIMPLE).fit({"a": monthly, "b": monthly - 150.0}).forecast(3)
+    log = [form.log for form in both.forms].index(True)
+    assert both.weights[0, log] > 0.0
+    assert both.weights[1, log] == 0.0
+    assert np.isfinite(both.median()).all()
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 8, 13, 25])
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_few_values_have_forecasts_that_are_wide(n: int) -> None:
+    y = np.cumsum(np.random.default_rng(n).normal(size=n))
+    low, high = Forecaster().fit(y).forecast(4).interval(0.95)
+    assert np.isfinite(low).all()
+    assert np.isfinite(high).all()
+    assert (high - low > 1.0).all()
+
+
+def test_columns_for_data_frames(monthly: Array) -> None:
+    columns = (
+        Forecaster(forms=SIMPLE).fit({"a": monthly, "b": monthly}).forecast(2).to_columns([0.9])
+    )
+    assert list(columns) == [
+        "unique_id",
+        "ds",
+        "Forecaster",
+        "Forecaster-lo-90",
+        "Forecaster-hi-90",
+    ]
+    assert columns["unique_id"].tolist() == ["a", "a", "b", "b"]
+    assert columns["ds"].tolist() == [144, 145, 144, 145]

@@ -1,0 +1,75 @@
+"""Mixtures of normals and lognormals, beside quadrature and the library's own mixture."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from posterity.distributions import Mixture, Normal
+from posterity.forecasting.marginals import Component, Marginals, crps_of_one
+
+MEAN = np.array([[[0.0], [1.0]]])
+SD = np.array([[[1.0], [0.5]]])
+WEIGHTS = np.array([[0.3, 0.7]])
+NORMALS = Marginals([Component(MEAN, SD, False)], np.ones((1, 1)))
+MIXED = Marginals([Component(MEAN, SD, False), Component(0.5 * MEAN, 0.4 * SD, True)], WEIGHTS)
+PLAIN = Mixture([Normal([0.0], 1.0), Normal([1.0], 0.5)], [0.5, 0.5])
+
+
+def density(x: float) -> float:
+    normal = stats.norm.pdf(x, [0.0, 1.0], [1.0, 0.5]).mean()
+    if x <= 0.0:
+        return 0.3 * float(normal)
+    log = stats.norm.pdf(np.log(x), [0.0, 0.5], [0.4, 0.2]).mean() / x
+    return float(0.3 * normal + 0.7 * log)
+
+
+def below(x: float) -> float:
+    return integrate.quad(density, -12.0, x, points=[0.0], limit=400)[0]
+
+
+@pytest.mark.parametrize("y", [-1.0, 0.3, 1.0, 4.0])
+def test_of_normals_it_is_the_mixture_that_there_is(y: float) -> None:
+    at = np.array([[y]])
+    np.testing.assert_allclose(NORMALS.cdf(at)[0], PLAIN.cdf([y]), rtol=1e-12)
+    np.testing.assert_allclose(NORMALS.logpdf(at)[0], PLAIN.logpdf([y]), rtol=1e-12)
+    np.testing.assert_allclose(NORMALS.crps(at)[0], PLAIN.crps([y]), rtol=1e-4)
+    np.testing.assert_allclose(NORMALS.mean()[0], PLAIN.mean())
+    np.testing.assert_allclose(NORMALS.variance()[0], PLAIN.var())
+
+
+@pytest.mark.parametrize("q", [0.001, 0.025, 0.5, 0.9, 0.999])
+def test_quantiles(q: float) -> None:
+    np.testing.assert_allclose(NORMALS.quantile(q)[0], PLAIN.ppf([q]), rtol=1e-7, atol=1e-9)
+    assert below(float(MIXED.quantile(q)[0, 0])) == pytest.approx(q, abs=1e-6)
+
+
+@pytest.mark.parametrize("y", [-0.5, 1.2, 3.0])
+def test_of_normals_and_lognormals_it_is_quadrature(y: float) -> None:
+    at = np.array([[y]])
+    assert MIXED.cdf(at)[0, 0] == pytest.approx(below(y), abs=1e-7)
+    assert np.exp(MIXED.logpdf(at)[0, 0]) == pytest.approx(density(y), rel=1e-9)
+    mean = integrate.quad(lambda x: x * density(x), -12.0, 60.0, points=[0.0, 1.0], limit=400)[0]
+    assert MIXED.mean()[0, 0] == pytest.approx(mean, rel=1e-6)
+    square = integrate.quad(
+        lambda x: (x - mean) ** 2 * density(x), -12.0, 60.0, points=[0.0, 1.0], limit=400
+    )[0]
+    assert MIXED.variance()[0, 0] == pytest.approx(square, rel=1e-6)
+    grid = np.linspace(-8.0, 20.0, 280_001)
+    cdf = np.concatenate([MIXED.cdf(np.array([[x]]))[0] for x in grid[::100]])
+    crps = np.trapezoid(np.square(cdf - (grid[::100] >= y)), grid[::100])
+    assert MIXED.crps(at)[0, 0] == pytest.approx(crps, rel=0.01)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_score_of_one_normal_in_closed_form(log: bool) -> None:
+    part = Component(np.array([[[0.4]]]), np.array([[[0.6]]]), log)
+    y = np.array([[1.7]])
+    exact = Marginals([part], np.ones((1, 1))).crps(y)
+    np.testing.assert_allclose(crps_of_one(part, y), exact, rtol=1e-4)
+
+
+def test_a_width_of_zero_is_a_point() -> None:
+    point = Marginals([Component(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), False)], np.ones((1, 1)))
+    assert point.quantile(0.1)[0, 0] == point.quantile(0.9)[0, 0] == 1.0
