@@ -30,6 +30,10 @@ cdef extern from "posterity_one_site.h" nogil:
     void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
     void pk_expected_label_one(double mean, double variance, double *yes, double *no)
 
+cdef extern from "posterity_forgetting.h" nogil:
+    enum: PK_PANEL
+    void pk_fade_one(double *T, double *held, double *buffer, double discount, const double *prior, pk_shape shape)
+
 # Squares of larger values would overflow.
 cdef double LARGEST = 1e150
 # Of a constant feature: a value further away, relative to it, is another value.
@@ -59,6 +63,11 @@ cdef class RowPath:
     cdef Py_ssize_t[::1] constant
     cdef double[::1] constants
 
+    # What is left of all that is known before a row, but of a prior that keeps its weight, if there is one.
+    cdef double discount
+    cdef double[:, ::1] prior
+    cdef double[::1] held, panel
+
     cdef double[:, ::1] triangle
     cdef double[::1] counts, buffer
     cdef pk_shape shape
@@ -75,6 +84,16 @@ cdef class RowPath:
         self.columns = self.shape.p - intercept
         self.buffer = _aligned(self.shape.ld)
         self.names = None if names is None else tuple(names)
+        self.discount = 1.0
+
+    def fade(self, double discount, double[:, ::1] prior=None):
+        """Multiply what is known by ``discount``, in (0, 1], before each row but the first; not ``prior``, if given."""
+        if not 0.0 < discount <= 1.0:
+            raise ValueError(f"discount is {discount}: it must be above 0 and at most 1")
+        if prior is not None and (prior.shape[0] != self.shape.q or prior.shape[1] != self.shape.ld):
+            raise ValueError(f"prior has shape ({prior.shape[0]}, {prior.shape[1]}): it is none of this triangle")
+        self.discount, self.prior = discount, prior
+        self.held, self.panel = _aligned(self.shape.q), _aligned(PK_PANEL * self.shape.q)
 
     def learn(self, x, double y, double weight=1.0):
         """Append the row ``x`` (array of length m, or mapping of names), target ``y``.
@@ -105,6 +124,10 @@ cdef class RowPath:
         self.closed = True
 
     cdef void _append(self, double weight) noexcept:
+        if self.discount < 1.0 and weight > 0.0 and self.counts[1] > 0.0:
+            pk_fade_one(&self.triangle[0, 0], &self.held[0], &self.panel[0], self.discount,
+                        NULL if self.prior is None else &self.prior[0, 0], self.shape)
+            self.counts[0] *= self.discount
         pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
         self.counts[0] += weight
         self.counts[1] += weight

@@ -114,6 +114,19 @@ static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer,
     return 0;
 }
 
+/* Discount all that is known before one row; a prior, where it is given, keeps its weight. held (q), buffer (q, PK_PANEL). */
+static void pk_fade_one(double *T, double *held, double *buffer, double discount, const double *prior, pk_shape shape)
+{
+    if (prior) {
+        pk_fade_triangle(T, sqrt(discount), NULL, shape);
+        pk_append_triangle(T, buffer, prior, sqrt(1.0 - discount), shape);
+        return;
+    }
+    memset(held, 0, (size_t)shape.q * sizeof(double));
+    pk_hold_faded(T, held, shape);
+    pk_fade_triangle(T, sqrt(discount), held, shape);
+}
+
 /* ---- fading only where a row brings information ----------------------------------------------- */
 
 /* out (ld) += scale * triangle' (triangle x), over the first `height` rows; returns |triangle x|^2. */

@@ -123,7 +123,8 @@ class LinearEstimator(LinearModel):
     ) -> Self:
         """Learn one row: the lean path, a microsecond or two a call.
 
-        Lean where nothing is forgotten and no basis or time is given; else as :meth:`partial_fit`.
+        Lean without a basis and without times, where nothing is forgotten or, under a given prior,
+        old rows are discounted; else as :meth:`partial_fit`.
 
         Parameters
         ----------
@@ -354,7 +355,7 @@ class LinearEstimator(LinearModel):
     @property
     def _learns_lean(self) -> bool:
         """Whether single rows are learned on the lean path."""
-        return self.basis is None and self._known.learns_lean
+        return self.basis is None and self._known.learns_rows_lean
 
     @property
     def _predicts_lean(self) -> bool:

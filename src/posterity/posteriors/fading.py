@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor, Rows
 from posterity.factor.rows import SiteRows
+from posterity.kernel import RowPath
 from posterity.noise import Distribution
 from posterity.posteriors._row_evidence import added_evidence
 from posterity.posteriors.gaussian import LinearPosterior
@@ -65,6 +67,19 @@ class FadingPosterior(LinearPosterior):
         """Take over all that ``other``, a copy of this one, knows."""
         super().become(other)
         self.tally[...] = other.tally
+
+    @property
+    def learns_rows_lean(self) -> bool:
+        """Whether a discount is all that happens before a row."""
+        return self.only_discounts
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """The lean path, which learns rows where a discount is all that happens before each."""
+        path = super().row_path(names)
+        if self.only_discounts:
+            discount = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
+            path.fade(discount, self.prior.triangle if self.keeps_prior else None)
+        return path
 
     @property
     def tells_evidence(self) -> bool:

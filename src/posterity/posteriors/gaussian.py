@@ -184,6 +184,11 @@ class LinearPosterior:
     learns_lean: ClassVar[bool] = True
     predicts_lean: ClassVar[bool] = True
 
+    @property
+    def learns_rows_lean(self) -> bool:
+        """Whether its row path learns single rows that come one unit of time apart."""
+        return self.learns_lean
+
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path that reads and predicts single rows, and may learn them."""
         return self.factor.row_path(self.intercept, names)
