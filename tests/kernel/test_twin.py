@@ -210,3 +210,35 @@ def test_extreme_weights_keep_their_predictions_exact() -> None:
     expected = twin.learn_rows(theirs, 1, X, Y, weights, True)
     assert np.allclose(error[5:], expected[0][5:], rtol=1e-6, atol=1e-6)
     assert np.allclose(leverage[5:], expected[1][5:], rtol=1e-6)
+
+
+@pytest.mark.parametrize("width", [12, 114])
+@pytest.mark.parametrize("tiny", [1e-150, 1e-155, 1e-158, 1e-161])
+def test_squares_that_vanish_leave_no_trace(width: int, tiny: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, width)), rng.normal(size=(150, 1))
+    X[:, 3] *= tiny
+    triangle = kernel.empty_triangle(width + 1)
+    triangle[np.arange(width), np.arange(width)] = 1.0
+    kernel.append_block(triangle, 1, X, y, None, False)
+    rows = np.vstack([np.eye(width, width + 1), np.hstack([X, y])])
+    expected = np.linalg.qr(rows, mode="r")
+    expected *= np.where(np.diag(expected) < 0.0, -1.0, 1.0)[:, None]
+    np.testing.assert_allclose(triangle[:, : width + 1], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [12, 114])
+@pytest.mark.parametrize("weight", [1e-100, 1e-200, 1e-240, 1e-290])
+def test_a_direction_of_next_to_no_weight(width: int, weight: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, width)), rng.normal(size=(150, 1))
+    X[:149, 3] = 0.0
+    weights = np.append(np.ones(149), weight)
+    triangle = kernel.empty_triangle(width + 1)
+    kernel.append_block(triangle, 1, X, y, weights, False)
+    others = np.delete(np.hstack([X, y])[:149], 3, axis=1)
+    expected = np.linalg.qr(others, mode="r")
+    expected *= np.where(np.diag(expected) < 0.0, -1.0, 1.0)[:, None]
+    kept = np.delete(np.arange(width + 1), 3)
+    np.testing.assert_allclose(triangle[np.ix_(kept, kept)], expected, atol=1e-10)
+    assert triangle[3, 3] == pytest.approx(abs(X[149, 3]) * weight**0.5, rel=1e-6, abs=1e-149)

@@ -223,7 +223,7 @@ PK_INLINE int pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_t
     for (int c = 0; c < PK_BLOCK && j + c < shape.q; c++) {
         double dots[PK_BLOCK], z[PK_BLOCK] = {0}, *d = t + c * shape.ld, head = 0.0, root = 0.0;
         pk_column_dots(V, m, c, (pk_vector *)dots);
-        if (PK_UNLIKELY(d[c] == 0.0) && dots[c] != 0.0) {
+        if (PK_UNLIKELY(d[c] == 0.0) && dots[c] > PK_TINY) {
             if (sqrt(dots[c]) <= pk_noise_level(T, j + c, sqrt(dots[c]), shape)) {
                 dots[c] = 0.0;
             } else {
@@ -232,9 +232,11 @@ PK_INLINE int pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_t
             }
         }
         double a = d[c], square = dots[c];
-        if (square != 0.0) {
+        if (PK_UNLIKELY(square <= PK_TINY)) {
+            d[c] = j + c < shape.p ? a : sqrt(a * a + square);
+        } else {
             double norm = sqrt(a * a + square);
-            root = sqrt((a + norm) / (norm * square));
+            root = sqrt((a + norm) / norm / square);
             head = -square / (a + norm) * root;
             d[c] = norm;
             any = 1;

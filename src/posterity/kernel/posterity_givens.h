@@ -4,6 +4,9 @@
 
 #include "posterity_rows.h"
 
+/* A sum of squares that nothing may be divided by; features whose squares vanish are refused by the caller. */
+#define PK_TINY 1e-300
+
 PK_RARE double pk_careful_norm(double a, double b)
 {
     return hypot(a, b);

@@ -39,7 +39,11 @@ PK_INLINE void pk_reflect(double *restrict T, double *restrict panel, ptrdiff_t 
     if (PK_UNLIKELY(a == 0.0) && sqrt(square) <= pk_noise_level(T, j, sqrt(square), shape))
         return;
     double norm = sqrt(a * a + square), head = -square / (a + norm);
-    double inverse = 1.0 / norm, tau = (a + norm) / (norm * square);
+    double inverse = 1.0 / norm, tau = (a + norm) * inverse / square;
+    if (PK_UNLIKELY(square <= PK_TINY)) {
+        t[j] = j < shape.p ? a : norm;
+        return;
+    }
     t[j] = norm;
     for (ptrdiff_t k = j + 1; k < shape.q; k++) {
         pk_vector *column = (pk_vector *)(panel + k * PK_PANEL), x[PK_SLICES];
