@@ -28,8 +28,10 @@ def _is_control(letter: str) -> bool:
     return unicodedata.category(letter) in ("Cc", "Cf", "Cs")
 
 
-def check_memory(n_bytes: float, what: str) -> None:
+def check_memory(n_bytes: float, what: str, advice: str = "") -> None:
     """Raise ``ValueError`` where ``what`` would take more memory than this machine has.
+
+    ``advice`` says what to do then.
 
     Examples
     --------
@@ -40,7 +42,7 @@ def check_memory(n_bytes: float, what: str) -> None:
     if n_bytes > machine_memory():
         raise ValueError(
             f"{what} needs {n_bytes / 1e9:,.0f} GB of memory, and this machine has "
-            f"{machine_memory() / 1e9:,.0f} GB"
+            f"{machine_memory() / 1e9:,.0f} GB{advice and ': '}{advice}"
         )
 
 
@@ -55,13 +57,11 @@ def check_model_memory(n_columns: int, triangles: int = 4) -> None:
     Traceback (most recent call last):
     ValueError: a model of 2,000,000 columns needs 128,000 GB of memory, and ...
     """
-    needed = 8.0 * triangles * (n_columns + 1.0) ** 2
-    if needed > machine_memory():
-        raise ValueError(
-            f"a model of {n_columns:,} columns needs {needed / 1e9:,.0f} GB of memory, and this "
-            f"machine has {machine_memory() / 1e9:,.0f} GB: use fewer columns, for example by "
-            "sklearn.random_projection or sklearn.feature_selection"
-        )
+    check_memory(
+        8.0 * triangles * (n_columns + 1.0) ** 2,
+        f"a model of {n_columns:,} columns",
+        "use fewer columns, for example by sklearn.random_projection or sklearn.feature_selection",
+    )
 
 
 @lru_cache(maxsize=1)

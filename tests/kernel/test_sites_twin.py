@@ -185,3 +185,24 @@ def test_wrong_lengths_are_refused() -> None:
             kernel.empty_triangle(4), 1, (0.0, 0.0, 0.0), False, np.ones((3, 2)), np.ones(3), None,
             False,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "likelihood", [StudentT(4.0, 0.5), StudentT(1.0, 1.0), LaplaceNoise(0.7), Quantile(0.9, 0.3)]
+)
+def test_moments_are_those_of_a_fine_grid(likelihood: Likelihood) -> None:
+    rng = np.random.default_rng(0)
+    y, mean = 2.0 * rng.normal(size=20), rng.normal(size=20)
+    variance, weights = np.exp(rng.normal(size=20)), rng.choice([0.5, 1.0, 2.0], size=20)
+    assert likelihood.kernel_code is not None
+    told = kernel.find_moments(*likelihood.kernel_code, y, mean, variance, weights)
+    x = np.linspace(-12.0, 12.0, 100_001)
+    for i in range(20):
+        eta = mean[i] + np.sqrt(variance[i]) * x
+        log_density = likelihood.log_density(np.full(len(eta), y[i]), eta)
+        density = np.exp(weights[i] * log_density - 0.5 * x * x) / np.sqrt(2.0 * np.pi)
+        mass = np.trapezoid(density, x)
+        centre = np.trapezoid(density * x, x) / mass
+        spread = np.trapezoid(density * x * x, x) / mass - centre**2
+        expected = [np.log(mass), centre * np.sqrt(variance[i]), spread]
+        np.testing.assert_allclose([one[i] for one in told], expected, atol=2e-6)

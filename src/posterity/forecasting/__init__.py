@@ -1,7 +1,8 @@
 """Forecasts n steps ahead: exact Bayesian autoregressions, averaged by how they have forecast."""
 
+from posterity.forecasting.checks import ForecastWarning
 from posterity.forecasting.forecast import Forecast, StepDistribution
-from posterity.forecasting.forecaster import Forecaster, ForecastWarning
+from posterity.forecasting.forecaster import Forecaster
 from posterity.forecasting.forms import Form
 from posterity.forecasting.progress import Progress
 from posterity.forecasting.reading import GapWarning

@@ -58,7 +58,7 @@ class Learner:
         triangles[:, :, p] /= scale[:, None]
         prior = shared.learned(triangles, bank.count) if form.shared else None
         known = levels.until(self.learned)
-        last, ahead = known.last(form.length), known.ahead(future, form.reference)
+        last, ahead = known.last(form.length), known.ahead(future, form.difference)
         share = max(1, BLOCK // (size * (form.length + 3 * h)))
         for start in range(0, bank.size, share):
             which = slice(start, start + share)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -198,11 +197,6 @@ class Forecast(StepDistribution):
             for name, end in zip(("lo", "hi"), self.interval(level), strict=True):
                 columns[f"Forecaster-{name}-{100 * level:g}"] = end.reshape(-1)
         return columns
-
-    @cached_property
-    def best_form(self) -> tuple[Form, ...]:
-        """(S,) the form of the largest weight."""
-        return tuple(self.forms[number] for number in self.marginals.weights.argmax(axis=1))
 
 
 def answered(

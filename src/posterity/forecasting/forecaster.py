@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -14,6 +13,12 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.forecasting import periods as seasons
 from posterity.forecasting import reading
+from posterity.forecasting.checks import (
+    FEWEST_VALUES,
+    check_enough,
+    check_horizon,
+    warn_of_short,
+)
 from posterity.forecasting.ensemble import Learner, Tried, begun, tried
 from posterity.forecasting.forecast import Forecast, answered
 from posterity.forecasting.forms import Form, forms_for
@@ -25,16 +30,8 @@ from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
-# A series needs so many observed values.
-FEWEST_VALUES = 4
 # Numbers that a forecast keeps of each form, series, draw and step.
 NUMBERS = 3
-# Series that a warning names.
-NAMED = 3
-
-
-class ForecastWarning(UserWarning):
-    """A forecast stands on less than it might seem."""
 
 
 class Forecaster(BaseEstimator):
@@ -138,7 +135,7 @@ class Forecaster(BaseEstimator):
         """
         self._check_parameters()
         panel = reading.read(y, X)
-        _check_enough(panel)
+        check_enough(panel)
         return self._become(panel)
 
     @all_or_nothing
@@ -238,7 +235,7 @@ class Forecaster(BaseEstimator):
             self._check_parameters()
             whole = reading.read(y, X)
             first = max(whole.length // 4, 2 * FEWEST_VALUES)
-            _check_enough(whole.before(max(whole.length - first, 0)))
+            check_enough(whole.before(max(whole.length - first, 0)))
         else:
             whole = self._panel.then(self._following(y, X))
             first = self._panel.length
@@ -347,7 +344,7 @@ class Forecaster(BaseEstimator):
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
             panel, forms = self._known, self.forms_
-            _warn_of_short(panel, self.periods_)
+            warn_of_short(panel, self.periods_)
             learners, levels = begun(forms, panel)
             said = tried(learners, levels, panel, h, self.n_draws)
             answers.clear()
@@ -356,12 +353,6 @@ class Forecaster(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: one for name, one in super().__getstate__().items() if name != "_answers"}
-
-
-def check_horizon(h: int) -> None:
-    """Raise ``ValueError`` unless ``h`` is a horizon."""
-    if not (isinstance(h, int | np.integer) and h >= 1):
-        raise ValueError(f"h is {h!r}: the horizon is a whole number of steps, at least 1")
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -376,42 +367,3 @@ def _ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
 def _in_calendar(panel: Panel, known: Panel) -> Panel:
     ends = known.calendar.index(panel.calendar.times(panel.ends))
     return replace(panel, ends=ends, calendar=known.calendar)
-
-
-def _check_enough(panel: Panel) -> None:
-    few = np.flatnonzero(panel.observed < FEWEST_VALUES)
-    if len(few):
-        more = f" (and {len(few) - 1} more)" if len(few) > 1 else ""
-        raise ValueError(
-            f"{panel.called(panel.ids[few[0]])}{more} has {panel.observed[few[0]]} values: a "
-            f"forecast needs {FEWEST_VALUES} at least; leave it out, or wait for more"
-        )
-
-
-def _warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
-    values = panel.values
-    constant = np.nanmax(values, axis=1) == np.nanmin(values, axis=1)
-    if constant.any():
-        warnings.warn(
-            f"{_named(panel, constant)} constant: nothing says how much the next values may "
-            "differ, and the intervals have no width",
-            ForecastWarning,
-            stacklevel=4,
-        )
-    season = min(periods, default=0)
-    short = panel.observed < 2 * season
-    if short.any():
-        warnings.warn(
-            f"{_named(panel, short)} shorter than two seasons of {season}: forecasts come from "
-            "forms with fewer lags",
-            ForecastWarning,
-            stacklevel=4,
-        )
-
-
-def _named(panel: Panel, which: NDArray[np.bool_]) -> str:
-    names = [panel.called(panel.ids[number]) for number in np.flatnonzero(which)]
-    told = ", ".join(names[:NAMED])
-    if len(names) > NAMED:
-        told += f" and {len(names) - NAMED} more"
-    return f"{told} {'is' if len(names) == 1 else 'are'}"

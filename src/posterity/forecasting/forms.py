@@ -1,6 +1,6 @@
 """Forms of an autoregression: what of the past is looked at, and on which scale.
 
-With z the series or its logarithm, and d the ``reference`` lag,
+With z the series or its logarithm, and d the lag whose value is taken off, ``difference``,
 
     z_t - z_{t-d} = drift + sum_j w_j (b_j . z_{t-1..t-L} - z_{t-d}) + noise,
 
@@ -37,11 +37,11 @@ class Form:
 
     Parameters
     ----------
-    reference
+    difference
         d >= 1: 1 starts from the last value, a period from the season before.
     lags
         Lags l >= 1 whose coefficients are learned.
-    smooths
+    half_lives
         Half-lives, in steps, of exponentially weighted means that are looked at besides: how far
         the mean is from the last value, or how far it has moved since a season ago.
     log
@@ -55,25 +55,29 @@ class Form:
 
     Examples
     --------
-    >>> Form(reference=1, lags=(1, 2)).window
+    >>> Form(difference=1, lags=(1, 2)).window
     array([[-1.],
            [ 1.]])
-    >>> str(Form(reference=12, lags=(1, 2, 3, 12, 13), log=True))
+    >>> str(Form(difference=12, lags=(1, 2, 3, 12, 13), log=True))
     'log, difference 12, lags 1-3, 12-13'
     """
 
-    reference: int = 1
+    difference: int = 1
     lags: tuple[int, ...] = ()
-    smooths: tuple[float, ...] = ()
+    half_lives: tuple[float, ...] = ()
     log: bool = False
     shared: bool = False
     drift: bool = True
     discount: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.reference < 1 or min(self.lags, default=1) < 1 or min(self.smooths, default=1) <= 0:
+        if (
+            self.difference < 1
+            or min(self.lags, default=1) < 1
+            or min(self.half_lives, default=1) <= 0
+        ):
             raise ValueError(
-                f"{self!r}: reference, lags and smooths must be positive, as a forecast knows "
+                f"{self!r}: difference, lags and half_lives must be positive, as a forecast knows "
                 "nothing but the past"
             )
         if not 0.0 < self.discount <= 1.0:
@@ -84,25 +88,25 @@ class Form:
     @property
     def length(self) -> int:
         """L, how many values back are looked at."""
-        reach = max((int(np.ceil(REACH * half)) for half in self.smooths), default=1)
-        shift = self.reference if self.smooths and self.reference > 1 else 0
-        return max(self.reference, reach + shift, *self.lags)
+        reach = max((int(np.ceil(REACH * half)) for half in self.half_lives), default=1)
+        shift = self.difference if self.half_lives and self.difference > 1 else 0
+        return max(self.difference, reach + shift, *self.lags)
 
     @property
     def window(self) -> Array:
         """(L, p) columns over the lags 1..L, so that features are z_{t-1..t-L} @ window.
 
-        A lag that is the reference says nothing and is left out.
+        The lag that is taken off says nothing, and is left out.
         """
         return _window(self)
 
     def __str__(self) -> str:
         words = ["log"] if self.log else []
-        words.append(f"difference {self.reference}")
+        words.append(f"difference {self.difference}")
         if self.lags:
             words.append(f"lags {_runs(self.lags)}")
-        if self.smooths:
-            words.append("means " + ", ".join(f"{half:g}" for half in self.smooths))
+        if self.half_lives:
+            words.append("means " + ", ".join(f"{half:g}" for half in self.half_lives))
         words += ["shared"] if self.shared else []
         words += [f"discount {self.discount:g}"] if self.discount < 1.0 else []
         return ", ".join(words)
@@ -173,11 +177,11 @@ def span(first: int, last: int) -> tuple[int, ...]:
 @lru_cache(maxsize=1024)
 def _window(form: Form) -> Array:
     length = form.length
-    columns = [np.eye(length)[lag - 1] for lag in form.lags if lag != form.reference]
+    columns = [np.eye(length)[lag - 1] for lag in form.lags if lag != form.difference]
     window = np.array(columns).reshape(len(columns), length).T
-    window = window - np.eye(length)[:, form.reference - 1 : form.reference]
-    smooths = np.array([_smooth(form, half, length) for half in form.smooths])
-    window = np.hstack([window, smooths.reshape(len(smooths), length).T])
+    window = window - np.eye(length)[:, form.difference - 1 : form.difference]
+    means = np.array([_smooth(form, half, length) for half in form.half_lives])
+    window = np.hstack([window, means.reshape(len(means), length).T])
     window.setflags(write=False)
     return window
 
@@ -188,9 +192,9 @@ def _smooth(form: Form, half: float, length: int) -> Array:
     reach = ages < np.ceil(REACH * half)
     weights = np.where(reach, 0.5 ** (ages / half), 0.0)
     weights /= weights.sum()
-    if form.reference == 1:
+    if form.difference == 1:
         return np.asarray(weights - (ages == 0))
-    return np.asarray(weights - np.roll(weights, form.reference))
+    return np.asarray(weights - np.roll(weights, form.difference))
 
 
 def _runs(lags: tuple[int, ...]) -> str:

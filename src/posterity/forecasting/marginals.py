@@ -129,17 +129,6 @@ class Marginals:
                 total = total + np.where(weight > 0.0, weight * of(part), 0.0)
         return np.asarray(total)
 
-    def _score(self, y: Array) -> tuple[Array, Array]:
-        cdf: Any = 0.0
-        density: Any = 0.0
-        for number, part in enumerate(self.components):
-            weight = self.weights[:, number, None]
-            if weight.any():
-                below, height = part.score(y)
-                cdf = cdf + np.where(weight > 0.0, weight * below, 0.0)
-                density = density + np.where(weight > 0.0, weight * height, 0.0)
-        return cdf, density
-
     def _by_blocks(self, of: Callable[[Marginals], Array]) -> Array:
         some = self.components[0].mean
         share = max(1, BLOCK // max(1, some.shape[1] * some.shape[2]))
@@ -210,8 +199,8 @@ class Marginals:
         first, last = np.minimum(y, high), np.maximum(y, low)
         for node, weight in zip(nodes, weights, strict=True):
             lower, upper = np.minimum(below, high - low), np.minimum(above, high - low)
-            left = self._score(first - lower * (1.0 - node))[0]
-            right = self._score(last + upper * node)[0]
+            left = self.cdf(first - lower * (1.0 - node))
+            right = self.cdf(last + upper * node)
             total = total + weight * (lower * np.square(left) + upper * np.square(1.0 - right))
         return np.asarray(total)
 

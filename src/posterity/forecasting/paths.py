@@ -60,7 +60,8 @@ class Paths:
 def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
     """Paths of series whose last levels are ``last`` (S, L).
 
-    ``ahead`` (S, h, m) are the exogenous columns of the next steps less those a reference ago.
+    ``ahead`` (S, h, m) are the exogenous columns of the next steps, less those before, as the form
+    takes the levels.
     Draws that explode are left out (see :func:`usual`).
     """
     draws, responses = _without_explosions(form, draws, h)
@@ -97,7 +98,7 @@ def usual(responses: Array) -> NDArray[np.bool_]:
 def _recursion(form: Form, coefficients: Array) -> Array:
     """(S, K, L) coefficients of the levels, that of the oldest first."""
     recursion = coefficients[:, :, : form.window.shape[1]] @ form.window.T
-    recursion[:, :, form.reference - 1] += 1.0
+    recursion[:, :, form.difference - 1] += 1.0
     return np.asarray(recursion[:, :, ::-1])
 
 

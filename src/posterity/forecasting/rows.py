@@ -51,11 +51,11 @@ class Levels:
         """The same before a column."""
         return Levels(self.observed[:, :column], self.bridged[:, :column], self.columns[:, :column])
 
-    def ahead(self, future: Array, reference: int) -> Array:
-        """(S, h, m) exogenous columns of the next steps less those a reference before."""
+    def ahead(self, future: Array, difference: int) -> Array:
+        """(S, h, m) exogenous columns of the next steps less those ``difference`` steps before."""
         h = future.shape[1]
         whole = np.concatenate([self.columns, future], axis=1)
-        first = self.columns.shape[1] - reference
+        first = self.columns.shape[1] - difference
         before = whole[:, max(first, 0) : first + h]
         before = np.pad(before, ((0, 0), (h - before.shape[1], 0), (0, 0)))
         return np.nan_to_num(future - before)
@@ -112,7 +112,7 @@ def _rows(
     levels: Levels, form: Form, first: int, stop: int, which: slice
 ) -> tuple[Array, NDArray[np.int32]]:
     """Rows [features, exogenous, 1, target] (n, p + 1), and which series each is of."""
-    length, back = form.length, form.reference
+    length, back = form.length, form.difference
     past = sliding_window_view(levels.bridged[which, first - length : stop - 1], length, axis=1)
     base = levels.bridged[which, first - back : stop - back]
     target = levels.observed[which, first:stop] - base

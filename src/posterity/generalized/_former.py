@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from posterity.generalized._heavy_tails import HeavyTailedPosterior, Known
+from posterity.generalized._heavy_tails import HeavyTailedPosterior
+from posterity.generalized._heavy_tails_state import Known
 from posterity.generalized._noise_tally import NoiseTally
 from posterity.generalized._quantile_posterior import QuantilePosterior
 from posterity.generalized._start import Begun, Kept

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -24,10 +24,11 @@ from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor.usable import check_usable
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
+from posterity.generalized._heavy_tails_state import Known, Told
 from posterity.generalized._noise_tally import SUMS, Before, NoiseTally
 from posterity.generalized._start import Begun, Found, Kept, most_probable, noise_of
 from posterity.generalized._unlearning import in_order, matched, take_out, without
-from posterity.generalized._working_noise import Spread, WorkingNoise
+from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import RowPath
 from posterity.noise import JointOfOne
 from posterity.posteriors import LinearPosterior
@@ -43,59 +44,6 @@ LONGEST_STRETCH = 1024
 MOST_FADING = 1e-150
 LEAST_DISCOUNT = 1e-12
 SETTLED = 1e-10
-
-
-@dataclass(frozen=True)
-class Told:
-    """What was said of each row before it: mean, relative leverage, scale, and the scale's df."""
-
-    mean: Array
-    leverage: Array
-    scale: Array
-    df: Array
-
-
-@dataclass
-class Known:
-    """State: ``inner`` has learned the reweighted rows, ``tally`` what they say of the scale.
-
-    ``spread`` is how well a fit knows the scale, None once other rows were learned in order;
-    ``kept`` are all rows so far, until there are enough, and ``begun`` is where their next fit
-    begins. ``clock`` counts rows, and at ``due`` of them the prior, or that fit, is due anew.
-    ``told`` sums the log densities of the rows, ``seen`` their weights.
-    """
-
-    inner: LinearPosterior
-    tally: NoiseTally
-    kept: Kept | None
-    clock: int = 0
-    due: int = 1
-    told: float = 0.0
-    seen: float = 0.0
-    spread: Spread | None = None
-    begun: Begun = field(default_factory=Begun)
-
-    def copy(self) -> Known:
-        """The same, to go its own way."""
-        return replace(self, inner=self.inner.copy(), tally=self.tally.copy())
-
-    def become(self, other: Known) -> None:
-        """Take over all of another one."""
-        self.__dict__.update(other.__dict__)
-
-    def settle(self, found: Found) -> None:
-        """Know the most probable fit of some rows, and nothing else of them."""
-        tally = self.tally = self.tally.copy()
-        self.inner, self.begun, self.spread = found.inner, found.begun, found.spread
-        if found.mode is None:
-            tally.count, tally.spread = found.rows.total, 0.0
-        else:
-            scale = found.mode.scale if found.spread is None else found.spread.scale
-            tally.settle(found.rows, found.mode, scale)
-
-    def go_on(self) -> None:
-        """From now on rows are learned in order."""
-        self.kept, self.spread, self.begun = None, None, Begun()
 
 
 @dataclass(frozen=True)
@@ -191,7 +139,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows: those of the start exactly, others with what they say in what is known."""
-        if not self.known.inner.learns_lean:
+        if self.known.inner.forgets:
             self.known.inner.of_rows.remove(X, y, weights)  # refuses, and says why
         g = np.ones(len(X)) if weights is None else weights
         some, gone = g > 0.0, float(np.sum(g))
@@ -267,7 +215,7 @@ class HeavyTailedPosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether nothing is forgotten."""
-        return self.known.inner.learns_lean
+        return not self.known.inner.forgets
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]

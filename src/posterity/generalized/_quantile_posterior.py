@@ -61,7 +61,7 @@ class QuantilePosterior(HeavyTailedPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether nothing is forgotten."""
-        return super().learns_lean and self.design.learns_lean
+        return super().learns_lean and not self.design.forgets
 
     @property
     def beside(self) -> Sequence[LinearPosterior]:

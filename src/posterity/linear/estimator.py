@@ -355,7 +355,7 @@ class LinearEstimator(LinearModel):
     @property
     def _learns_lean(self) -> bool:
         """Whether single rows are learned on the lean path."""
-        return self.basis is None and self._known.learns_rows_lean
+        return self.basis is None and self._known.learns_lean
 
     @property
     def _predicts_lean(self) -> bool:

@@ -81,20 +81,28 @@ def read_times(
 def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
     if isinstance(X, NamedRows) and not reset:
         return X.read_by(model)
-    if _is_plain(X, 2) and X.size and not hasattr(model, "feature_names_in_"):
-        if reset:
-            model.n_features_in_ = X.shape[1]
-        # Another number of features is left to the words of scikit-learn.
-        if X.shape[1] == model.n_features_in_:
-            return np.ascontiguousarray(X)
+    array = X if _fits(model, X, reset=reset) else _validated(model, X, reset=reset)
+    # In the order of memory it comes in: the kernel reads columns as well as rows.
+    whole = array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
+    return array if whole else np.ascontiguousarray(array)
+
+
+def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
+    """Whether ``X`` can be read as it is; a model that begins takes the number of its features."""
+    if not (_is_plain(X, 2) and X.size) or hasattr(model, "feature_names_in_"):
+        return False
+    if reset:
+        model.n_features_in_ = X.shape[1]
+    # Another number is left to the words of scikit-learn.
+    return bool(X.shape[1] == model.n_features_in_)
+
+
+def _validated(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
     try:
-        # In the order of memory it comes in: the kernel reads columns as well as rows.
-        array = validate_data(model, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+        return validate_data(model, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     except (ValueError, TypeError) as error:
         _name_text_column(X, error)
         raise
-    whole = all(stride % array.itemsize == 0 for stride in array.strides)
-    return array if whole else np.ascontiguousarray(array)
 
 
 def _is_plain(values: Any, ndim: int) -> bool:

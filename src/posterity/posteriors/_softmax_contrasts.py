@@ -129,7 +129,7 @@ class Contrasts:
     @property
     def forgets(self) -> bool:
         """Whether rows count for less as they age."""
-        return not self.parts[0].learns_lean
+        return self.parts[0].forgets
 
     # ---- classes, columns, time ----------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, Joint, Noise
+from posterity.posteriors._evidence_state import Known
 from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
 from posterity.posteriors._turns import (
     Waiting,
@@ -44,52 +45,6 @@ Array = NDArray[np.float64]
 
 # A number of rows.
 NEVER = 2**62
-
-
-@dataclass
-class Known:
-    """State: the data under a flat prior, and what the stream's prior is chosen from.
-
-    ``clock`` counts the rows learned; when they are as many as its second number, the stream's
-    nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``
-    are those nodes. Where nothing is forgotten they can be made at any time, and are only kept
-    while the stream goes on; row paths may learn in the factor of a single one: ``shared``.
-    ``fresh``, which was read last, knows rows of the total weight ``fresh_at``. ``tally`` sums the
-    log densities of the rows as they came. ``scales`` are the features' where data fade.
-    """
-
-    data: LinearPosterior
-    stream: Nodes | None = None
-    fresh: Fresh | None = None
-    fresh_at: float = -1.0
-    scales: RunningScales | None = None
-    clock: NDArray[np.int64] = field(default_factory=lambda: np.array([0, 1]))
-    tally: float = 0.0
-    turn: Factor | None = None
-    shared: Factor | None = None
-
-    def copy(self) -> Known:
-        """The same, to go its own way."""
-        stream = None if self.stream is None else self.stream.copy()
-        scales = None if self.scales is None else self.scales.copy()
-        data, clock = self.data.copy(), self.clock.copy()
-        return Known(data, stream, self.fresh, self.fresh_at, scales, clock, self.tally, self.turn)
-
-    def become(self, other: Known) -> None:
-        """Take over what another one knows, in the memory that is there."""
-        self.data.become(other.data)
-        self.follow(other.stream)
-        self.fresh, self.scales, self.turn = None, other.scales, other.turn
-        self.clock[:] = other.clock
-        self.tally = other.tally
-
-    def follow(self, stream: Nodes | None) -> None:
-        """Go on with these nodes; a single one takes the factor that row paths share."""
-        if stream is not None and self.shared is not None:
-            (node,) = stream.posteriors
-            self.shared.become(node.factor)
-            stream = Nodes(stream.choice, (node._but(factor=self.shared),), stream.log_weights)
-        self.stream = stream
 
 
 # Of which a learned prior needs memory at once: of data, nodes, and what they are made from.
@@ -194,7 +149,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether nothing is forgotten."""
-        return self.known.data.learns_lean
+        return not self.forgets
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
@@ -204,14 +159,14 @@ class EvidencePosterior(LinearPosterior):
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor, or of the one node that is read."""
         known = self.known
-        if self.rests and not self.learns_lean:
+        if self.rests and self.forgets:
             return self.central().factor.row_path(self.intercept, names)
         if self.rests:
             path = self.shared_factor().row_path(self.intercept, names)
             self.accompany(path, names)
             return path
         path = known.data.row_path(names)
-        if self.learns_lean:
+        if not self.forgets:
             path.go_together(None, known.clock, self._waiting)
         return path
 
@@ -238,7 +193,7 @@ class EvidencePosterior(LinearPosterior):
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
-        if self.rests or not self.learns_lean:
+        if self.rests or self.forgets:
             self._append_in_order(X, y, weights, elapsed)
             return
         known, n_more = self.known, _count(weights, len(X))
@@ -262,7 +217,7 @@ class EvidencePosterior(LinearPosterior):
         self._catch_up()
 
     def _append_in_order(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        if self.learns_lean:  # and rests: who lets the prior rest chooses it by all rows
+        if not self.forgets:  # and rests: who lets the prior rest chooses it by all rows
             self._learn(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
@@ -488,7 +443,7 @@ class EvidencePosterior(LinearPosterior):
         known = self.known
         if known.stream is None:
             known.follow(self._chosen(known.turn, stream=True))
-        elif self.learns_lean and not self._in_step(known.stream):
+        elif not self.forgets and not self._in_step(known.stream):
             known.follow(Nodes.of(known.stream.choice, self.mean, known.data))
         assert known.stream is not None
         return known.stream
@@ -500,11 +455,10 @@ class EvidencePosterior(LinearPosterior):
     def _turned(self) -> None:
         """The schedule turns: from now on the stream rests on the data as they are."""
         known = self.known
-        known.turn = known.data.factor.copy() if self.learns_lean else None
+        known.turn = known.data.factor.copy() if not self.forgets else None
         known.stream = known.fresh = None
-        forgets = not self.learns_lean
         rows, p = int(known.clock[0]), self.n_coefficients
-        known.clock[1] = NEVER if self.rests else turns_around(rows, p, forgets=forgets)[1]
+        known.clock[1] = NEVER if self.rests else turns_around(rows, p, forgets=self.forgets)[1]
 
     def _choose_later(self) -> None:
         """The prior is chosen anew when it is needed, from the data as they are then."""

@@ -45,7 +45,6 @@ class FadingPosterior(LinearPosterior):
     tally: Array = field(default_factory=lambda: np.zeros(1), repr=False, compare=False)
 
     forgets: ClassVar[bool] = True
-    learns_lean: ClassVar[bool] = False
 
     @classmethod
     def around(cls, posterior: LinearPosterior, strategy: Fading) -> Self:
@@ -69,7 +68,7 @@ class FadingPosterior(LinearPosterior):
         self.tally[...] = other.tally
 
     @property
-    def learns_rows_lean(self) -> bool:
+    def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether a discount is all that happens before a row."""
         return self.only_discounts
 

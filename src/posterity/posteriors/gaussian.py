@@ -180,14 +180,10 @@ class LinearPosterior:
         """Whether what is known tells the evidence of all rows."""
         return True
 
-    # Whether its row path may learn and predict single rows, or only read them.
+    # Whether its row path may learn single rows, one unit of time apart, and predict them, or only
+    # read them.
     learns_lean: ClassVar[bool] = True
     predicts_lean: ClassVar[bool] = True
-
-    @property
-    def learns_rows_lean(self) -> bool:
-        """Whether its row path learns single rows that come one unit of time apart."""
-        return self.learns_lean
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path that reads and predicts single rows, and may learn them."""

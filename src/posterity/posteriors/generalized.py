@@ -266,7 +266,7 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
-        return self.likelihood.kernel_code is not None and self.inner.learns_lean
+        return self.likelihood.kernel_code is not None and not self.forgets
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]

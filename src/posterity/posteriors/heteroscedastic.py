@@ -110,7 +110,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows together; a posterior that forgets learns them in order."""
-        if len(X) == 1 or not self.mean.learns_lean:
+        if len(X) == 1 or self.mean.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
         trial = self.copy()
@@ -141,7 +141,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
         Exact for rows of a fit, but for what the others would weigh without them.
         """
-        if not self.mean.learns_lean:
+        if self.mean.forgets:
             self.mean.remove(X, y, weights)  # refuses, and says why
         trial, g = self.copy(), np.ones(len(X)) if weights is None else weights
         if not g.any():
@@ -416,7 +416,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         account.at_level = account.level
         rows = int(account.clock[0])
         some = rows // PART
-        if not self.mean.learns_lean:  # what forgets
+        if self.mean.forgets:
             some = min(some, LONGEST_STRETCH)
         account.clock[1] = rows + max(some, 1)
 

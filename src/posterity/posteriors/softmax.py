@@ -95,7 +95,6 @@ class SoftmaxPosterior:
     one_triangle: ClassVar[None] = None
     improper: ClassVar[None] = None
     learns_lean: ClassVar[bool] = False
-    learns_rows_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
 
     def copy(self) -> SoftmaxPosterior:

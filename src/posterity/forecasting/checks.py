@@ -1,0 +1,66 @@
+"""What is asked of a horizon and of series, and what is said where they are short."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.panel import Panel
+
+# A series needs so many observed values.
+FEWEST_VALUES = 4
+# Series that a warning names.
+NAMED = 3
+
+
+class ForecastWarning(UserWarning):
+    """A forecast stands on less than it might seem."""
+
+
+def check_horizon(h: int) -> None:
+    """Raise ``ValueError`` unless ``h`` is a horizon."""
+    if not (isinstance(h, int | np.integer) and h >= 1):
+        raise ValueError(f"h is {h!r}: the horizon is a whole number of steps, at least 1")
+
+
+def check_enough(panel: Panel) -> None:
+    """Raise ``ValueError``, naming the first, where series have too few values."""
+    few = np.flatnonzero(panel.observed < FEWEST_VALUES)
+    if len(few):
+        more = f" (and {len(few) - 1} more)" if len(few) > 1 else ""
+        raise ValueError(
+            f"{panel.called(panel.ids[few[0]])}{more} has {panel.observed[few[0]]} values: a "
+            f"forecast needs {FEWEST_VALUES} at least; leave it out, or wait for more"
+        )
+
+
+def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
+    """Warn of series that are constant, or shorter than two of their shortest season."""
+    values = panel.values
+    constant = np.nanmax(values, axis=1) == np.nanmin(values, axis=1)
+    if constant.any():
+        warnings.warn(
+            f"{_named(panel, constant)} constant: nothing says how much the next values may "
+            "differ, and the intervals have no width",
+            ForecastWarning,
+            stacklevel=4,
+        )
+    season = min(periods, default=0)
+    short = panel.observed < 2 * season
+    if short.any():
+        warnings.warn(
+            f"{_named(panel, short)} shorter than two seasons of {season}: forecasts come from "
+            "forms with fewer lags",
+            ForecastWarning,
+            stacklevel=4,
+        )
+
+
+def _named(panel: Panel, which: NDArray[np.bool_]) -> str:
+    names = [panel.called(panel.ids[number]) for number in np.flatnonzero(which)]
+    told = ", ".join(names[:NAMED])
+    if len(names) > NAMED:
+        told += f" and {len(names) - NAMED} more"
+    return f"{told} {'is' if len(names) == 1 else 'are'}"

@@ -1,0 +1,68 @@
+"""What a posterior under heavy tails knows, and what it told of rows before them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.generalized._noise_tally import NoiseTally
+from posterity.generalized._start import Begun, Found, Kept
+from posterity.generalized._working_noise import Spread
+from posterity.posteriors import LinearPosterior
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was said of each row before it: mean, relative leverage, scale, and the scale's df."""
+
+    mean: Array
+    leverage: Array
+    scale: Array
+    df: Array
+
+
+@dataclass
+class Known:
+    """State: ``inner`` has learned the reweighted rows, ``tally`` what they say of the scale.
+
+    ``spread`` is how well a fit knows the scale, None once other rows were learned in order;
+    ``kept`` are all rows so far, until there are enough, and ``begun`` is where their next fit
+    begins. ``clock`` counts rows, and at ``due`` of them the prior, or that fit, is due anew.
+    ``told`` sums the log densities of the rows, ``seen`` their weights.
+    """
+
+    inner: LinearPosterior
+    tally: NoiseTally
+    kept: Kept | None
+    clock: int = 0
+    due: int = 1
+    told: float = 0.0
+    seen: float = 0.0
+    spread: Spread | None = None
+    begun: Begun = field(default_factory=Begun)
+
+    def copy(self) -> Known:
+        """The same, to go its own way."""
+        return replace(self, inner=self.inner.copy(), tally=self.tally.copy())
+
+    def become(self, other: Known) -> None:
+        """Take over all of another one."""
+        self.__dict__.update(other.__dict__)
+
+    def settle(self, found: Found) -> None:
+        """Know the most probable fit of some rows, and nothing else of them."""
+        tally = self.tally = self.tally.copy()
+        self.inner, self.begun, self.spread = found.inner, found.begun, found.spread
+        if found.mode is None:
+            tally.count, tally.spread = found.rows.total, 0.0
+        else:
+            scale = found.mode.scale if found.spread is None else found.spread.scale
+            tally.settle(found.rows, found.mode, scale)
+
+    def go_on(self) -> None:
+        """From now on rows are learned in order."""
+        self.kept, self.spread, self.begun = None, None, Begun()

@@ -1,0 +1,59 @@
+"""What a posterior whose prior is learned knows: the data, and where its stream stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.evidence import RunningScales
+from posterity.factor import Factor
+from posterity.posteriors._nodes import Fresh, Nodes
+from posterity.posteriors.gaussian import LinearPosterior
+
+
+@dataclass
+class Known:
+    """State: the data under a flat prior, and what the stream's prior is chosen from.
+
+    ``clock`` counts the rows learned; when they are as many as its second number, the stream's
+    nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``
+    are those nodes. Where nothing is forgotten they can be made at any time, and are only kept
+    while the stream goes on; row paths may learn in the factor of a single one: ``shared``.
+    ``fresh``, which was read last, knows rows of the total weight ``fresh_at``. ``tally`` sums the
+    log densities of the rows as they came. ``scales`` are the features' where data fade.
+    """
+
+    data: LinearPosterior
+    stream: Nodes | None = None
+    fresh: Fresh | None = None
+    fresh_at: float = -1.0
+    scales: RunningScales | None = None
+    clock: NDArray[np.int64] = field(default_factory=lambda: np.array([0, 1]))
+    tally: float = 0.0
+    turn: Factor | None = None
+    shared: Factor | None = None
+
+    def copy(self) -> Known:
+        """The same, to go its own way."""
+        stream = None if self.stream is None else self.stream.copy()
+        scales = None if self.scales is None else self.scales.copy()
+        data, clock = self.data.copy(), self.clock.copy()
+        return Known(data, stream, self.fresh, self.fresh_at, scales, clock, self.tally, self.turn)
+
+    def become(self, other: Known) -> None:
+        """Take over what another one knows, in the memory that is there."""
+        self.data.become(other.data)
+        self.follow(other.stream)
+        self.fresh, self.scales, self.turn = None, other.scales, other.turn
+        self.clock[:] = other.clock
+        self.tally = other.tally
+
+    def follow(self, stream: Nodes | None) -> None:
+        """Go on with these nodes; a single one takes the factor that row paths share."""
+        if stream is not None and self.shared is not None:
+            (node,) = stream.posteriors
+            self.shared.become(node.factor)
+            stream = Nodes(stream.choice, (node._but(factor=self.shared),), stream.log_weights)
+        self.stream = stream

@@ -1,0 +1,34 @@
+"""Normal equations are those of the rows, and are refused where they lack the digits."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posterity.factor import Factor
+from posterity.factor.gram import gram, solve
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 3000), m=st.integers(1, 40))
+def test_they_are_those_of_the_factor(seed: int, n: int, m: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y, weights = rng.normal(size=(n, m)), rng.normal(size=n), rng.integers(0, 3, size=n) * 1.0
+    for intercept in (False, True):
+        factor = Factor(m + intercept)
+        factor.append(X, y[:, None], weights, intercept=intercept)
+        matrix = gram(X, weights, intercept=intercept)
+        np.testing.assert_allclose(matrix, factor.root.T @ factor.root, atol=1e-9 * n)
+        solution = solve(matrix, factor.root.T @ factor.moments[:, 0])
+        if solution is not None:
+            np.testing.assert_allclose(solution, factor.coefficients()[:, 0], rtol=1e-5, atol=1e-7)
+
+
+def test_columns_that_nearly_depend_on_each_other_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    for apart in (0.0, 1e-6):
+        near = np.column_stack([X, X[:, 0] + apart * rng.normal(size=50)])
+        assert solve(gram(near, np.ones(50), intercept=True), np.ones(4)) is None
+    assert solve(np.array([[np.inf]]), np.ones(1)) is None
+    assert solve(np.zeros((1, 1)), np.ones(1)) is None
