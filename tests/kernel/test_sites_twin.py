@@ -206,3 +206,29 @@ def test_moments_are_those_of_a_fine_grid(likelihood: Likelihood) -> None:
         spread = np.trapezoid(density * x * x, x) / mass - centre**2
         expected = [np.log(mass), centre * np.sqrt(variance[i]), spread]
         np.testing.assert_allclose([one[i] for one in told], expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("df", [1.0, 4.0, 30.0])
+def test_moments_of_a_narrow_belief_beside_student_t_noise(df: float) -> None:
+    rng = np.random.default_rng(0)
+    n, wide = 200, df * 0.49
+    y, mean, weights = 2.0 * rng.standard_t(2, size=n), np.zeros(n), rng.choice([0.3, 1.0], size=n)
+    half = 0.5 * weights * (df + 1.0)
+    # On both sides of where the kernel takes another formula.
+    variance = 10.0 ** rng.uniform(-6.0, 1.0, size=n) * 0.01 * wide / (1.0 + half)
+    known = StudentT(df, 0.7).kernel_code
+    assert known is not None
+    told = kernel.find_moments(*known, y, mean, variance, weights)
+    x = np.linspace(-12.0, 12.0, 4_001)
+    off = y[:, None] - np.sqrt(variance)[:, None] * x
+    powers = -half[:, None] * np.log1p(np.square(off) / wide)
+    mass = np.exp(weights * known[1][2])[:, None] * np.exp(powers - 0.5 * x * x)
+    mass *= (x[1] - x[0]) / np.sqrt(2.0 * np.pi)
+    total = mass.sum(axis=1)
+    centre = (mass @ x) / total
+    expected = [np.log(total), centre * np.sqrt(variance), (mass @ (x * x)) / total - centre**2]
+    narrow = variance * (1.0 + half) < 0.01 * wide
+    for some, tolerance in ((narrow, 1e-11), (~narrow, 1e-6)):
+        assert some.any()
+        for ours, theirs in zip(told, expected, strict=True):
+            np.testing.assert_allclose(ours[some], theirs[some], atol=tolerance)

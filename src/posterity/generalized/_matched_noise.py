@@ -70,11 +70,14 @@ class MatchedNoise(WorkingNoise):
         told = matcher.climb(start, known=known, settled=settled, rounds=rounds)
         weight, target = np.zeros(len(rows.y)), np.zeros(len(rows.y))
         weight[honest], target[honest] = told.weight, told.target
-        factor = rows.under(prior, target, weight)
-        fit, leverage = factor.predict(rows.X, intercept=rows.intercept)
+        fit, leverage = told.fit, told.leverage
+        if not honest.all():
+            factor = rows.under(prior, target, weight)
+            both, leverage = factor.predict(rows.X, intercept=rows.intercept)
+            fit = both[:, 0]
         spread = told.scale * rows.freed
         how = {"rough": last.rough, "in_order": last.in_order}
-        return Mode(told.scale, fit[:, 0], weight, target, spread, leverage, **how)
+        return Mode(told.scale, fit, weight, target, spread, leverage, **how)
 
     def spread_at(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
@@ -85,9 +88,9 @@ class MatchedNoise(WorkingNoise):
         if mode.rough:
             if known_scale is not None or mode.in_order:
                 return Spread(mode.scale, math.inf, 1.0, 0.0)
-            return matcher.rough_spread(mode, self.scale_information)
+            return matcher.rough_spread(mode)
         sites = Sites(mode.scale, mode.weight[honest], mode.target[honest])
-        best = matcher.climb(sites, known=True)
+        best = matcher.told(sites)
         if known_scale is not None or mode.in_order:
             return Spread(mode.scale, math.inf, 1.0, best.log_evidence)
         spread = matcher.spread(best)
@@ -99,7 +102,9 @@ class MatchedNoise(WorkingNoise):
     def _matcher(self, rows: Rows, prior: Factor, last: Start) -> Matcher:
         largest = float(np.abs(rows.y).max(initial=0.0)) + rows.floor
         core_ratio = self.core_ratio if last.in_order else None
-        return Matcher(rows, prior, self.at(1.0), rows.floor, 10.0 * largest, core_ratio)
+        least, most = rows.floor, 10.0 * largest
+        unit, information = self.at(1.0), self.scale_information
+        return Matcher(rows, prior, unit, information, least, most, core_ratio)
 
     def _begin(
         self, rows: Rows, prior: Factor, known: float | None, last: Start

@@ -28,17 +28,21 @@ Array = NDArray[np.float64]
 MOST_ROUNDS = 200
 # How little fits move in their standard deviations, when it is the answer, and when it is not.
 SETTLED, ROUGH = 1e-8, 1e-3
-# How much of each step is made, at first and at least.
+# How much of each step is made, at first and at least; all of it where a row has so many others for
+# each coefficient, as it hardly answers itself then.
 BOLD, TIMID = 0.8, 0.02
+ROWS_A_COEFFICIENT = 50
 # The scale moves by no more than a factor of e in a round.
 LONGEST_STEP = 1.0
 # Of what was known of a row's fit without it: a row adds no less, and at least this of it is left.
 LEAST_SHARE, LEAST_LEFT = 1e-4, 1e-6
 # At least this share of the information stays when rows that take some away are spread.
 LEAST_KEPT = 0.2
-# Scales that are tried, so many standard deviations of its logarithm apart; of many rows three.
-STEP, SEVERAL, FEW = 1.25, np.arange(-2.0, 3.0), np.arange(-1.0, 2.0)
-MANY_ROWS = 5_000
+# Scales that are tried, so many standard deviations of its logarithm apart. Of many rows three do,
+# where these are as far apart as a row's information tells.
+STEP = 1.25
+PLACES = STEP * np.arange(-2.0, 3.0)
+MANY_ROWS, AS_TOLD = 5_000, 1.5
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class Matcher:
     rows: Rows
     prior: Factor
     likelihood: Likelihood
+    # What a row tells of the logarithm of the scale.
+    information: float
     # Scales it stays between.
     least: float
     most: float
@@ -77,7 +83,8 @@ class Matcher:
         self, start: Sites, *, known: bool, settled: float = SETTLED, rounds: int = MOST_ROUNDS
     ) -> Fit:
         """Match all rows again and again until nothing moves, the scale too unless it is known."""
-        now, bold, last = start, BOLD, math.inf
+        many = len(self.rows.y) > ROWS_A_COEFFICIENT * self.prior.n_coefficients
+        now, bold, last = start, 1.0 if many else BOLD, math.inf
         for _ in range(rounds):
             ahead, move, step = self._round(now, bold)
             step = 0.0 if known else min(max(step, -LONGEST_STEP), LONGEST_STEP)
@@ -86,28 +93,28 @@ class Matcher:
                 break
             bold = max(0.7 * bold, TIMID) if move > 1.2 * last else bold
             last, now = move, replace(ahead, scale=scale)
-        return self._told(now)
+        return self.told(now)
 
-    def rough_spread(self, mode: Mode, information: float) -> Spread:
+    def rough_spread(self, mode: Mode) -> Spread:
         """The same by a formula: as of an inverse gamma whose mode this is.
 
-        A row tells ``information`` of the logarithm of the scale, less what the fit takes.
+        A row tells its information, less what the fit takes.
         """
         assert mode.leverage is not None
         taken = float(self.rows.weights @ (mode.weight * mode.leverage)[mode.weight > 0.0])
-        df = _df_of(1.0 / (information * max(self.rows.total - taken, 1.0)))
+        df = _df_of(1.0 / (self.information * max(self.rows.total - taken, 1.0)))
         drawn = math.exp(0.5 * (math.log(0.5 * df) - float(digamma(0.5 * df))))
         return Spread(mode.scale * drawn, df, 1.0 / drawn, 0.0)
 
     def spread(self, best: Fit) -> Spread:
         """How well the scale is known, from fits at a few others around the best."""
-        n = self.rows.total
-        sd = 1.0 / math.sqrt(n)
+        sd = 1.0 / math.sqrt(self.information * self.rows.total)
         low, high = (self._at(best, off * sd) for off in (-STEP, STEP))
         bend = 2.0 * best.log_evidence - low.log_evidence - high.log_evidence
-        sd = STEP * sd / math.sqrt(max(bend, 0.05 * STEP**2))
-        places = STEP * (FEW if n > MANY_ROWS else SEVERAL)
-        fits = [self._at(best, sd * place) if place else best for place in places]
+        fits, as_told = [low, best, high], bend / STEP**2
+        if self.rows.total <= MANY_ROWS or not 1.0 / AS_TOLD < as_told < AS_TOLD:
+            sd /= math.sqrt(max(as_told, 0.05))
+            fits = [self._at(best, sd * place) if place else best for place in PLACES]
         evidence = np.array([one.log_evidence for one in fits])
         weight = np.exp(evidence - evidence.max())
         total = float(weight.sum())
@@ -155,7 +162,7 @@ class Matcher:
             slope = copies @ (-power + off * pull - variance * pull * pull - (ratio - 1.0))
             slope += self._penalty(factor) / s**2 + self.prior.n_coefficients - self.prior.rank
             slope -= rows.weights @ (now.weight * leverage)
-            step = float(slope) / rows.total
+            step = float(slope) / (self.information * rows.total)
         else:
             step = self._step_to_core(np.square(off) / (1.0 + variance), self.core_ratio)
         move = np.abs(middle - fit) / s / np.sqrt(np.maximum(leverage, 1e-300))
@@ -171,8 +178,8 @@ class Matcher:
         variance = core_variance(square, self.rows.weights, ratio**2, 1e-300)
         return 0.5 * math.log(variance) - math.log(ratio)
 
-    def _told(self, now: Sites) -> Fit:
-        """The evidence at this scale (Minka 2001): flat directions have density 1."""
+    def told(self, now: Sites) -> Fit:
+        """What these sites tell: fits, and the evidence (Minka 2001): flat directions have density 1."""
         rows, prior, s = self.rows, self.prior, now.scale
         power = np.minimum(rows.weights, 1.0)
         factor, fit, leverage = self._learned(now)

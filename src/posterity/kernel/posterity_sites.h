@@ -159,12 +159,36 @@ PK_INLINE pk_moments pk_quadrature(const pk_likelihood *l, double y, double mean
     return found;
 }
 
+/* Where the belief is narrow beside the noise: by the Gauss-Hermite rule itself, of a density that hardly bends. */
+PK_INLINE pk_moments pk_narrow_student_moments(const pk_likelihood *l, double off, double variance, double weight)
+{
+    pk_moments found;
+    double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), width = sqrt(variance);
+    double wide = squared + off * off, total, lean, square;
+    pk_vector term[PK_NODE_PARTS];
+    for (int k = 0; k < PK_NODE_PARTS; k++) {
+        pk_vector step = width * pk_nodes_of(k);
+        term[k] = pk_log_weights_of(k) - a * pk_log(1.0 + step * (step - 2.0 * off) / wide);
+    }
+    pk_sum_nodes(term, 0.0, &total, &lean, &square);
+    found.log_mass = weight * l->c - a * log(wide / squared) + log(total);
+    found.moved = width * (lean / total);
+    found.ratio = square / total - (lean / total) * (lean / total);
+    return found;
+}
+
+/* Up to here the rule of PK_NODES has 12 digits: of the belief's variance beside the noise's, and of the exponent. */
+#define PK_NARROW 0.01
+#define PK_NARROW_EXPONENT 20.0
+
 /* Student-t: (1 + x)^-a is the integral of exp(a t - e^t (1 + x)) / Gamma(a) over t, so that given t the likelihood
  * is Gaussian in eta. The trapezoidal rule over t; what lies below is e^(a t) / a. */
 PK_INLINE pk_moments pk_student_moments(const pk_likelihood *l, double y, double mean, double variance, double weight)
 {
     pk_moments found;
     double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), off = y - mean, square = off * off;
+    if (variance * (1.0 + a) < PK_NARROW * squared && a < PK_NARROW_EXPONENT && square < 1e300)
+        return pk_narrow_student_moments(l, off, variance, weight);
     double low = log(a) - log1p(square / squared) - 7.0 / sqrt(a + 0.1) - 23.0 / (a + 1.0);
     double high = log(a + 7.0 * sqrt(a) + 30.0), step = (high - low) / (PK_SCALE_NODES - 1), below = a * low - log(a);
     const pk_vector lanes = {PK_EACH_LANE(PK_NUMBER)};
