@@ -179,7 +179,7 @@ class Matcher:
         return 0.5 * math.log(variance) - math.log(ratio)
 
     def told(self, now: Sites) -> Fit:
-        """What these sites tell: fits, and the evidence (Minka 2001): flat directions have density 1."""
+        """Fits of these sites, and their evidence (Minka 2001): flat directions have density 1."""
         rows, prior, s = self.rows, self.prior, now.scale
         power = np.minimum(rows.weights, 1.0)
         factor, fit, leverage = self._learned(now)
