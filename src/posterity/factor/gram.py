@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtrs
 
 from posterity.factor.parallel import blas_threads, partitions, run_together
 
@@ -14,6 +16,11 @@ Array = NDArray[np.float64]
 BLOCK = 1024
 # Share of a column's square that those before it may leave: less, and too few digits are right.
 DEPENDENT = 1e-8
+# Condition of a scaled matrix of products up to which its triangle is right to 12 digits.
+CONDITION = 3e3
+
+# Root (p, p), moments (p, 1) and residual (1, 1) of a factor of rows.
+Triangle = tuple[Array, Array, Array]
 
 
 def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
@@ -58,12 +65,64 @@ def solve(matrix: Array, right: Array) -> Array | None:
     >>> solve(np.ones((2, 2)), np.ones(2)) is None
     True
     """
+    scale, root = cholesky(matrix)
+    if root is None:
+        return None
+    solution, _ = dpotrs(root, right / scale, lower=0)
+    return np.asarray(solution / scale)
+
+
+def cholesky(matrix: Array) -> tuple[Array, Array | None]:
+    """Scales (p,) and the upper triangle (p, p) of the matrix in them, its columns' squares 1.
+
+    The triangle is None where that is nearly singular.
+
+    Examples
+    --------
+    >>> scale, root = cholesky(np.array([[4.0, 0.0], [0.0, 9.0]]))
+    >>> root * scale
+    array([[2., 0.],
+           [0., 3.]])
+    """
     diagonal = np.diagonal(matrix)
     if not (diagonal > 0.0).all() or not np.isfinite(matrix).all():
-        return None
-    scale = 1.0 / np.sqrt(diagonal)
-    root, status = dpotrf(scale[:, None] * matrix * scale, lower=0, clean=0)
-    if status or not np.square(np.diagonal(root)).min(initial=1.0) > DEPENDENT:
-        return None
-    solution, _ = dpotrs(root, scale * right, lower=0)
-    return np.asarray(scale * solution)
+        return np.ones(len(matrix)), None
+    scale = np.sqrt(diagonal)
+    root, status = dpotrf(matrix / scale[:, None] / scale, lower=0)
+    dependent = status or not np.square(np.diagonal(root)).min(initial=1.0) > DEPENDENT
+    return scale, None if dependent else root
+
+
+@dataclass(frozen=True)
+class Products:
+    """Of rows X (n, p), y (n, 1): squares X'X, moments X'y and the square y'y.
+
+    Examples
+    --------
+    >>> one = Products(np.diag([2.0, 4.0]), np.array([[1.0], [1.0]]), 1.5)
+    >>> root, moments, residual = (one + one).triangle()
+    >>> root.diagonal(), moments[:, 0].round(3), residual.round(3)
+    (array([2.        , 2.82842712]), array([1.   , 0.707]), array([[1.225]]))
+    """
+
+    squares: Array
+    moments: Array
+    square: float
+
+    def __add__(self, other: Products) -> Products:
+        """Of the rows of both."""
+        squares, moments = self.squares + other.squares, self.moments + other.moments
+        return Products(squares, moments, self.square + other.square)
+
+    def triangle(self) -> Triangle | None:
+        """The rows' triangle; None where it would lose digits."""
+        scale, root = cholesky(self.squares)
+        if root is None:
+            return None
+        norm = np.abs(self.squares / scale[:, None] / scale).sum(axis=0).max(initial=1.0)
+        reciprocal, _ = dpocon(root, norm)
+        if not reciprocal * CONDITION >= 1.0:
+            return None
+        moments, _ = dtrtrs(root, self.moments / scale[:, None], trans=1)
+        left = max(self.square - float(np.sum(np.square(moments))), 0.0)
+        return root * scale, moments, np.array([[np.sqrt(left)]])

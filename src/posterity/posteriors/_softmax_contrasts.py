@@ -12,7 +12,7 @@ With few classes they are wider than they need be: of K equal ones by K / (K - 1
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from posterity.factor import Factor
+from posterity.factor.gram import Products, Triangle
 from posterity.noise import LOG_2PI, KnownNoise
 from posterity.posteriors._site_removal import AGREED, NEAR
 from posterity.posteriors._softmax_likelihood import (
@@ -35,9 +36,10 @@ from posterity.posteriors._softmax_sites import (
     POINTS,
     Around,
     SiteRows,
+    Sites,
     around_one,
     points_about,
-    site_rows,
+    sites_of,
 )
 from posterity.posteriors.gaussian import LinearPosterior, recast
 from posterity.priors import GaussianPrior
@@ -52,7 +54,8 @@ NOT_REACHED = (
     "the mode was not reached: what is reported is where the search stopped; bring the features to "
     "like units, or give a larger prior_precision"
 )
-BLOCK_NUMBERS = 4_000_000
+# Numbers of rotated rows at a time; rows whose products are summed at a time.
+BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
 # Averages over what is open: rounds of width and mean in turns, points for all rows together, and
 # how near the mean is to its place, in nats.
 ROUNDS, MOST_POINTS, CLOSE = 3, 3_000, 1e-7
@@ -273,31 +276,50 @@ class Contrasts:
     def _sites(self, rows: Rows, around: Around) -> tuple[list[SiteRows], float]:
         """What ``rows`` say around their places, one a part, and the log of its constant.
 
-        Many rows are rotated to a triangle, some of them at a time.
+        Many rows are brought to a triangle: by their products, where that costs no digits.
         """
-        r, n = len(self.places[0]), len(rows.X)
-        size = r * self.n_columns
-        few = n * r <= 2 * size
-        block = n if few else max(1, BLOCK_NUMBERS // max(size * r, self.n_classes))
-        together = [Factor(0 if few else size) for _ in self.parts]
-        constant, sites = 0.0, []
-        for start in range(0, n, block):
-            some, near = (
-                rows.of(slice(start, start + block)),
-                around.of(slice(start, start + block)),
-            )
+        size = len(self.places[0]) * self.n_columns
+        if len(rows.X) * len(self.places[0]) <= 2 * size:
+            ((_, sites, constant),) = self._blocks(rows, around, len(rows.X))
+            return [site.rows(rows.X) for site in sites], constant
+        totals: list[Products] = []
+        constant = 0.0
+        for X, sites, told in self._blocks(rows, around, PRODUCT_ROWS):
+            products = [site.products(X) for site in sites]
+            if totals:
+                products = [one + other for one, other in zip(totals, products, strict=True)]
+            totals, constant = products, constant + told
+        triangles = [total.triangle() for total in totals]
+        found = [one for one in triangles if one is not None]
+        if len(found) < len(triangles):
+            found = self._rotated(rows, around)
+        weight = float(np.sum(rows.weights))
+        return [SiteRows.of(triangle, weight) for triangle in found], constant
+
+    def _rotated(self, rows: Rows, around: Around) -> list[Triangle]:
+        size = len(self.places[0]) * self.n_columns
+        block = max(1, BLOCK_NUMBERS // max(size * len(self.places[0]), self.n_classes))
+        together = [Factor(size) for _ in self.parts]
+        for X, sites, _ in self._blocks(rows, around, block):
+            for factor, site in zip(together, sites, strict=True):
+                one = site.rows(X)
+                factor.append(one.X, one.y)
+        return [(one.root, one.moments, one.residual_root) for one in together]
+
+    def _blocks(
+        self, rows: Rows, around: Around, block: int
+    ) -> Iterator[tuple[Array, list[Sites], float]]:
+        """Some rows at a time: their features, sites for each part, and the log of the constant."""
+        for start in range(0, len(rows.X), block):
+            part = slice(start, start + block)
+            some, near = rows.of(part), around.of(part)
             look = near.look(some.labels, self.basis)
             sites = [
-                site_rows(some, look, near, self.basis[:, places], slice(places.start, places.stop))
+                sites_of(some, look, near, self.basis[:, places], slice(places.start, places.stop))
                 for places in self.places
             ]
-            constant += float(some.weights @ look.value) + sum(site.constant for site in sites)
-            for factor, site in zip(together, [] if few else sites, strict=not few):
-                factor.append(site.X, site.y)
-        if not few:
-            weight = float(np.sum(rows.weights))
-            sites = [SiteRows.of(factor, weight) for factor in together]
-        return sites, constant
+            constant = float(some.weights @ look.value) + sum(site.constant for site in sites)
+            yield some.X, sites, constant
 
     @staticmethod
     def _with(joined: Joined, sites: list[SiteRows]) -> Joined:

@@ -15,6 +15,7 @@ from scipy.linalg import block_diag
 from scipy.linalg.lapack import dtrtrs
 
 from posterity.factor import Factor
+from posterity.factor.gram import cholesky, gram
 from posterity.posteriors._softmax_likelihood import Array, Look, Rows
 
 # Twice what the log posterior can still gain, against its size.
@@ -82,11 +83,16 @@ class Objective:
         """What is known of each part, and the rows' curvature in each coordinate by itself."""
         sizes = (self.rows.weights[:, None] * look.sizes(self.basis)).T
         parts = sizes.reshape(len(self.roots), -1, len(self.rows.X))
-        return [
-            _usable(self._added(root, part)) for root, part in zip(self.roots, parts, strict=True)
-        ]
+        return [self._added(root, part) for root, part in zip(self.roots, parts, strict=True)]
 
     def _added(self, root: Array, sizes: Array) -> Array:
+        # By products where they have digits enough: a step's direction needs few.
+        X = self.rows.X
+        squares = block_diag(*(gram(X, size, intercept=False) for size in sizes))
+        scale, triangle = cholesky(root.T @ root + squares)
+        return _usable(self._rotated(root, sizes)) if triangle is None else triangle * scale
+
+    def _rotated(self, root: Array, sizes: Array) -> Array:
         each = []
         for size in sizes:
             alone = Factor(self.rows.X.shape[1])

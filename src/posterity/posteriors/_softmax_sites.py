@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from posterity.factor import Factor
+from posterity.factor.gram import Products, Triangle
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Index,
@@ -65,32 +65,60 @@ class SiteRows:
     constant: float
 
     @classmethod
-    def of(cls, rows: Factor, weight: float) -> SiteRows:
-        """Rows of this weight in all, rotated to a triangle."""
-        X = np.vstack([rows.root, np.zeros((1, rows.n_coefficients))])
-        y = np.vstack([rows.moments, rows.residual_root])
+    def of(cls, triangle: Triangle, weight: float) -> SiteRows:
+        """Rows of this weight in all, as a triangle."""
+        root, moments, residual = triangle
+        X, y = np.vstack([root, np.zeros((1, len(root)))]), np.vstack([moments, residual])
         return cls(X, y, np.full(len(X), weight / len(X)), 0.0)
 
 
-def site_rows(rows: Rows, look: Look, around: Around, basis: Array, part: slice) -> SiteRows:
+@dataclass(frozen=True)
+class Sites:
+    """The same before features are multiplied in: roots (n, r, r) and targets (n, r)."""
+
+    root: Array
+    target: Array
+    weights: Array
+    constant: float
+
+    def rows(self, X: Array) -> SiteRows:
+        """Rows for labels at ``X`` (n, p)."""
+        n, r = self.target.shape
+        x = np.einsum("nba,nc->nbac", self.root, X, optimize=True)
+        shares = np.repeat(self.weights / r, r)
+        return SiteRows(x.reshape(n * r, -1), self.target.reshape(-1, 1), shares, self.constant)
+
+    def products(self, X: Array) -> Products:
+        """Of these rows, r p coefficients; no row is made."""
+        curvature = self.root.transpose(0, 2, 1) @ self.root
+        pull = np.einsum("nba,nb->an", self.root, self.target)
+        r, p = len(pull), X.shape[1]
+        squares = np.empty((r, p, r, p))
+        for one in range(r):
+            for other in range(one + 1):
+                squares[one, :, other] = (curvature[:, one, other] * X.T) @ X
+                squares[other, :, one] = squares[one, :, other].T
+        square = float(np.sum(np.square(self.target)))
+        return Products(squares.reshape(r * p, r * p), (pull @ X).reshape(-1, 1), square)
+
+
+def sites_of(rows: Rows, look: Look, around: Around, basis: Array, part: slice) -> Sites:
     """What labels say of the coordinates ``part``, of this basis (K, r), around their places."""
     curvature = look.curvature(basis)
-    n, r = curvature.shape[:2]
+    r = curvature.shape[1]
     curvature[:, np.arange(r), np.arange(r)] += LEAST_CURVATURE
-    lower = np.linalg.cholesky(curvature) if r > 1 else np.sqrt(curvature)
+    lower = np.asarray(np.linalg.cholesky(curvature) if r > 1 else np.sqrt(curvature))
     ahead = np.linalg.solve(lower, look.slope(basis)[:, :, None])
     upper = lower.transpose(0, 2, 1)
     weight = np.sqrt(rows.weights)[:, None]
     place = around.place[:, part]
     targets = weight * (np.einsum("nba,na->nb", upper, place) + ahead[:, :, 0])
-    x = np.einsum("nba,nc->nbac", weight[:, :, None] * upper, rows.X, optimize=True)
     told = 0.5 * np.sum(np.square(ahead), axis=(1, 2))
     if around.moved is not None:
         # What the site says on average over the points, too.
         bent = around.moved[:, :, part] @ lower
         told = told + 0.5 * np.sum(np.square(bent), axis=(1, 2)) / around.moved.shape[1]
-    shares, constant = np.repeat(rows.weights / r, r), float(rows.weights @ told)
-    return SiteRows(x.reshape(n * r, -1), targets.reshape(-1, 1), shares, constant)
+    return Sites(weight[:, :, None] * upper, targets, rows.weights, float(rows.weights @ told))
 
 
 def points_about(covariance: Array, n_points: int = POINTS) -> Array:
