@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 import peers
+import sklearnex.linear_model as sklearnex
 from sklearn.linear_model import LinearRegression, Ridge
 from threadpoolctl import threadpool_limits
 from timing import Figure, Run, alternate
@@ -23,7 +24,8 @@ Everyone gets the same row-major array and fits an intercept, except for the bar
 All cores are used, by BLAS as by us; the lines that say so hold both to one core. Runs are 0.1 s
 apart, so that nobody's idle threads spin into the next one's time. Where the prior is given,
 `fit` is little more than the factorisation of the rows; two cores are compared with one, and
-columns in other orders of memory with the row-major array."""
+columns in other orders of memory with the row-major array. Intel's Ridge is oneDAL's, from
+scikit-learn-intelex: a sum of products on all cores, without intervals or evidence."""
 
 SIZES = {10: 1_000_000, 50: 300_000, 200: 50_000}
 GRAM_TARGETS = {10: 2.0, 50: 2.5, 200: 2.5}
@@ -40,6 +42,7 @@ GIVEN_SIZES = {
 }
 COLUMNS = (500_000, 20)
 PAUSE = 0.1
+ONEDAL = "Ridge of scikit-learn-intelex"
 
 
 def measure(run: Run) -> list[Figure]:
@@ -56,12 +59,14 @@ def measure(run: Run) -> list[Figure]:
         if p == 10:
             tasks["Ridge(solver='cholesky')"] = lambda X=X, y=y: Ridge(solver="cholesky").fit(X, y)
             tasks["LinearRegression"] = lambda X=X, y=y: LinearRegression().fit(X, y)
+        tasks[ONEDAL] = lambda X=X, y=y: sklearnex.Ridge().fit(X, y).coef_
         every = alternate(tasks, run.rounds, PAUSE)
         figures.append(_figure(what, "X.T @ X", every, "within", GRAM_TARGETS[p]))
         figures.append(_figure(f"{what}, one core", "X.T @ X", single, "within", None))
         if p == 10:
             figures.append(_figure(what, "Ridge(solver='cholesky')", every, "faster", 3.0))
             figures.append(_figure(what, "LinearRegression", every, "faster", 10.0))
+        figures.append(_figure(what, ONEDAL, every, "faster", None))
     return figures + _given_prior(run) + _columns(run)
 
 
