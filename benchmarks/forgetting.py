@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import peers
 import polars as pl
@@ -27,6 +27,7 @@ predictions know their own row. river's smoothing is its only way to forget: a l
 rows, without variances."""
 
 DISCOUNT, WINDOW = 0.99, 500
+LEARNED = "Adaptive, prior learned (default)"
 # p -> rows, and rows of river's loop
 SIZES = {10: (200_000, 2_000), 50: (40_000, 500)}
 # Strategy, and how many times as long as plain it may take.
@@ -39,9 +40,11 @@ STRATEGIES: dict[str, tuple[ways.Forgetting, float | None]] = {
 }
 
 
-def ours(X: NDArray, y: NDArray, forgetting: ways.Forgetting | None) -> object:
+def ours(
+    X: NDArray, y: NDArray, forgetting: ways.Forgetting | None, prior_precision: Any = 1.0
+) -> object:
     model = BayesianLinearRegression(
-        prior_precision=1.0, fit_intercept=False, forgetting=forgetting
+        prior_precision=prior_precision, fit_intercept=False, forgetting=forgetting
     )
     distribution = model.predict_then_learn(X, y)
     return distribution.mean(), distribution.std()
@@ -90,6 +93,7 @@ def _measure(p: int, run: Run) -> list[Figure]:
     tasks: dict[str, tuple[Callable[[], object], int]] = {"plain": (lambda: ours(X, y, None), n)}
     for name, (strategy, _) in STRATEGIES.items():
         tasks[name] = (lambda strategy=strategy: ours(X, y, strategy), n)
+    tasks[LEARNED] = (lambda: ours(X, y, ways.Adaptive(), "auto"), n)
     tasks["polars-ols rls"] = (lambda: polars_rls(frame), n)
     tasks["polars-ols rolling"] = (lambda: polars_rolling(frame), n)
     tasks["river smoothing"] = (lambda: river_smoothing(few_rows, few_targets), n_slow)
@@ -103,6 +107,7 @@ def _measure(p: int, run: Run) -> list[Figure]:
         return Figure(what, peer, a_row[name], a_row[peer], "ns/row", sense, target)
 
     beside_plain = [figure(name, "plain", "within", most) for name, (_, most) in STRATEGIES.items()]
+    beside_plain.append(figure(LEARNED, "plain", "within", None))
     ahead = [
         figure(name, peer, "faster", 1.0 if most else None)
         for name, (_, most) in STRATEGIES.items()
