@@ -15,6 +15,7 @@ from posterity.distributions.negative_binomial_log_normal import NegativeBinomia
 from posterity.distributions.normal import Normal
 from posterity.distributions.poisson_log_normal import PoissonLogNormal
 from posterity.distributions.student_t import StudentT
+from posterity.distributions.transformed import Transformed
 
 __all__ = [
     "Categorical",
@@ -27,4 +28,5 @@ __all__ = [
     "Normal",
     "PoissonLogNormal",
     "StudentT",
+    "Transformed",
 ]

@@ -76,6 +76,18 @@ class PrecisionRoot:
         norms = np.sqrt(np.square(self.inverse).sum(axis=1))
         return np.where(self.unbounded, np.inf, norms)
 
+    def scales_along(self, X: FloatArray) -> FloatArray:
+        """(n,) square roots of x' (R'R)^-1 x; infinite where x has part in what is unbounded."""
+        from scipy.linalg import solve_triangular
+
+        if self.rank == len(self.free):
+            steps = solve_triangular(self.matrix, X.T, trans="T")
+            return np.sqrt(np.square(steps).sum(axis=0))
+        norms = np.sqrt(np.square(X @ self.inverse).sum(axis=1))
+        size = np.abs(X) @ np.abs(self.following)
+        moved = np.abs(X @ self.following) > ROUNDINGS * len(self.free) * np.finfo(float).eps * size
+        return np.where(moved.any(axis=1), np.inf, norms)
+
     def covariance(self, factor: float) -> FloatArray:
         """(p, p) factor (R'R)^-1, as the limit of ever vaguer priors where R is singular.
 

@@ -25,6 +25,9 @@ class JointDistribution:
         """Distribution of one or some coefficients, each by itself."""
         raise NotImplementedError
 
+    def _project(self, X: FloatArray, shift: FloatArray) -> RowDistribution:
+        raise NotImplementedError
+
     def _size(self) -> int:
         """Number p of coefficients."""
         raise NotImplementedError
@@ -60,6 +63,42 @@ class JointDistribution:
             If ``level`` is not between 0 and 1.
         """
         return np.column_stack(self.marginal().interval(checked_level(level)))
+
+    # ---- sums of coefficients ----
+
+    def project(self, X: ArrayLike, shift: ArrayLike = 0.0) -> RowDistribution:
+        """Distribution of ``X @ w + shift``, each row by itself.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, p)
+            What each coefficient is multiplied by.
+        shift : array_like of shape (n,), default 0
+            Added to each row.
+
+        Returns
+        -------
+        Normal, StudentT or Mixture, over n rows
+            With an infinite scale where a row has part in a direction without information.
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns.
+
+        Examples
+        --------
+        >>> from posterity.distributions import MultivariateNormal
+        >>> posterior = MultivariateNormal([1.0, 2.0], [[2.0, 0.0], [0.0, 1.0]])
+        >>> posterior.project([[1.0, 0.0], [1.0, 1.0]]).std().round(4)
+        array([0.5  , 1.118])
+        """
+        X, p = as_floats(X), self._size()
+        if X.ndim != 2 or X.shape[1] != p:
+            raise ValueError(
+                f"X has shape {X.shape}, but there are {p} coefficients; give (n, {p})"
+            )
+        return self._project(X, as_floats(shift))
 
     # ---- density and draws ----
 

@@ -53,6 +53,9 @@ class _Joint(JointDistribution):
     def marginal(self, index: Index = slice(None)) -> LocationScale:
         raise NotImplementedError
 
+    def _project(self, X: FloatArray, shift: FloatArray) -> LocationScale:
+        raise NotImplementedError
+
     def _unit(self) -> LocationScale:
         """Distribution of the error of a coefficient of unit precision."""
         raise NotImplementedError
@@ -99,11 +102,10 @@ class _Joint(JointDistribution):
 
     # ---- helpers ----
 
-    def _scales(self) -> FloatArray:
+    def _scaled(self, scales: FloatArray) -> FloatArray:
         if self._noise_unknown():
-            return np.full(self.mean.shape, math.inf)
+            return np.full(scales.shape, math.inf)
         # 0 * inf: a perfect fit says nothing of a coefficient without information.
-        scales = self._root.scales()
         return np.where(np.isinf(scales), math.inf, self.scale * np.minimum(scales, 1e308))
 
     def _refuse_improper(self) -> None:
@@ -171,7 +173,10 @@ class MultivariateNormal(_Joint):
         -------
         Normal
         """
-        return Normal(self.mean[index], self._scales()[index])
+        return Normal(self.mean[index], self._scaled(self._root.scales())[index])
+
+    def _project(self, X: FloatArray, shift: FloatArray) -> Normal:
+        return Normal(X @ self.mean + shift, self._scaled(self._root.scales_along(X)))
 
     def _unit(self) -> Normal:
         return Normal(0.0, self.scale)
@@ -250,7 +255,11 @@ class MultivariateT(_Joint):
         -------
         StudentT
         """
-        return StudentT(self.df, self.mean[index], self._scales()[index])
+        return StudentT(self.df, self.mean[index], self._scaled(self._root.scales())[index])
+
+    def _project(self, X: FloatArray, shift: FloatArray) -> StudentT:
+        scales = self._scaled(self._root.scales_along(X))
+        return StudentT(self.df, X @ self.mean + shift, scales)
 
     def _noise_unknown(self) -> bool:
         return self.scale == math.inf or self.df <= 0.0

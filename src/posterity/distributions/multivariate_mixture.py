@@ -126,6 +126,9 @@ class MultivariateMixture(JointDistribution):
         """
         return Mixture([c.marginal(index) for c in self.components], self.weights)
 
+    def _project(self, X: FloatArray, shift: FloatArray) -> Mixture:
+        return Mixture([c._project(X, shift) for c in self.components], self.weights)
+
     # ---- moments ----
 
     @property

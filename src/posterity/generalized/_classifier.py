@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows as LabelRows
 from posterity.factor.parallel import blas_threads
 from posterity.factor.usable import check_usable
@@ -22,6 +23,7 @@ from posterity.linear import functions
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import explained, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
+from posterity.posteriors._softmax_likelihood import log_softmax
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -106,6 +108,49 @@ class Classifier(GeneralizedModel):
         whole = np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
         whole -= whole.mean(axis=1, keepdims=True)
         return whole[:, :, int(self._intercept) :]
+
+    def predict_mean_distribution(self, X: Any) -> RowDistribution:
+        """Distribution of the probability of the second class at ``X`` (n, m): how far it is known.
+
+        Raises
+        ------
+        ValueError
+            With more than two classes, whose probabilities :meth:`sample_mean` draws together.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLogisticRegression
+        >>> model = BayesianLogisticRegression().fit([[0.0], [1.0]], [7, 8])
+        >>> model.predict_mean_distribution([[0.5]]).mean().round(6)
+        array([0.5])
+        """
+        if self._many is not None:
+            raise ValueError(
+                f"there are {len(self.classes_)} classes, whose probabilities have no one "
+                "distribution: draw them by sample_mean, or take predict_interval"
+            )
+        return self._expected(self._eta_distribution(X, None))
+
+    def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
+        """Draw the second class's probability at all rows of ``X`` (n, m): (size, n).
+
+        With more than two classes those of all, (size, n, K). Each draw is of one coefficient
+        vector, intercept included, so that rows belong together.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLogisticRegression
+        >>> model = BayesianLogisticRegression().fit([[0.0], [1.0], [2.0]], [7, 8, 9])
+        >>> model.sample_mean([[0.5]], 4, rng=0).sum(axis=2).round(6).tolist()
+        [[1.0], [1.0], [1.0], [1.0]]
+        """
+        if self._many is None:
+            return self._likelihood().expected(self._eta_draws(X, size, rng, None))
+        posterior, rows = self.posterior_, self._predicted_rows(X, None)[0]
+        draws = posterior.rvs(size, random_state=np.random.default_rng(rng))
+        ahead = draws.reshape(size, len(self.classes_) - 1, -1) @ rows.T
+        whole = np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
+        return np.exp(log_softmax(whole.transpose(0, 2, 1)))
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from posterity.basis import Basis
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, log_exposure
@@ -211,6 +212,42 @@ class CountRegression(BayesianGeneralizedLinear):
             return super().predict_interval(X, level, offset=exposure)
         with np.errstate(over="ignore"):
             return np.exp(super().predict_interval(X, level, offset=exposure, of="eta"))
+
+    def predict_mean_distribution(  # type: ignore[override]
+        self, X: Any, *, exposure: ArrayLike | None = None
+    ) -> RowDistribution:
+        """Distribution of the expected counts at ``X`` (n, m): what is not known of them.
+
+        Examples
+        --------
+        >>> from posterity import BayesianPoissonRegression
+        >>> model = BayesianPoissonRegression().fit([[0], [1], [2]], [1, 3, 8])
+        >>> rate, count = model.predict_mean_distribution([[1]]), model.predict_distribution([[1]])
+        >>> bool((rate.std() < count.std()).all())
+        True
+        """
+        return super().predict_mean_distribution(X, offset=exposure)
+
+    def sample_mean(  # type: ignore[override]
+        self,
+        X: Any,
+        size: int,
+        rng: int | np.random.Generator | None = None,
+        *,
+        exposure: ArrayLike | None = None,
+    ) -> Array:
+        """Draw ``size`` times the expected counts at all rows of ``X`` (n, m): (size, n).
+
+        Each draw is of one coefficient vector, intercept included, so that rows belong together.
+
+        Examples
+        --------
+        >>> from posterity import BayesianPoissonRegression
+        >>> model = BayesianPoissonRegression().fit([[0], [1], [2]], [1, 3, 8])
+        >>> bool((model.sample_mean([[0.0], [3.0]], 5, rng=0) > 0.0).all())
+        True
+        """
+        return super().sample_mean(X, size, rng, offset=exposure)
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Expected count at one row ``x``, as of :meth:`predict`; before any data, the prior's.

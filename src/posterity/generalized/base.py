@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
 from posterity.factor.usable import check_usable
 from posterity.likelihoods import Likelihood
@@ -33,6 +35,11 @@ class GeneralizedModel(LinearEstimator):
 
     def _likelihood(self) -> Likelihood:
         raise NotImplementedError
+
+    def _expected(self, eta: RowDistribution) -> RowDistribution:
+        """Distribution of the mean of targets, from that of eta."""
+        likelihood = self._likelihood()
+        return Transformed(eta, likelihood.expected, likelihood.eta_of)
 
     def _noise(self) -> Noise:
         return KnownNoise(1.0)  # the rows that stand for observations are in units of their own

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from posterity.basis import Basis
 from posterity.distributions import Normal
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, GeneralizedModel, one_for_each_row
@@ -270,6 +271,44 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
             raise ValueError(f"of is {of!r}: it must be 'target' or 'eta'")
         told = self._predictive(X, offset) if of == "target" else self._eta(X, offset)
         return np.stack(told.interval(level), axis=1)
+
+    def predict_mean_distribution(
+        self, X: Any, *, offset: ArrayLike | None = None
+    ) -> RowDistribution:
+        """Distribution of the expected target at ``X`` (n, m), which must rise with eta.
+
+        A count's rate, the probability of a 1: what is not known of it. Its mean is ``predict``.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Poisson
+        >>> model = BayesianGeneralizedLinear(Poisson()).fit([[0], [1], [2]], [1, 3, 8])
+        >>> rate = model.predict_mean_distribution([[1.0]])
+        >>> bool(rate.cdf(3.0)[0] + rate.sf(3.0)[0] == 1.0)
+        True
+        """
+        return self._expected(self._eta_distribution(X, offset))
+
+    def sample_mean(
+        self,
+        X: Any,
+        size: int,
+        rng: int | np.random.Generator | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> Array:
+        """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
+
+        Each draw is of one coefficient vector, intercept included, so that rows belong together.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Poisson
+        >>> model = BayesianGeneralizedLinear(Poisson()).fit([[0], [1], [2]], [1, 3, 8])
+        >>> model.sample_mean([[0.0], [3.0]], 5, rng=0).shape
+        (5, 2)
+        """
+        return self._likelihood().expected(self._eta_draws(X, size, rng, offset))
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Expected target at one row ``x``, as of :meth:`predict`; before any data, the prior's.

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, log_ndtr
+from scipy.special import expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
@@ -68,6 +68,14 @@ class Bernoulli(Likelihood):
             ratio = np.where(far, -signed, ratio)
             curvature = np.where(far, 1.0, np.clip(ratio * (ratio + signed), 0.0, 1.0))
         return sign * ratio, curvature
+
+    def expected(self, eta: Array) -> Array:
+        """The probability of 1."""
+        return np.asarray(expit(eta) if self.link == "logit" else ndtr(eta))
+
+    def eta_of(self, mean: Array) -> Array:
+        """Log odds, or the normal quantile."""
+        return np.asarray(logit(mean) if self.link == "logit" else ndtri(mean))
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are 0 or 1."""

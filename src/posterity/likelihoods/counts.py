@@ -56,6 +56,14 @@ class Poisson(Likelihood):
         """Where to begin: the count's own log rate, drawn to the mean (as GLMs are fitted)."""
         return np.log(0.5 * (y + np.mean(y)) + 0.1)
 
+    def expected(self, eta: Array) -> Array:
+        """The rate exp(eta)."""
+        return _rate(eta)
+
+    def eta_of(self, mean: Array) -> Array:
+        """The log of the rate."""
+        return np.asarray(np.log(mean))
+
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are whole numbers from 0 up."""
         named_row(y, _count(y), "a count must be a whole number, 0 or more")
@@ -111,6 +119,14 @@ class NegativeBinomial(Likelihood):
     def start(self, y: Array) -> Array:
         """Where to begin: the count's own log rate, drawn to the mean."""
         return np.log(0.5 * (y + np.mean(y)) + 0.1)
+
+    def expected(self, eta: Array) -> Array:
+        """The rate exp(eta)."""
+        return _rate(eta)
+
+    def eta_of(self, mean: Array) -> Array:
+        """The log of the rate."""
+        return np.asarray(np.log(mean))
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are whole numbers from 0 up."""

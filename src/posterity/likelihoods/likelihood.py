@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 VAGUE_VARIANCE = 100.0
 # Of eta, for differences: rounding and what five points leave out are then about as small.
 STEP = 1e-2
+# Where the eta of a mean is looked for, and how often that is halved.
+FARTHEST, HALVINGS = 700.0, 64
 
 
 class Kernel(NamedTuple):
@@ -112,6 +114,21 @@ class Likelihood:
         curvature = np.maximum(bend / (12.0 * STEP * STEP), 0.0)
         known = np.isfinite(slope) & np.isfinite(curvature)
         return np.where(known, slope, 0.0), np.where(known, curvature, 0.0)
+
+    def expected(self, eta: Array) -> Array:
+        """Mean of a target given eta."""
+        return np.asarray(self.predictive(eta, np.zeros_like(eta)).mean())
+
+    def eta_of(self, mean: Array) -> Array:
+        """The eta whose target has this mean: the inverse of :meth:`expected`, where that rises."""
+        if self.is_noise:
+            return np.asarray(mean - self.expected(np.zeros(np.shape(mean))))
+        low, high = (np.full(np.shape(mean), end) for end in (-FARTHEST, FARTHEST))
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            below = self.expected(middle) < mean
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return 0.5 * (low + high)
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError``, naming the row, when a target is none that can be observed.

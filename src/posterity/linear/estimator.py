@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows
 from posterity.factor.usable import check_usable
 from posterity.linear import functions
@@ -20,6 +21,7 @@ from posterity.linear.base import LinearModel
 from posterity.linear.inputs import (
     check_same_features,
     explained,
+    read_points,
     read_rows,
     read_times,
     read_weights,
@@ -273,11 +275,68 @@ class LinearEstimator(LinearModel):
         draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
         return draws[:, self._offset :]
 
+    def predict_mean_distribution(self, X: Any) -> RowDistribution:
+        """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
+
+        New observations vary more: see ``predict_distribution``, whose mean is the same.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
+        >>> model.predict_mean_distribution([[1.0]]).std().round(4)
+        array([0.7071])
+        >>> model.predict_distribution([[1.0]]).std().round(4)
+        array([1.2247])
+        """
+        return self._eta_distribution(X, None)
+
+    def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
+        """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
+
+        Each draw is of one coefficient vector, intercept included, so that rows belong together.
+        ``rng`` is anything that ``numpy.random.default_rng`` takes.
+
+        Raises
+        ------
+        ValueError
+            If the posterior is still improper: a direction with a flat prior was never seen.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 4.0])
+        >>> model.sample_mean([[0.0], [3.0]], 5, rng=0).shape
+        (5, 2)
+        """
+        return self._eta_draws(X, size, rng, None)
+
     # ---- what an estimator says in its own words -------------------------------------------------
 
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         """What users say is added to eta, as numbers (n,)."""
         return None
+
+    def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
+        """Distribution of the linear predictor at the rows of ``X``."""
+        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
+        return posterior.project(rows, shift)
+
+    def _eta_draws(
+        self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
+    ) -> Array:
+        """(size, n) draws of the linear predictor at the rows of ``X``."""
+        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
+        draws = posterior.rvs(size, random_state=np.random.default_rng(rng))
+        return np.asarray(draws @ rows.T + shift)
+
+    def _predicted_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
+        """Columns of ``X``, after any 1, and what is added to eta."""
+        X = read_points(self, X)
+        columns, shift = self._columns(X), self._eta_offsets(added, len(X))
+        if self._offset:
+            columns = np.column_stack([np.ones(len(X)), columns])
+        return columns, 0.0 if shift is None else shift
 
     def _tell(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of columns; returns what was predicted, if asked."""
