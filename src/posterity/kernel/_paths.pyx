@@ -384,3 +384,5 @@ cdef _complaint(str where, double value):
     if isfinite(value):
         return f"{where} is {value:g}: beyond 1e150 its square overflows; use smaller units"
     return f"{where} is not finite ({value}): remove the row or fill the value in"
+
+include "_softmax_path.pxi"

@@ -20,9 +20,9 @@ from posterity.posteriors._softmax_likelihood import Array, Index, Rows
 SIZE, FEWEST, MOST = 200, 4, 50
 
 
-@dataclass(frozen=True)
+@dataclass
 class RecentRows:
-    """Rows since ``base``; none of it is changed in place.
+    """Rows since ``base``; no array of it is changed in place.
 
     Parameters
     ----------
@@ -87,5 +87,16 @@ class RecentRows:
     @property
     def due(self) -> bool:
         """Whether it is time to learn all of them again."""
-        enough = min(MOST, max(FEWEST, len(self.X) // 2))
-        return self.fresh > 0 and (self.full or self.fresh >= enough)
+        return self.fresh > 0 and _are_due(len(self.X), self.fresh)
+
+    @property
+    def before_due(self) -> int:
+        """How many single rows may come before one makes it time."""
+        count = 0
+        while not _are_due(len(self.X) + count + 1, self.fresh + count + 1):
+            count += 1
+        return count
+
+
+def _are_due(size: int, fresh: int) -> bool:
+    return size >= SIZE or fresh >= min(MOST, max(FEWEST, size // 2))

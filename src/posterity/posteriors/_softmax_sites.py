@@ -115,31 +115,30 @@ def around_one(
     push, precision = _climb(row, believed, np.zeros_like(mean), None)
     if not averaged:
         return Around((mean + covariance @ push)[None])
-    width: Array = _after(covariance, precision)
-    moved, last, share = points_about(width[None]), np.inf, 1.0
+    root = root_of(covariance[None])[0]
+    (moved, size), last, share = _narrowed(root, precision), np.inf, 1.0
     for _ in range(MOST_ROUNDS):
-        push, precision = _climb(row, believed, push, moved)
-        new = _after(covariance, precision)
-        if share < 1.0:  # it went to and fro: the mean of both, in precisions
-            new = _mean_precision(new, width)
-        changed = abs(np.linalg.slogdet(new)[1] - np.linalg.slogdet(width)[1])
+        push, curved = _climb(row, believed, push, moved)
+        # Where it went to and fro, the mean of both.
+        precision = share * curved + (1.0 - share) * precision
+        moved, new_size = _narrowed(root, precision)
+        changed = abs(new_size - size)
         share = 0.5 if changed > 0.5 * last else share
-        width, last, moved = new, changed, points_about(new[None])
+        size, last = new_size, changed
         if changed < SETTLED:
             break
     return Around((mean + covariance @ push)[None], moved)
 
 
-def _after(covariance: Array, precision: Array) -> Array:
-    """What is left of a covariance by a site of this precision."""
-    after = covariance @ np.linalg.inv(np.eye(len(covariance)) + precision @ covariance)
-    return np.asarray(0.5 * (after + after.T))
+def _narrowed(root: Array, precision: Array) -> tuple[Array, float]:
+    """Points about what a site leaves of a covariance, and the log of the determinant left of 1.
 
-
-def _mean_precision(one: Array, other: Array) -> Array:
-    """The covariance whose precision is the mean of those of two."""
-    mean = np.linalg.inv(0.5 * (np.linalg.inv(one) + np.linalg.inv(other)))
-    return np.asarray(0.5 * (mean + mean.T))
+    With root root' the covariance before, root (I + root' precision root)^-1/2 is one after.
+    """
+    inner = np.linalg.cholesky(np.eye(len(root)) + root.T @ precision @ root)
+    turned = np.linalg.solve(inner, root.T).T
+    units = balanced_points(len(root), POINTS)
+    return shifted(units, turned[None]), -2.0 * float(np.sum(np.log(np.diag(inner))))
 
 
 def _climb(
@@ -163,8 +162,8 @@ def _climb(
         curved = weight * look.curvature(basis)[0]
         right = weight * look.slope(basis)[0] + curved @ step
         wanted = np.linalg.solve(np.eye(len(mean)) + curved @ covariance, right)
-        share = 1.0
-        while (new := value(push + share * (wanted - push))) < best and share > 1e-9:
+        share, least = 1.0, best - 1e-14 * (1.0 + abs(best))  # less is rounding
+        while not (new := value(push + share * (wanted - push))) >= least and share > 1e-9:
             share *= 0.5
         gained = new - best
         push, best = push + share * (wanted - push), max(new, best)
