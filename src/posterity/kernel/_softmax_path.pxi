@@ -20,6 +20,7 @@ cdef extern from "posterity_softmax.h" nogil:
     void pk_around_label(const pk_softmax *s, pk_label label, int averaged, double *place, double *moved, double *room)
     double pk_label_rows(const pk_softmax *s, const pk_label *l, const double *place, double *lower, double *target, double *room)
     void pk_append_label(double *T, double *panel, const double *x, const double *lower, const double *target, Py_ssize_t R, pk_shape shape)
+    void pk_look_at_labels(const pk_softmax *s, Py_ssize_t n, const Py_ssize_t *labels, const double *places, const double *moved, double *turned, double *values, double *slopes, double *curvatures)
 
 
 cdef double TINY = 1e-300
@@ -31,6 +32,38 @@ def _by_lanes(points):
     padded = np.zeros((r, (n + PK_LINE - 1) // PK_LINE * PK_LINE))
     padded[:, :n] = np.transpose(points)
     return padded
+
+
+def look_at_labels(const Py_ssize_t[::1] labels, const double[:, ::1] places, const double[:, ::1] basis,
+                   const double[:, :, ::1] moved=None):
+    """Log likelihood (n,) of labels at ``places`` (n, R), its gradient (n, R), and minus its second derivative (n, R, R).
+
+    Linear predictors are ``basis`` (K, R) times places; averages over points ``moved`` (n, S, R) about these and
+    mirrored, where there are any.
+    """
+    cdef Py_ssize_t n = places.shape[0], K = basis.shape[0], R = basis.shape[1], S = 1 if moved is None else moved.shape[1], i
+    cdef pk_softmax softmax
+    if labels.shape[0] != n or places.shape[1] != R or (moved is not None and (moved.shape[0] != n or moved.shape[2] != R or S < 1)):
+        raise ValueError(f"there are {labels.shape[0]} labels for {n} places of {places.shape[1]}, with a basis of {R}")
+    for i in range(n):
+        if not 0 <= labels[i] < K:
+            raise ValueError(f"label {labels[i]} is none of {K} classes")
+    values, slopes, curvatures = np.empty(n), np.empty((n, R)), np.empty((n, R, R))
+    cdef double[::1] value = values, room = _aligned(PK_LOOK_SIZE(K, R))
+    cdef double[:, ::1] slope = slopes
+    cdef double[:, :, ::1] curvature = curvatures
+    softmax.classes, softmax.contrasts, softmax.points = K, R, S
+    softmax.stride = (S + PK_LINE - 1) // PK_LINE * PK_LINE
+    cdef double[::1] turned = _aligned(R * softmax.stride)
+    if n == 0 or R == 0:
+        return values, slopes, curvatures
+    softmax.basis = &basis[0, 0]
+    softmax.units = NULL
+    softmax.room = &room[0]
+    with nogil:
+        pk_look_at_labels(&softmax, n, &labels[0], &places[0, 0], NULL if moved is None else &moved[0, 0, 0], &turned[0],
+                          &value[0], &slope[0, 0], &curvature[0, 0, 0])
+    return values, slopes, curvatures
 
 
 cdef class SoftmaxPath(RowPath):

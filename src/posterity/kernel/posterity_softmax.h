@@ -246,6 +246,27 @@ static void pk_look_around(const pk_softmax *s, ptrdiff_t label, const double *p
     pk_finish_look(s, label, eta, look);
 }
 
+/* Looks at n labels, at places (n, R), averaged over points moved (n, S, R) about them, if there are any: values (n),
+ * slopes (n, R) and curvatures (n, R, R). turned (R, stride). */
+static void pk_look_at_labels(const pk_softmax *s, ptrdiff_t n, const ptrdiff_t *labels, const double *places,
+                              const double *moved, double *turned, double *values, double *slopes, double *curvatures)
+{
+    ptrdiff_t R = s->contrasts;
+    memset(turned, 0, (size_t)(R * s->stride) * sizeof(double));
+    for (ptrdiff_t i = 0; i < n; i++) {
+        pk_look look = {0.0, slopes + i * R, curvatures + i * R * R};
+        if (moved) {
+            for (ptrdiff_t g = 0; g < s->points; g++)
+                for (ptrdiff_t a = 0; a < R; a++)
+                    turned[a * s->stride + g] = moved[(i * s->points + g) * R + a];
+            pk_look_around(s, labels[i], places + i * R, turned, &look);
+        } else {
+            pk_look_at(s, labels[i], places + i * R, &look);
+        }
+        values[i] = look.value;
+    }
+}
+
 /* ---- the place of one label ----------------------------------------------------------------------------- */
 
 typedef struct {

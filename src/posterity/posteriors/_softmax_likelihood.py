@@ -129,8 +129,8 @@ class Look:
         if self.points.shape[1] == 1:
             turned = self.points[:, 0] * direction
             return turned - self.points[:, 0] * turned.sum(axis=1, keepdims=True)
-        shifts = np.einsum("nsk,nk->ns", self.points, direction)
-        along = np.einsum("ns,nsk->nk", shifts, self.points) / self.points.shape[1]
+        shifts = self.points @ direction[:, :, None]
+        along = (shifts.transpose(0, 2, 1) @ self.points)[:, 0] / self.points.shape[1]
         return self.average * direction - along
 
 
@@ -222,8 +222,15 @@ def root_of(covariance: Array) -> Array:
     try:
         return np.asarray(np.linalg.cholesky(covariance + ridge * np.eye(covariance.shape[1])))
     except np.linalg.LinAlgError:  # one of them is of less rank than rounding
-        values, vectors = np.linalg.eigh(covariance)
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+        return principal_root_of(covariance)
+
+
+def principal_root_of(covariance: Array) -> Array:
+    """The same along principal axes, the longest of which gets the most even of the points."""
+    if covariance.ndim == 2:
+        return np.sqrt(covariance)
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from posterity.factor import Factor
+from posterity.kernel import look_at_labels
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Index,
@@ -47,9 +48,28 @@ class Around:
         """Some of them."""
         return Around(self.place[part], None if self.moved is None else self.moved[part])
 
-    def look(self, labels: Index, basis: Array) -> Look:
-        """What the labels say there."""
+    def look(self, labels: Index, basis: Array) -> Look | WholeLook:
+        """What the labels say there: of fewer coordinates than classes the kernel tells at once."""
+        if basis.shape[1] < len(basis):
+            return WholeLook(*look_at_labels(labels, self.place, basis, self.moved))
         return Look.at(labels, self.place, basis, self.moved)
+
+
+@dataclass(frozen=True)
+class WholeLook:
+    """What labels say in all coordinates: see :class:`Look`."""
+
+    value: Array
+    slopes: Array
+    curvatures: Array
+
+    def slope(self, basis: Array) -> Array:
+        """(n, R) gradient of the log likelihood."""
+        return self.slopes
+
+    def curvature(self, basis: Array) -> Array:
+        """(n, R, R) minus its second derivative."""
+        return self.curvatures
 
 
 @dataclass(frozen=True)
@@ -72,7 +92,7 @@ class SiteRows:
         return cls(X, y, np.full(len(X), weight / len(X)), 0.0)
 
 
-def site_rows(rows: Rows, look: Look, around: Around, basis: Array, part: slice) -> SiteRows:
+def site_rows(rows: Rows, look: Look | WholeLook, around: Around, basis: Array, part: slice) -> SiteRows:
     """What labels say of the coordinates ``part``, of this basis (K, r), around their places."""
     curvature = look.curvature(basis)
     n, r = curvature.shape[:2]
@@ -82,8 +102,8 @@ def site_rows(rows: Rows, look: Look, around: Around, basis: Array, part: slice)
     upper = lower.transpose(0, 2, 1)
     weight = np.sqrt(rows.weights)[:, None]
     place = around.place[:, part]
-    targets = weight * (np.einsum("nba,na->nb", upper, place) + ahead[:, :, 0])
-    x = np.einsum("nba,nc->nbac", weight[:, :, None] * upper, rows.X, optimize=True)
+    targets = weight * ((upper @ place[:, :, None]) + ahead)[:, :, 0]
+    x = (weight[:, :, None] * upper)[:, :, :, None] * rows.X[:, None, None]
     told = 0.5 * np.sum(np.square(ahead), axis=(1, 2))
     if around.moved is not None:
         # What the site says on average over the points, too.

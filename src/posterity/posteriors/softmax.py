@@ -41,6 +41,7 @@ from posterity.posteriors._softmax_likelihood import (
     helmert,
     integrated,
     log_softmax,
+    principal_root_of,
     root_of,
     spread,
     spread_points,
@@ -610,7 +611,7 @@ class SoftmaxPosterior:
     def probability_points(self, X: Array) -> Array:
         """(n, S, K) probabilities at rows ``X`` (n, m) that stand for the posterior."""
         mean, covariance = self._moments(self.design(X), self._read())
-        points = spread(mean, root_of(covariance)) @ self.contrasts.basis.T
+        points = spread(mean, principal_root_of(covariance)) @ self.contrasts.basis.T
         return np.exp(log_softmax(points))
 
     def _moments(self, X: Array, nodes: list[tuple[float, Joined]]) -> tuple[Array, Array]:
