@@ -57,12 +57,15 @@ def look_at_labels(const Py_ssize_t[::1] labels, const double[:, ::1] places, co
     cdef double[::1] turned = _aligned(R * softmax.stride)
     if n == 0 or R == 0:
         return values, slopes, curvatures
+    cdef const double *points = NULL
+    if moved is not None:
+        points = &moved[0, 0, 0]
     softmax.basis = &basis[0, 0]
     softmax.units = NULL
     softmax.room = &room[0]
     with nogil:
-        pk_look_at_labels(&softmax, n, &labels[0], &places[0, 0], NULL if moved is None else &moved[0, 0, 0], &turned[0],
-                          &value[0], &slope[0, 0], &curvature[0, 0, 0])
+        pk_look_at_labels(&softmax, n, &labels[0], &places[0, 0], points, &turned[0], &value[0], &slope[0, 0],
+                          &curvature[0, 0, 0])
     return values, slopes, curvatures
 
 
