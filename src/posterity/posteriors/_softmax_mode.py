@@ -20,7 +20,7 @@ from posterity.kernel import look_at_labels
 from posterity.posteriors._softmax_likelihood import Array, Look, Rows
 
 # Twice what the log posterior can still gain, against its size.
-CLOSE = 1e-22
+PRECISE = 1e-22
 MOST_STEPS, MOST_PRODUCTS = 100, 500
 # So many products for a step, and the triangle before them is made anew.
 MANY_PRODUCTS = 8
@@ -130,7 +130,7 @@ class Objective:
         return np.asarray((values[:, None] @ self.roots).reshape(like.shape))
 
 
-def climbed(objective: Objective, w: Array, close: float = CLOSE) -> tuple[Array, bool]:
+def climbed(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
     """The mode, from coefficients ``w`` (R, p), with halved steps; and whether it was reached."""
     look, products, triangles = objective.look(w), MOST_PRODUCTS, []
     value = objective.value(w, look)
@@ -159,12 +159,12 @@ def climbed(objective: Objective, w: Array, close: float = CLOSE) -> tuple[Array
     return w, False
 
 
-def climbed_directly(objective: Objective, w: Array, close: float = CLOSE) -> tuple[Array, bool]:
+def climbed_directly(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
     """As :func:`climbed`, with the matrix of all second derivatives, of coordinates in one part.
 
     ``reached`` is False, too, where the matrix is not positive definite.
     """
-    (value, gradient, matrix) = objective.look_directly(w)
+    value, gradient, matrix = objective.look_directly(w)
     for _ in range(MOST_STEPS):
         factor, failed = dpotrf(matrix)
         if failed:
