@@ -44,7 +44,7 @@ class Classifier(GeneralizedModel):
     # Of two classes: whether the posterior is of the log odds of the first, because it came late.
     _flipped: bool = False
     _places: tuple[Labels, dict[Any, int]]
-    _predict_lean: Callable[..., dict[Any, float]]  # type: ignore[assignment]
+    _predict_lean: Callable[..., dict[Any, float] | None]  # type: ignore[assignment]
 
     # ---- what was learned ------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from posterity.kernel._kernel import (
     slide,
     track_noise,
 )
-from posterity.kernel._paths import RowPath, SitePath
+from posterity.kernel._paths import RowPath, SitePath, SoftmaxPath, look_at_labels
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
     expected_labels,
@@ -53,6 +53,7 @@ __all__ = [
     "MOST_NODES",
     "RowPath",
     "SitePath",
+    "SoftmaxPath",
     "SortedRows",
     "adapt",
     "append_block",
@@ -73,6 +74,7 @@ __all__ = [
     "learn_sites",
     "learn_stabilized",
     "learn_wandering",
+    "look_at_labels",
     "merge_groups",
     "normal_scores",
     "number_keys",

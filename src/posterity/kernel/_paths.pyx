@@ -7,6 +7,7 @@ cimport numpy as cnp
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from libc.math cimport INFINITY, fabs, floor, isfinite, log, sqrt
+from libc.string cimport memcpy
 
 cnp.import_array()
 
@@ -144,16 +145,24 @@ cdef class RowPath:
 
     cdef int _is_due(self, double root) except -1:
         """Whether a row of some weight, in the buffer times ``root``, is one to be left alone."""
-        cdef Py_ssize_t i
-        cdef double value
+        self._ask_what_waits()
+        return self._moves(root) or self.clock[0] + (root > 0.0) >= self.clock[1]
+
+    cdef int _ask_what_waits(self) except -1:
         if self.clock[0] != self.rows:  # others have learned rows since
             self.constant, self.constants = self.waiting()
             self.rows = self.clock[0]
+        return 0
+
+    cdef bint _moves(self, double root) noexcept:
+        """Whether a feature that was constant so far is another in the buffer, times ``root``."""
+        cdef Py_ssize_t i
+        cdef double value
         for i in range(self.constant.shape[0]):
             value = self.buffer[self.intercept + self.constant[i]]
             if fabs(value - root * self.constants[i]) > SAME * fabs(root * self.constants[i]):
                 return True
-        return self.clock[0] + (root > 0.0) >= self.clock[1]
+        return False
 
     cdef void _count(self, double weight) noexcept:
         if self.waiting is not None:
@@ -256,7 +265,7 @@ cdef class SitePath(RowPath):
 
     cdef pk_likelihood likelihood
     cdef object account, check_targets
-    cdef double[::1] work
+    cdef double[::1] work, spare
     # Labels in order, and the target that each stands for.
     cdef object labels
     cdef dict targets
@@ -267,7 +276,7 @@ cdef class SitePath(RowPath):
         self.likelihood.code, self.likelihood.moments = code, moments
         self.likelihood.a, self.likelihood.b, self.likelihood.c = parameters
         self.account, self.check_targets = account, check_targets
-        self.work = _aligned(PK_SITE_WORK_SIZE(self.shape))
+        self.work, self.spare = _aligned(PK_SITE_WORK_SIZE(self.shape)), _aligned(self.shape.q * self.shape.ld)
         self.labels, self.targets = (), {}
 
     def learn(self, x, double y, double weight=1.0):
@@ -279,16 +288,21 @@ cdef class SitePath(RowPath):
                 raise ValueError(_complaint("y", y))
             self.check_targets(np.array([y]))
         self._load(x, 1.0)
-        variance = self._believe(&mean)
+        cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
+        cdef double *triangle = self._faded(left)
+        variance = pk_believe_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
         pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
         self._refuse_overflow(sqrt(precision), target)
         if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
             return False
         if self.closed:
             return False
+        if left < 1.0:
+            memcpy(&self.triangle[0, 0], triangle, self.shape.q * self.shape.ld * sizeof(double))
+            self.counts[0] *= left
         if precision > 0.0:
             self._take(precision, target, mean, variance)
-        self._enter(weight, mean, variance, precision, target, log_normalizer)
+        self._enter(weight, mean, variance, precision, target, log_normalizer, left)
         self._count(precision)
         return True
 
@@ -298,6 +312,15 @@ cdef class SitePath(RowPath):
             return True
         counts = self.likelihood.code == PK_POISSON or self.likelihood.code == PK_NEGATIVE_BINOMIAL
         return counts and 0.0 <= y <= LARGEST and floor(y) == y
+
+    cdef double *_faded(self, double left) noexcept:
+        """The triangle, or a copy of it that counts for so much less."""
+        if left == 1.0:
+            return &self.triangle[0, 0]
+        memcpy(&self.spare[0], &self.triangle[0, 0], self.shape.q * self.shape.ld * sizeof(double))
+        pk_fade_one(&self.spare[0], &self.held[0], &self.panel[0], left,
+                    NULL if self.prior is None else &self.prior[0, 0], self.shape)
+        return &self.spare[0]
 
     cdef double _believe(self, double *mean) noexcept:
         return pk_believe_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], self.shape, mean)
@@ -324,7 +347,7 @@ cdef class SitePath(RowPath):
             self.beside._append(precision)
 
     cdef int _enter(self, double weight, double mean, double variance, double precision, double target,
-                    double log_normalizer) except -1:
+                    double log_normalizer, double left) except -1:
         """Enter a row into the account, as Sites.log_scale has it."""
         cdef double off = target - mean, spread = 1.0 + precision * variance, log_scale = log_normalizer
         if variance < INFINITY:
@@ -335,7 +358,7 @@ cdef class SitePath(RowPath):
         account.log_sites += log_scale + PK_LOG_ROOT_2PI * precision
         account.told += log_normalizer
         account.seen += weight
-        account.effective = account.seen
+        account.effective = account.seen if self.discount == 1.0 else left * account.effective + weight
         return 0
 
     def believe(self, x):
@@ -360,9 +383,16 @@ cdef class SitePath(RowPath):
         return self.learn(x, <object> target, weight)
 
     def probabilities(self, x):
-        """Probability of each label at ``x``, where eta is the log odds: averaged over eta."""
+        """Probability of each label at ``x``, where eta is the log odds: averaged over eta.
+
+        None where a feature that was constant so far is another, of which this path does not know enough.
+        """
         cdef double mean, variance, yes, no
         self._load(x, 1.0)
+        if self.waiting is not None:
+            self._ask_what_waits()
+            if self._moves(1.0):
+                return None
         if len(self.labels) == 1:
             return {self.labels[0]: 1.0}
         variance = self._believe(&mean)
@@ -384,3 +414,5 @@ cdef _complaint(str where, double value):
     if isfinite(value):
         return f"{where} is {value:g}: beyond 1e150 its square overflows; use smaller units"
     return f"{where} is not finite ({value}): remove the row or fill the value in"
+
+include "_softmax_path.pxi"

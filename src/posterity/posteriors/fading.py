@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor, Rows
+from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
 from posterity.kernel import RowPath
 from posterity.noise import Distribution
@@ -79,6 +80,13 @@ class FadingPosterior(LinearPosterior):
             discount = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
             path.fade(discount, self.prior.triangle if self.keeps_prior else None)
         return path
+
+    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+        """Let all that is known fade before each row that ``path`` learns."""
+        if self.only_discounts:
+            left = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
+            prior = self.prior.triangle if self.keeps_prior else None
+            path.fade(left if prior is None else max(left, SMALLEST_DISCOUNT), prior)
 
     @property
     def tells_evidence(self) -> bool:

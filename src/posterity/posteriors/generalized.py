@@ -266,12 +266,13 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
-        return self.likelihood.kernel_code is not None and not self.forgets
+        fades = self.forgets and self.inner.learns_lean and not self.learns_prior
+        return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts."""
-        return self.likelihood.kernel_code is not None and self.inner.predicts_lean
+        """Whether one factor predicts what is next: of a learned prior the one that sites are found in."""
+        return self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -28,6 +28,8 @@ from posterity.distributions import Categorical, MultivariateNormal
 from posterity.evidence import OddsScale, Strategy
 from posterity.evidence.members import single_node
 from posterity.factor.factor import NotInFactorError
+from posterity.factor.sites import softmax_path
+from posterity.kernel import SoftmaxPath
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import (
@@ -35,15 +37,19 @@ from posterity.posteriors._softmax_likelihood import (
     Array,
     Index,
     Rows,
+    balanced_points,
     helmert,
     integrated,
     log_softmax,
+    principal_root_of,
     root_of,
     spread,
+    spread_points,
 )
 from posterity.posteriors._softmax_prior import ContrastPrior, peak
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import choice_of, chosen
+from posterity.posteriors._softmax_sites import POINTS
 from posterity.posteriors.gaussian import LinearPosterior, never_learned
 
 # Of the log of the prior's scale, between which the best one is looked for.
@@ -51,6 +57,8 @@ STEP = math.log(4.0)
 # Logs of precisions that agree, where sites and prior are found in turns.
 AGREE, MOST_TURNS = 3e-2, 20
 BLOCK_NUMBERS = 4_000_000
+# Rows after which the lean path asks anew.
+UNTIL_LATER = 1_000
 
 
 Approximation = Literal["auto", "laplace", "moments"]
@@ -94,13 +102,13 @@ class SoftmaxPosterior:
     noise: ClassVar[Noise] = KnownNoise(1.0)
     one_triangle: ClassVar[None] = None
     improper: ClassVar[None] = None
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
 
     def copy(self) -> SoftmaxPosterior:
         """The same knowledge, to go its own way."""
         twin = copy.copy(self)
         twin.contrasts, twin.prior = self.contrasts.copy(), self.prior.copy()
+        twin.recent = copy.copy(self.recent)
+        twin._turned()  # its factors are those of this one
         return twin
 
     def become(self, other: SoftmaxPosterior) -> None:
@@ -305,10 +313,22 @@ class SoftmaxPosterior:
     ) -> Categorical:
         """Learn row after row; returns the distribution of each class's place before its row."""
         rows, after = self._rows(X, y, weights), self.copy()
-        told = [after.log_probabilities_of(x) for x in after._in_order(rows, elapsed)]
+        told, path = np.empty((len(rows.X), self.n_classes)), None
+        for i in range(len(rows.X)):
+            one = rows.of(slice(i, i + 1))
+            if path is None and after.learns_lean:
+                path = after.row_path(None)
+            if path is not None:
+                told[i] = path.log_probabilities(X[i])
+                if path.learn(X[i], y[i, 0], one.weights[0]):
+                    continue
+            after._pass_time(one.X, elapsed[i : i + 1])
+            if path is None:
+                told[i] = after.log_probabilities_of(one.X)
+            after._learn(one, float(one.weights[0]))
+            path = None
         self.become(after)
-        none = np.empty((0, self.n_classes))
-        return Categorical(np.arange(self.n_classes), np.concatenate([none, *told]))
+        return Categorical(np.arange(self.n_classes), told)
 
     def settle(self) -> None:
         """Learn the last rows together, and keep them no longer."""
@@ -380,8 +400,8 @@ class SoftmaxPosterior:
 
     def _learn_again(self, recent: RecentRows) -> bool:
         """Learn the last rows together, from what was known before them, if their mode is found."""
-        again = recent.base.copy()
-        if not again.learn(recent.rows, self.prior, averaged=recent.averaged):
+        again, start = recent.base.copy(), self.contrasts.coordinates(self.contrasts.joined(self.prior))
+        if not again.learn(recent.rows, self.prior, averaged=recent.averaged, start=start):
             return False
         self.contrasts = again
         if recent.first and self.strategy is not None:
@@ -512,6 +532,44 @@ class SoftmaxPosterior:
     # ---- reading -------------------------------------------------------------------------------
 
     @property
+    def predicts_lean(self) -> bool:
+        """Whether one factor of all contrasts, open in no direction, predicts."""
+        one_node = self.strategy is None or self.strategy == single_node(self.strategy)
+        if self.contrasts.separate or not (one_node or not self.n_effective):
+            return False
+        (joined,) = self.contrasts.joined(self.prior)
+        return bool(np.diagonal(joined.root).all())
+
+    @property
+    def learns_lean(self) -> bool:
+        """Whether single rows are learned by the kernel, until rows are learned again or the prior."""
+        return not self.forgets and self._rows_to_come() > 0 and self.predicts_lean
+
+    def _rows_to_come(self) -> int:
+        """How many rows may come one by one before something else than learning them is due."""
+        if self.n_observations == 0.0 or self.waiting:
+            return 0
+        if not self.prior.proper:
+            return UNTIL_LATER
+        return 0 if self.recent is None else self.recent.before_due
+
+    def row_path(self, names: Sequence[str] | None) -> SoftmaxPath:
+        """The lean path: it learns rows, in place, and predicts, in microseconds."""
+        (joined,), r = self.contrasts.joined(self.prior), self.n_classes - 1
+        return softmax_path(
+            self.contrasts.parts[0].factor,
+            joined,
+            self.intercept,
+            names,
+            self.contrasts.basis,
+            balanced_points(r, POINTS) if self._averages else None,
+            spread_points(r),
+            self,
+            0 if self.forgets else self._rows_to_come(),
+            math.inf if self.strategy is None else self.due,
+        )
+
+    @property
     def prior_precision(self) -> ArrayLike:
         """Prior precision of the coefficients, of all contrasts alike or one row for each."""
         return self.prior.precision()
@@ -553,7 +611,7 @@ class SoftmaxPosterior:
     def probability_points(self, X: Array) -> Array:
         """(n, S, K) probabilities at rows ``X`` (n, m) that stand for the posterior."""
         mean, covariance = self._moments(self.design(X), self._read())
-        points = spread(mean, root_of(covariance)) @ self.contrasts.basis.T
+        points = spread(mean, principal_root_of(covariance)) @ self.contrasts.basis.T
         return np.exp(log_softmax(points))
 
     def _moments(self, X: Array, nodes: list[tuple[float, Joined]]) -> tuple[Array, Array]:
