@@ -73,7 +73,7 @@ class Objective:
         return gradient
 
     def look_directly(self, w: Array) -> tuple[float, Array, Array]:
-        """Log posterior, gradient (R, p) and minus the second derivatives (R p, R p), of one part."""
+        """Log posterior, gradient (R, p), minus the second derivative (R p, R p); of one part."""
         (root,), left, (r, p) = self.roots, self.moments - self._times(w), w.shape
         gradient, value = self._back(left, w), -0.5 * float(np.sum(np.square(left)))
         curved = np.zeros((r * r, p * p))
@@ -81,9 +81,7 @@ class Objective:
         for start in range(0, len(self.rows.X), block):
             part = slice(start, start + block)
             some, moved = self.rows.of(part), None if self.moved is None else self.moved[part]
-            values, slope, curvature = look_at_labels(
-                some.labels, some.X @ w.T, self.basis, moved
-            )
+            values, slope, curvature = look_at_labels(some.labels, some.X @ w.T, self.basis, moved)
             value += float(some.weights @ values)
             gradient += (some.weights[:, None] * slope).T @ some.X
             curvature *= some.weights[:, None, None]

@@ -92,7 +92,9 @@ class SiteRows:
         return cls(X, y, np.full(len(X), weight / len(X)), 0.0)
 
 
-def site_rows(rows: Rows, look: Look | WholeLook, around: Around, basis: Array, part: slice) -> SiteRows:
+def site_rows(
+    rows: Rows, look: Look | WholeLook, around: Around, basis: Array, part: slice
+) -> SiteRows:
     """What labels say of the coordinates ``part``, of this basis (K, r), around their places."""
     curvature = look.curvature(basis)
     n, r = curvature.shape[:2]

@@ -400,7 +400,10 @@ class SoftmaxPosterior:
 
     def _learn_again(self, recent: RecentRows) -> bool:
         """Learn the last rows together, from what was known before them, if their mode is found."""
-        again, start = recent.base.copy(), self.contrasts.coordinates(self.contrasts.joined(self.prior))
+        again, start = (
+            recent.base.copy(),
+            self.contrasts.coordinates(self.contrasts.joined(self.prior)),
+        )
         if not again.learn(recent.rows, self.prior, averaged=recent.averaged, start=start):
             return False
         self.contrasts = again
