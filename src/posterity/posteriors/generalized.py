@@ -271,7 +271,7 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts: of a learned prior, once rows come in order, their next one."""
+        """Whether one factor predicts: of a learned prior the stream's, once rows come in order."""
         fitted = self.learns_prior and self.account.together == self.account.seen
         known = self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
         return known and not fitted

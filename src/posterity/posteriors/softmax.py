@@ -400,10 +400,8 @@ class SoftmaxPosterior:
 
     def _learn_again(self, recent: RecentRows) -> bool:
         """Learn the last rows together, from what was known before them, if their mode is found."""
-        again, start = (
-            recent.base.copy(),
-            self.contrasts.coordinates(self.contrasts.joined(self.prior)),
-        )
+        again, now = recent.base.copy(), self.contrasts
+        start = now.coordinates(now.joined(self.prior))
         if not again.learn(recent.rows, self.prior, averaged=recent.averaged, start=start):
             return False
         self.contrasts = again
@@ -545,7 +543,7 @@ class SoftmaxPosterior:
 
     @property
     def learns_lean(self) -> bool:
-        """Whether single rows are learned by the kernel, until rows are learned again or the prior."""
+        """Whether the kernel learns single rows, until some are learned again, or the prior is."""
         return not self.forgets and self._rows_to_come() > 0 and self.predicts_lean
 
     def _rows_to_come(self) -> int:
