@@ -14,6 +14,7 @@ NAMES = (
     "streams",
     "forgetting",
     "calls",
+    "label_calls",
     "adapters",
     "batch",
     "instruction_sets",

@@ -337,8 +337,9 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     def predict_proba_one(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:
         """Probability of each label at one row ``x``; nothing before any label was seen.
 
-        Where the prior is learned, by the one that the next label is met with, as in
-        :meth:`predict_then_learn`; :meth:`predict_proba` asks all rows anew.
+        Where the prior is learned and rows came after :meth:`fit`, or without it, by the one prior
+        that the next label is met with, as in :meth:`predict_then_learn`; :meth:`predict_proba`
+        weighs all priors by all rows anew.
 
         Examples
         --------

@@ -171,8 +171,12 @@ cdef class RowPath:
 
     def values(self, x):
         """The features of ``x`` as an array (1, m), checked."""
+        cdef cnp.npy_intp[2] size
         self._load(x, 1.0)
-        return np.array(self.buffer[self.intercept:self.shape.p]).reshape(1, self.columns)
+        size[0], size[1] = 1, self.columns
+        cdef cnp.ndarray values = cnp.PyArray_SimpleNew(2, size, cnp.NPY_DOUBLE)
+        memcpy(cnp.PyArray_DATA(values), &self.buffer[self.intercept], self.columns * sizeof(double))
+        return values
 
     def predict_mean(self, x):
         """Mean at ``x``."""

@@ -74,7 +74,7 @@ class Objective:
         return gradient
 
     def look_directly(self, w: Array) -> tuple[float, Array, Array]:
-        """Log posterior, gradient (R, p) and minus the second derivatives (R p, R p), of one part."""
+        """Log posterior, gradient (R, p), minus the second derivative (R p, R p); of one part."""
         (root,), left, (r, p) = self.roots, self.moments - self._times(w), w.shape
         gradient, value = self._back(left, w), -0.5 * float(np.sum(np.square(left)))
         curved = np.zeros((r * r, p * p))

@@ -87,17 +87,17 @@ class RecentRows:
     @property
     def due(self) -> bool:
         """Whether it is time to learn all of them again."""
-        return self.fresh > 0 and self._is_due_after(0)
+        return self.fresh > 0 and self._due_after(0) == 0
 
     @property
     def before_due(self) -> int:
         """How many single rows may come before one makes it time."""
-        count = 0
-        while not self._is_due_after(count + 1):
-            count += 1
-        return count
+        return self._due_after(1) - 1
 
-    def _is_due_after(self, more: int) -> bool:
-        size, known = len(self.X) + more, self.base.parts[0].n_effective + len(self.X) + more
-        enough = min(MOST, max(FEWEST, int(known) // 2))
-        return size >= SIZE or self.fresh + more >= enough
+    def _due_after(self, least: int) -> int:
+        """After how many more rows, so many at least, it is time."""
+        size, fresh = len(self.X), self.fresh
+        known, more = self.base.parts[0].n_effective + size, least
+        while size + more < SIZE and fresh + more < min(MOST, max(FEWEST, (known + more) // 2)):
+            more += 1
+        return more

@@ -271,8 +271,10 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts what is next: of a learned prior the one that sites are found in."""
-        return self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
+        """Whether one factor predicts: of a learned prior the stream's, once rows come in order."""
+        fitted = self.learns_prior and self.account.together == self.account.seen
+        known = self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
+        return known and not fitted
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
