@@ -248,7 +248,7 @@ class LinearEstimator(LinearModel):
             model = self if self._knowledge is not None else self._begun_from(x)
             if not model._predicts_lean:
                 reader = model.__dict__.get("_row_path") or model._reader()
-                return float(model._known.predict_mean(model._columns(reader.values(x)))[0])
+                return float(model._known.predict_mean_ahead(model._columns(reader.values(x)))[0])
             predict = model._open_lean("_predict_lean", "predict_mean")
         return predict(x)
 

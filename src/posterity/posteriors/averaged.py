@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from posterity.distributions.mixing import mixed
 from posterity.factor.parallel import take_turns
-from posterity.kernel import average_members, leading_dimension
+from posterity.factor import Factor
+from posterity.kernel import (
+    FadingMember,
+    MemberNoise,
+    MembersPath,
+    RowPath,
+    average_members,
+    leading_dimension,
+)
 from posterity.posteriors.ensemble import Ranks, predicted_and_scored, rank_ahead, ranks_of
 from posterity.posteriors.mixed import MixedPosterior, given
 
@@ -103,6 +111,35 @@ class AveragedPosterior(MixedPosterior):
         self.standing.log_evidence += log_density
         return mixed(told, member_weights)
 
+    @property
+    def learns_lean(self) -> bool:  # type: ignore[override]
+        """Whether all members only fade towards their priors."""
+        return self._lean_members() is not None
+
+    @property
+    def predicts_lean(self) -> bool:  # type: ignore[override]
+        """The same."""
+        return self.learns_lean
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath | MembersPath:
+        """What learns and predicts single rows, or only reads them."""
+        members = self._lean_members()
+        if members is None:
+            return super().row_path(names)
+        reader = Factor(self.n_features).row_path(False, names)
+        noises, precision = self._lean_noises()
+        averaged = self.standing, self.persistence, self.outer_persistence
+        return MembersPath(reader, self.intercept, members, noises, precision, *averaged)
+
+    def _lean_members(self) -> list[FadingMember] | None:
+        """What learns single rows of each member; None where one can't."""
+        found = [run.as_member() for run in self.runs]
+        return None if None in found else found
+
+    def _lean_noises(self) -> tuple[list[MemberNoise] | None, float]:
+        """What follows each member's noise, or the precision that is known."""
+        return None, self.noise.parameters[0]
+
     def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
         """What a member told of rows, their log densities times weights, and its ranks (n,)."""
         told, densities = predicted_and_scored(self.runs[i], *rows)
@@ -164,6 +201,10 @@ class AveragedPosterior(MixedPosterior):
         """Distribution of new observations at the rows of ``X``."""
         told = [self._predicted(i, X, *given(offsets)) for i in range(len(self.runs))]
         return mixed(told, self.weights)
+
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """Mean of the next observations at the rows of ``X``."""
+        return np.asarray(self.average_of(lambda one: one.predict_mean_ahead(X)))
 
     def _predicted(self, i: int, X: Array, *offsets: Array) -> Any:
         return self.runs[i].predictive(X, *offsets)

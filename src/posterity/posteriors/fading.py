@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor, Rows
 from posterity.factor.rows import SiteRows
-from posterity.kernel import RowPath
+from posterity.factor.forgetting import SMALLEST_DISCOUNT
+from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution
 from posterity.posteriors._row_evidence import added_evidence
 from posterity.posteriors.gaussian import LinearPosterior
@@ -76,9 +77,20 @@ class FadingPosterior(LinearPosterior):
         """The lean path, which learns rows where a discount is all that happens before each."""
         path = super().row_path(names)
         if self.only_discounts:
-            discount = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
-            path.fade(discount, self.prior.triangle if self.keeps_prior else None)
+            path.fade(self._discount, self.prior.triangle if self.keeps_prior else None)
         return path
+
+    def as_member(self) -> FadingMember | None:
+        """What an average learns of it row by row, if it only fades towards its prior."""
+        if not (self.only_discounts and self.keeps_prior):
+            return None
+        discount = max(self._discount, SMALLEST_DISCOUNT)
+        return self.factor.fading(self.prior, discount)
+
+    @property
+    def _discount(self) -> float:
+        """What is left of all that was known after one unit of time."""
+        return float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
 
     @property
     def tells_evidence(self) -> bool:

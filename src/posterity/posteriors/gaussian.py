@@ -18,7 +18,7 @@ from scipy.linalg import solve_triangular
 
 from posterity.factor import Before, Factor, NotInFactorError
 from posterity.factor.rows import SiteRows
-from posterity.kernel import RowPath
+from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
@@ -189,6 +189,10 @@ class LinearPosterior:
         """The lean path that reads and predicts single rows, and may learn them."""
         return self.factor.row_path(self.intercept, names)
 
+    def as_member(self) -> FadingMember | None:
+        """What an average learns of it row by row, if it only fades towards its prior."""
+        return None
+
     def _told(self, before: Before, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
         freed = np.subtract(before.count, self.n_flat, out=before.count)
@@ -335,6 +339,10 @@ class LinearPosterior:
         if self.intercept:
             return X @ coefficients[1:] + coefficients[0]
         return X @ coefficients
+
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """The same where a row is predicted in a stream, before it is learned."""
+        return self.predict_mean(X)
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
