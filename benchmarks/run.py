@@ -14,6 +14,7 @@ NAMES = (
     "streams",
     "forgetting",
     "calls",
+    "single_rows",
     "adapters",
     "batch",
     "instruction_sets",

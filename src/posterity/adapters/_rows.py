@@ -142,7 +142,8 @@ class NamedRows(Generic[Model]):
         paths.width = len(names)
         if paths.learn is None and known.learns_lean:
             path = known.row_path(names)
-            paths.learn, paths.predict = path.learn, path.predict_mean if known.predicts_lean else None
+            paths.learn = path.learn
+            paths.predict = path.predict_mean if known.predicts_lean else None
         elif paths.predict is None and known.predicts_lean:
             paths.predict = known.row_path(names).predict_mean
         if paths.told is None and type(known) in SINGLE:

@@ -169,7 +169,9 @@ class Pieces:
         """Columns (m,) at one row (d,)."""
         features = np.arange(len(x))
         which = (self.starts[:, 1:] <= x[:, None]).sum(axis=1)
-        powers = np.power.outer(x - self.starts[features, which], np.arange(self.polynomials.shape[2]))
+        powers = np.power.outer(
+            x - self.starts[features, which], np.arange(self.polynomials.shape[2])
+        )
         values = np.matmul(powers[:, None], self.polynomials[features, which])
         return np.asarray(values.ravel()[self.kept])
 

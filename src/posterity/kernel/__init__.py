@@ -37,7 +37,7 @@ from posterity.kernel._kernel import (
     slide,
     track_noise,
 )
-from posterity.kernel._members import FadingMember, MembersPath, MemberNoise
+from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
 from posterity.kernel._paths import NodesPath, RowPath, SitePath
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
@@ -53,8 +53,9 @@ __all__ = [
     "MOST_COLUMNS",
     "MOST_NODES",
     "FadingMember",
-    "MembersPath",
+    "LearnedPrior",
     "MemberNoise",
+    "MembersPath",
     "NodesPath",
     "RowPath",
     "SitePath",

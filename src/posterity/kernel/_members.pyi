@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,17 @@ Array = NDArray[np.float64]
 
 class FadingMember:
     def __init__(self, triangle: Array, counts: Array, prior: Array, discount: float) -> None: ...
+
+class LearnedPrior:
+    def __init__(
+        self,
+        data: FadingMember,
+        known: Any,
+        stream: Any,
+        next_turn: Callable[[int], int],
+        ready: bool,
+    ) -> None: ...
+    def before(self, node: FadingMember) -> FadingMember: ...
 
 class MemberNoise:
     def __init__(
@@ -28,8 +39,10 @@ class MembersPath:
     def __init__(
         self,
         reader: RowPath,
+        n_coefficients: int,
         intercept: bool,
-        members: list[FadingMember],
+        count: int,
+        open_members: Callable[[], list[FadingMember]],
         noises: list[MemberNoise] | None,
         precision: float,
         standing: Any,

@@ -60,12 +60,16 @@ cdef _aligned(Py_ssize_t size):
 
 
 cdef class FadingMember:
-    """A triangle (q, ld) of which all but ``prior``, which is in it, is discounted before each row; with its counts (2,)."""
+    """A triangle (q, ld) of which all but ``prior``, which is in it, is discounted before each row; with its counts (2,).
+
+    Where the prior is learned it is a node's, and ``behind`` it are the data that the node is made from.
+    """
 
     cdef double[:, ::1] triangle
     cdef const double[:, ::1] prior
     cdef double[::1] counts, after
     cdef double discount, error, leverage, residual
+    cdef LearnedPrior behind
 
     def __init__(self, double[:, ::1] triangle not None, double[::1] counts not None, const double[:, ::1] prior not None,
                  double discount):
@@ -83,15 +87,80 @@ cdef class FadingMember:
         # Before the first row there is nothing to forget, and a row that weighs nothing takes no time.
         cdef double discount = 1.0 if self.begins() or row.weights[0] == 0.0 else self.discount
         before.error, before.leverage, before.residual = &self.error, &self.leverage, &self.residual
+        if self.behind is not None and not self.behind.data.try_row(row, buffer, flight, shape):
+            return False
         row.discounts = &discount
         return pk_try_row(&self.triangle[0, 0], &self.after[0], &buffer[0], &flight[0], row, shape, &self.prior[0, 0], &before)
 
-    cdef void take(self, double weight) noexcept:
+    cdef int take(self, const double[:, ::1] values, double weight) except -1:
         if not self.begins() and weight > 0.0:
             self.counts[0] *= self.discount
         memcpy(&self.triangle[0, 0], &self.after[0], self.after.shape[0] * sizeof(double))
         self.counts[0] += weight
         self.counts[1] += weight
+        if self.behind is not None:
+            self.behind.take(values, weight)
+        return 0
+
+
+cdef class LearnedPrior:
+    """What a node is made from: ``data``, of which ``known`` tells more, and when it is chosen anew.
+
+    ``known`` has a ``clock`` (rows, due), the ``scales`` of the features, and keeps ``stream``, the node, once it has
+    learned; ``next_turn(rows)`` tells when the prior is next chosen. It does not learn lean before it is ``ready``.
+    """
+
+    cdef FadingMember data
+    cdef object known, stream, next_turn, bound
+    cdef double[::1] mean, squares
+    cdef long long[::1] clock
+    cdef long long due
+    cdef bint ready, turns
+
+    def __init__(self, FadingMember data not None, known, stream, next_turn, bint ready):
+        self.data, self.known, self.stream, self.next_turn, self.ready = data, known, stream, next_turn, ready
+        self.clock = known.clock
+
+    def before(self, FadingMember node not None):
+        """The node, with this behind it."""
+        node.behind = self
+        return node
+
+    cdef bint keeps_up(self, FadingMember node) except -1:
+        """Whether the node is that of the stream, if there is one, and knows all rows."""
+        stream = self.known.stream
+        return (stream is None or stream is self.stream) and node.counts[1] == self.data.counts[1]
+
+    cdef int prepare(self, double weight) except -1:
+        """Ask what has to be known of the next turn before a row is learned."""
+        self.turns = weight > 0.0 and self.clock[0] + 1 >= self.clock[1]
+        if self.turns:
+            self.due = self.next_turn(self.clock[0] + 1)
+        scales = self.known.scales
+        if scales.mean is not self.bound:
+            scales.mean, scales.squares = np.array(scales.mean), np.array(scales.squares)
+            self.mean, self.squares, self.bound = scales.mean, scales.squares, scales.mean
+        return 0
+
+    cdef int take(self, const double[:, ::1] values, double weight) except -1:
+        cdef Py_ssize_t i
+        cdef double before, share, step
+        self.data.take(values, weight)
+        if not weight > 0.0:
+            return 0
+        scales = self.known.scales
+        before = scales.count
+        share = weight / (before + weight)
+        for i in range(values.shape[1]):
+            step = values[0, i] - self.mean[i]
+            self.squares[i] += step * step * (before * share)
+            self.mean[i] += step * share
+        scales.count = before + weight
+        self.clock[0] += 1
+        self.known.stream = None if self.turns else self.stream
+        if self.turns:
+            self.clock[1] = self.due
+        return 0
 
 
 cdef class MemberNoise:
@@ -132,12 +201,13 @@ cdef class MemberNoise:
 cdef class MembersPath:
     """Learns and predicts rows by members, weighed as ``average_members`` does; ``reader`` reads rows of features.
 
-    ``members`` are :class:`FadingMember`, ``noises`` one :class:`MemberNoise` each, or ``precision`` is that of a known noise.
+    ``open_members()`` tells these, :class:`FadingMember`; ``noises`` are one :class:`MemberNoise` each, or None where
+    ``precision`` is that of a known noise.
     ``standing`` has ``members`` (a, lanes) and ``rates``, the discounted scores, and the sum ``log_evidence``.
     """
 
     cdef readonly object reader
-    cdef object standing
+    cdef object standing, open_members
     cdef list members, noises
     cdef bint closed, intercept
     cdef double precision, outer_persistence
@@ -145,16 +215,16 @@ cdef class MembersPath:
     cdef unsigned char[::1] ranks
     cdef pk_shape shape
 
-    def __init__(self, reader, bint intercept, list members not None, noises, double precision, standing, persistence,
-                 double outer_persistence):
-        cdef FadingMember first = members[0]
-        cdef Py_ssize_t count = len(members), lanes
-        self.reader, self.intercept, self.members = reader, intercept, members
+    def __init__(self, reader, Py_ssize_t n_coefficients, bint intercept, Py_ssize_t count, open_members, noises, double precision, standing,
+                 persistence, double outer_persistence):
+        cdef Py_ssize_t lanes
+        self.reader, self.intercept, self.open_members = reader, intercept, open_members
         self.noises, self.precision = noises, precision
         self.standing, self.outer_persistence = standing, outer_persistence
         self.persistence = np.array(persistence, dtype=np.float64)
-        self.shape.q, self.shape.ld, self.shape.k = first.triangle.shape[0], first.triangle.shape[1], 1
-        self.shape.p = self.shape.q - 1
+        self.shape.k, self.shape.p = 1, n_coefficients
+        self.shape.q = self.shape.p + 1
+        self.shape.ld = (self.shape.q + PK_LINE - 1) // PK_LINE * PK_LINE
         lanes = (count + PK_LINE - 1) // PK_LINE * PK_LINE
         if standing.members.shape != (len(persistence), lanes) or not 1 <= len(persistence) <= 64:
             raise ValueError("standing is not that of so many members and rates")
@@ -182,6 +252,7 @@ cdef class MembersPath:
         cdef const double[:, ::1] values = self.reader.values(x)
         cdef Py_ssize_t k
         cdef double mean = 0.0
+        self._open()
         for k in range(self.densities.shape[0]):
             self.densities[k] = 0.0
             self.ranks[k] = self._rank_ahead(k)
@@ -198,7 +269,11 @@ cdef class MembersPath:
         cdef const double[:, ::1] values = self.reader.values(x)
         cdef double most = fmax(sqrt(weight), 1.0), evidence
         cdef Py_ssize_t i, k
+        if not self._prepare(weight):
+            return False
         # Whatever can't be learned is refused by the other way, which says why.
+        if values.shape[1] + self.intercept != self.shape.p:
+            raise ValueError(f"x has {values.shape[1]} features: that is not what the members learn")
         if self.closed or not fabs(y) * most <= LARGEST:
             return False
         for i in range(values.shape[1]):
@@ -210,7 +285,34 @@ cdef class MembersPath:
         evidence = self._average()
         if not isfinite(evidence):
             return False
-        self._take(weight, evidence)
+        self._take(values, weight, evidence)
+        return True
+
+    cdef int _open(self) except -1:
+        """Have members that know all rows."""
+        cdef FadingMember member
+        cdef bint keeps_up = self.members is not None
+        if keeps_up:
+            for member in self.members:
+                if member.behind is not None and not member.behind.keeps_up(member):
+                    keeps_up = False
+                    break
+        if not keeps_up:
+            self.members = self.open_members()
+            for member in self.members:
+                if member.triangle.shape[0] != self.shape.q or member.triangle.shape[1] != self.shape.ld:
+                    raise ValueError("a member's triangle is not that of so many features")
+        return 0
+
+    cdef bint _prepare(self, double weight) except -1:
+        """Whether all members can learn a row; all that calls Python comes before one does."""
+        cdef FadingMember member
+        self._open()
+        for member in self.members:
+            if member.behind is not None:
+                if not member.behind.ready:
+                    return False
+                member.behind.prepare(weight)
         return True
 
     cdef bint _try_member(self, Py_ssize_t k, const double[:, ::1] values, double y, double weight) except -1:
@@ -275,18 +377,20 @@ cdef class MembersPath:
         standing.scores, standing.outer, standing.work = &self.scores[0], &self.outer[0], &self.work[0]
         return pk_average(&standing, 1, &self.densities[0], &self.ranks[0], &self.weights[0])
 
-    cdef int _take(self, double weight, double evidence) except -1:
+    cdef int _take(self, const double[:, ::1] values, double weight, double evidence) except -1:
         cdef double[:, ::1] scores = self.standing.members
         cdef double[::1] outer = self.standing.rates
         cdef FadingMember member
         cdef MemberNoise noise
         for member in self.members:
-            member.take(weight)
+            member.take(values, weight)
         if self.noises is not None:
             for noise in self.noises:
                 noise.take()
         memcpy(&scores[0, 0], &self.scores[0], self.scores.shape[0] * sizeof(double))
         memcpy(&outer[0], &self.outer[0], self.outer.shape[0] * sizeof(double))
         self.standing.log_evidence += evidence
+        if member.behind is not None and member.behind.turns:
+            self.members = None
         return 0
 

@@ -173,10 +173,11 @@ class LinearModel(Knowing[LinearPosterior]):
                 self._row_path = self._new_row_path(names)
             return self._row_path
 
-    def _new_row_path(self, names: Any) -> RowPath | functions.BasisPath:
+    def _new_row_path(self, names: Any) -> RowPath:
         if self.basis is None:
             return self._known.row_path(names)
-        return functions.BasisPath(self.basis_, self._reader(), self._known.row_path(None))
+        path = functions.BasisPath(self.basis_, self._reader(), self._known.row_path(None))
+        return cast(RowPath, path)
 
     def _open_lean(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""

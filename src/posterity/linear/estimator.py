@@ -123,8 +123,8 @@ class LinearEstimator(LinearModel):
     ) -> Self:
         """Learn one row: the lean path, a microsecond or two a call.
 
-        Lean without a basis and without times, where nothing is forgotten or, under a given prior,
-        old rows are discounted; else as :meth:`partial_fit`.
+        Lean without times, where nothing is forgotten, or old rows are discounted, at one rate or
+        at several (Adaptive, some ten times slower); else as :meth:`partial_fit`.
 
         Parameters
         ----------
@@ -232,6 +232,9 @@ class LinearEstimator(LinearModel):
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
+
+        Where linear regression learns its prior it is the mean that :meth:`predict_then_learn`
+        would give: its prior was chosen a few rows ago, where that of ``predict`` rests on all.
 
         Examples
         --------

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
 from posterity.basis import Basis
-from posterity.kernel import NodesPath, RowPath
+from posterity.kernel import RowPath
 from posterity.linear.inputs import refuse_unusable
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ def _dense(values: Any) -> Array:
 class BasisPath:
     """The lean path of rows of features, by that of the functions of them that are learned."""
 
-    def __init__(self, basis: Basis, reader: RowPath, path: RowPath | NodesPath) -> None:
+    def __init__(self, basis: Basis, reader: RowPath, path: RowPath) -> None:
         self._reader, self._path = reader, path
         self._row = _row_by(basis)
         # The row that came last, which is often predicted and then learned, and its functions.

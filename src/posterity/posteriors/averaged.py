@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions.mixing import mixed
-from posterity.factor.parallel import take_turns
 from posterity.factor import Factor
+from posterity.factor.parallel import take_turns
 from posterity.kernel import (
-    FadingMember,
     MemberNoise,
     MembersPath,
     RowPath,
@@ -114,27 +113,29 @@ class AveragedPosterior(MixedPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether all members only fade towards their priors."""
-        return self._lean_members() is not None
+        return all(run.fades_to_prior for run in self.runs)
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
         """The same."""
         return self.learns_lean
 
-    def row_path(self, names: Sequence[str] | None) -> RowPath | MembersPath:
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
         """What learns and predicts single rows, or only reads them."""
-        members = self._lean_members()
-        if members is None:
+        if not self.learns_lean:
             return super().row_path(names)
-        reader = Factor(self.n_features).row_path(False, names)
-        noises, precision = self._lean_noises()
-        averaged = self.standing, self.persistence, self.outer_persistence
-        return MembersPath(reader, self.intercept, members, noises, precision, *averaged)
-
-    def _lean_members(self) -> list[FadingMember] | None:
-        """What learns single rows of each member; None where one can't."""
-        found = [run.as_member() for run in self.runs]
-        return None if None in found else found
+        path = MembersPath(
+            Factor(self.n_features).row_path(False, names),
+            self.n_coefficients,
+            self.intercept,
+            len(self.runs),
+            lambda: [run.as_member() for run in self.runs],
+            *self._lean_noises(),
+            self.standing,
+            self.persistence,
+            self.outer_persistence,
+        )
+        return cast(RowPath, path)
 
     def _lean_noises(self) -> tuple[list[MemberNoise] | None, float]:
         """What follows each member's noise, or the precision that is known."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from posterity.evidence.members import InUnits, Weak, single_node
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
-from posterity.kernel import NodesPath, RowPath
+from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_state import Known
 from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
@@ -158,7 +158,7 @@ class EvidencePosterior(LinearPosterior):
             return self.known.data.predicts_lean
         return self.learns_lean and not self.alone
 
-    def row_path(self, names: Sequence[str] | None) -> RowPath | NodesPath:
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor and the stream's nodes, or of the one that is read."""
         known = self.known
         if self.rests and self.forgets:
@@ -177,7 +177,23 @@ class EvidencePosterior(LinearPosterior):
             paths = [node.row_path(names) for node in nodes.posteriors]
             return nodes, paths, nodes.weights
 
-        return NodesPath(path, known, self.forgets, open_nodes, self._begin_turn)
+        return cast(RowPath, NodesPath(path, known, self.forgets, open_nodes, self._begin_turn))
+
+    @property
+    def fades_to_prior(self) -> bool:  # type: ignore[override]
+        """Whether its nodes do."""
+        return self.known.data.fades_to_prior and not self.alone
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row: the node that predicts, and the data."""
+        nodes, known = self._ahead(), self.known
+        ready = nodes.alone and not nodes.choice.pinned.any()
+
+        def next_turn(rows: int) -> int:
+            return turns_around(rows, self.n_coefficients, forgets=True)[1]
+
+        behind = LearnedPrior(known.data.as_member(), known, nodes, next_turn, ready)
+        return behind.before(nodes.posteriors[0].as_member())
 
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor, Rows
-from posterity.factor.rows import SiteRows
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
+from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution
 from posterity.posteriors._row_evidence import added_evidence
@@ -80,12 +80,14 @@ class FadingPosterior(LinearPosterior):
             path.fade(self._discount, self.prior.triangle if self.keeps_prior else None)
         return path
 
-    def as_member(self) -> FadingMember | None:
-        """What an average learns of it row by row, if it only fades towards its prior."""
-        if not (self.only_discounts and self.keeps_prior):
-            return None
-        discount = max(self._discount, SMALLEST_DISCOUNT)
-        return self.factor.fading(self.prior, discount)
+    @property
+    def fades_to_prior(self) -> bool:  # type: ignore[override]
+        """Whether a discount is all that happens before a row, and the prior is spared."""
+        return self.only_discounts and self.keeps_prior
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row."""
+        return self.factor.fading(self.prior, max(self._discount, SMALLEST_DISCOUNT))
 
     @property
     def _discount(self) -> float:

@@ -189,9 +189,12 @@ class LinearPosterior:
         """The lean path that reads and predicts single rows, and may learn them."""
         return self.factor.row_path(self.intercept, names)
 
-    def as_member(self) -> FadingMember | None:
-        """What an average learns of it row by row, if it only fades towards its prior."""
-        return None
+    # Whether an average can learn it row by row: all it does is to fade towards its prior.
+    fades_to_prior: ClassVar[bool] = False
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row; only where it fades to its prior."""
+        raise NotImplementedError
 
     def _told(self, before: Before, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
