@@ -15,6 +15,7 @@ NAMES = (
     "forgetting",
     "calls",
     "label_calls",
+    "single_rows",
     "adapters",
     "batch",
     "instruction_sets",

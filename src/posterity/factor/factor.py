@@ -148,6 +148,10 @@ class Factor:
         """The lean path that learns and predicts single rows in this factor, in place (k = 1)."""
         return kernel.RowPath(self.triangle, self._counts, intercept, names)
 
+    def fading(self, prior: Factor, discount: float) -> kernel.FadingMember:
+        """The same, to learn rows before which all but the prior, which is in it, is discounted."""
+        return kernel.FadingMember(self.triangle, self._counts, prior.triangle, discount)
+
     # ---- algebra -------------------------------------------------------------------------------
 
     def copy(self) -> Factor:
@@ -313,7 +317,8 @@ class Factor:
         kept = self.determined
         if kept.all():
             return _solve(self.root, self.moments) if len(kept) else solution
-        solution[kept] = _solve(self.root[np.ix_(kept, kept)], self.moments[kept])
+        if kept.any():
+            solution[kept] = _solve(self.root[np.ix_(kept, kept)], self.moments[kept])
         return solution
 
     def covariance(self) -> Array:

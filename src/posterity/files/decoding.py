@@ -221,10 +221,8 @@ def _with_attributes(kind: type, values: dict[str, Any]) -> Any:
 def _make_splines(basis: Any) -> None:
     """Of scikit-learn's splines a file has the knots alone."""
     row = np.zeros((1, 1))
-    basis._splines = [
-        type(basis)(degree=basis.degree, knots=places).fit(row)._splines[0]
-        for places in basis.knots_
-    ]
+    each = [type(basis)(degree=basis.degree, knots=places).fit(row) for places in basis.knots_]
+    basis._use([one._splines[0] for one in each])
 
 
 __all__ = ["Decoder"]

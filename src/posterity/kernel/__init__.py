@@ -37,7 +37,8 @@ from posterity.kernel._kernel import (
     slide,
     track_noise,
 )
-from posterity.kernel._paths import RowPath, SitePath, SoftmaxPath, look_at_labels
+from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
+from posterity.kernel._paths import NodesPath, RowPath, SitePath, SoftmaxPath, look_at_labels
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
     expected_labels,
@@ -51,6 +52,11 @@ from posterity.kernel._sites import (
 __all__ = [
     "MOST_COLUMNS",
     "MOST_NODES",
+    "FadingMember",
+    "LearnedPrior",
+    "MemberNoise",
+    "MembersPath",
+    "NodesPath",
     "RowPath",
     "SitePath",
     "SoftmaxPath",

@@ -420,3 +420,5 @@ cdef _complaint(str where, double value):
     return f"{where} is not finite ({value}): remove the row or fill the value in"
 
 include "_softmax_path.pxi"
+
+include "_nodes_path.pxi"

@@ -170,8 +170,14 @@ class LinearModel(Knowing[LinearPosterior]):
         names = getattr(self, "feature_names_in_", None)
         with lock_of(self):  # a path of what is known now, and no second one beside it
             if "_row_path" not in self.__dict__:
-                self._row_path = self._reader() if self.basis else self._known.row_path(names)
+                self._row_path = self._new_row_path(names)
             return self._row_path
+
+    def _new_row_path(self, names: Any) -> RowPath:
+        if self.basis is None:
+            return self._known.row_path(names)
+        path = functions.BasisPath(self.basis_, self._reader(), self._known.row_path(None))
+        return cast(RowPath, path)
 
     def _open_lean(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""

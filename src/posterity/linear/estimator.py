@@ -125,8 +125,8 @@ class LinearEstimator(LinearModel):
     ) -> Self:
         """Learn one row: the lean path, a microsecond or two a call.
 
-        Lean without a basis and without times, where nothing is forgotten or, under a given prior,
-        old rows are discounted; else as :meth:`partial_fit`.
+        Lean without times, where nothing is forgotten, or old rows are discounted, at one rate or
+        at several (Adaptive, some ten times slower); else as :meth:`partial_fit`.
 
         Parameters
         ----------
@@ -235,6 +235,9 @@ class LinearEstimator(LinearModel):
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
 
+        Where linear regression learns its prior it is the mean that :meth:`predict_then_learn`
+        would give: its prior was chosen a few rows ago, where that of ``predict`` rests on all.
+
         Examples
         --------
         >>> from posterity import BayesianLinearRegression
@@ -250,7 +253,7 @@ class LinearEstimator(LinearModel):
             model = self if self._knowledge is not None else self._begun_from(x)
             if not model._predicts_lean:
                 reader = model.__dict__.get("_row_path") or model._reader()
-                return float(model._known.predict_mean(model._columns(reader.values(x)))[0])
+                return float(model._known.predict_mean_ahead(model._columns(reader.values(x)))[0])
             predict = model._open_lean("_predict_lean", "predict_mean")
         return predict(x)
 

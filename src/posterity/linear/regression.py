@@ -203,3 +203,13 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         if depends:
             shapes = None if self.basis is None else functions.shapes(self.basis_)
             self._knowledge = with_spread(self._before_data(), self.forgetting, shapes)
+
+    # Functions of features are learned as features are.
+
+    @property
+    def _learns_lean(self) -> bool:
+        return self._known.learns_lean
+
+    @property
+    def _predicts_lean(self) -> bool:
+        return self._known.predicts_lean

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from posterity.evidence.members import InUnits, Weak, single_node
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
-from posterity.kernel import RowPath
+from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_state import Known
 from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
@@ -148,16 +148,18 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether nothing is forgotten."""
-        return not self.forgets
+        """Whether the data do, and the nodes that learn the same rows."""
+        return not self.forgets or (not self.rests and self.known.data.learns_lean)
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor is read: else that rests on all rows so far, which none does."""
-        return self.rests and self.known.data.predicts_lean
+        """Whether nodes that learn each row are there to be read."""
+        if self.rests:
+            return self.known.data.predicts_lean
+        return self.learns_lean and not self.alone
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of the data's factor, or of the one node that is read."""
+        """The lean path of the data's factor and the stream's nodes, or of the one that is read."""
         known = self.known
         if self.rests and self.forgets:
             return self.central().factor.row_path(self.intercept, names)
@@ -166,9 +168,32 @@ class EvidencePosterior(LinearPosterior):
             self.accompany(path, names)
             return path
         path = known.data.row_path(names)
-        if not self.forgets:
-            path.go_together(None, known.clock, self._waiting)
-        return path
+        if not self.learns_lean:
+            return path
+        path.go_together(None, known.clock, self._waiting)
+
+        def open_nodes() -> tuple[Nodes, list[RowPath], Array]:
+            nodes = self._ahead()
+            paths = [node.row_path(names) for node in nodes.posteriors]
+            return nodes, paths, nodes.weights
+
+        return cast(RowPath, NodesPath(path, known, self.forgets, open_nodes, self._begin_turn))
+
+    @property
+    def fades_to_prior(self) -> bool:  # type: ignore[override]
+        """Whether its nodes do."""
+        return self.known.data.fades_to_prior and not self.alone
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row: the node that predicts, and the data."""
+        nodes, known = self._ahead(), self.known
+        ready = nodes.alone and not nodes.choice.pinned.any()
+
+        def next_turn(rows: int) -> int:
+            return turns_around(rows, self.n_coefficients, forgets=True)[1]
+
+        behind = LearnedPrior(known.data.as_member(), known, nodes, next_turn, ready)
+        return behind.before(nodes.posteriors[0].as_member())
 
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""
@@ -272,7 +297,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def predicts_sites_lean(self) -> bool:
         """Whether the stream's node does."""
-        return self.learns_lean
+        return not self.forgets
 
     def believed(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w, matched to those of all nodes."""
@@ -368,6 +393,11 @@ class EvidencePosterior(LinearPosterior):
         in_own_units = added is not None and X.shape[1] > len(self.mean)
         return added * np.square(X[:, 0]) if in_own_units else added
 
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """Mean of the next observations at the rows of ``X``, by the stream's nodes."""
+        nodes = self._ahead()
+        return nodes.average([node.predict_mean(X) for node in nodes.posteriors])
+
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
         if self.known.data.n_observations == 0.0:  # the prior's, under whatever precision
@@ -440,17 +470,32 @@ class EvidencePosterior(LinearPosterior):
 
     def _stream(self) -> Nodes:
         """The nodes of the stream, as old as the schedule has them."""
+        known, ahead = self.known, self._ahead()
+        if ahead is not known.stream:
+            known.follow(ahead)
+        assert known.stream is not None
+        return known.stream
+
+    def _ahead(self) -> Nodes:
+        """The same for those who only read: where there are none, some are made and not kept."""
         known = self.known
         if known.stream is None:
-            known.follow(self._chosen(known.turn, stream=True))
-        elif not self.forgets and not self._in_step(known.stream):
-            known.follow(Nodes.of(known.stream.choice, self.mean, known.data))
-        assert known.stream is not None
+            return self._chosen(known.turn, stream=True)
+        if not self.forgets and not self._in_step(known.stream):
+            return Nodes.of(known.stream.choice, self.mean, known.data)
         return known.stream
 
     def _in_step(self, stream: Nodes) -> bool:
         """Whether the nodes know all rows that the data know."""
         return stream.posteriors[0].factor.seen == self.known.data.factor.seen
+
+    def _begin_turn(self, rows: int) -> tuple[Factor | None, RowPath | None, int]:
+        """What a lean path needs when the schedule turns after so many rows, as in _turned."""
+        due = turns_around(rows, self.n_coefficients, forgets=self.forgets)[1]
+        if self.forgets:
+            return None, None, due
+        turn = Factor(self.n_coefficients)
+        return turn, turn.row_path(self.intercept), due
 
     def _turned(self) -> None:
         """The schedule turns: from now on the stream rests on the data as they are."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from posterity.factor import Before, Factor, Rows
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
-from posterity.kernel import RowPath
+from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution
 from posterity.posteriors._row_evidence import added_evidence
 from posterity.posteriors.gaussian import LinearPosterior
@@ -77,8 +77,7 @@ class FadingPosterior(LinearPosterior):
         """The lean path, which learns rows where a discount is all that happens before each."""
         path = super().row_path(names)
         if self.only_discounts:
-            discount = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
-            path.fade(discount, self.prior.triangle if self.keeps_prior else None)
+            path.fade(self._discount, self.prior.triangle if self.keeps_prior else None)
         return path
 
     def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
@@ -87,6 +86,20 @@ class FadingPosterior(LinearPosterior):
             left = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
             prior = self.prior.triangle if self.keeps_prior else None
             path.fade(left if prior is None else max(left, SMALLEST_DISCOUNT), prior)
+
+    @property
+    def fades_to_prior(self) -> bool:  # type: ignore[override]
+        """Whether a discount is all that happens before a row, and the prior is spared."""
+        return self.only_discounts and self.keeps_prior
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row."""
+        return self.factor.fading(self.prior, max(self._discount, SMALLEST_DISCOUNT))
+
+    @property
+    def _discount(self) -> float:
+        """What is left of all that was known after one unit of time."""
+        return float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
 
     @property
     def tells_evidence(self) -> bool:

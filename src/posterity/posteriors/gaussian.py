@@ -18,7 +18,7 @@ from scipy.linalg import solve_triangular
 
 from posterity.factor import Before, Factor, NotInFactorError
 from posterity.factor.rows import SiteRows
-from posterity.kernel import RowPath
+from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
@@ -189,6 +189,13 @@ class LinearPosterior:
         """The lean path that reads and predicts single rows, and may learn them."""
         return self.factor.row_path(self.intercept, names)
 
+    # Whether an average can learn it row by row: all it does is to fade towards its prior.
+    fades_to_prior: ClassVar[bool] = False
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row; only where it fades to its prior."""
+        raise NotImplementedError
+
     def _told(self, before: Before, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
         freed = np.subtract(before.count, self.n_flat, out=before.count)
@@ -335,6 +342,10 @@ class LinearPosterior:
         if self.intercept:
             return X @ coefficients[1:] + coefficients[0]
         return X @ coefficients
+
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """The same where a row is predicted in a stream, before it is learned."""
+        return self.predict_mean(X)
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
