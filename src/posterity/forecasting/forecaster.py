@@ -62,6 +62,12 @@ class Forecaster(BaseEstimator):
         Seasonal periods in use.
     forms_ : tuple of Form
         Forms that are averaged.
+    values_ : (S, n) array
+        Values learned, the last of each series at the end.
+    times_ : (S, n) array
+        Their times.
+    exogenous_ : tuple of str
+        Names of the exogenous columns.
     n_observations_ : int
         Observed values learned, of all series.
 
@@ -251,12 +257,49 @@ class Forecaster(BaseEstimator):
         self._become(whole)
         return told
 
+    def before(self, rows: int) -> Self:
+        """The forecaster as it was ``rows`` rows of each series ago; this one stays as it is.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity.forecasting import Forecaster
+        >>> y = np.cumsum(np.random.default_rng(0).normal(size=80))
+        >>> forecaster = Forecaster(seasonality=()).fit(y)
+        >>> forecaster.before(5).forecast(5).crps(y[-5:]).shape  # what it would have said
+        (5,)
+        """
+        if not 0 <= rows < self._known.length:
+            raise ValueError(
+                f"rows is {rows}: it must be from 0 to less than {self._known.length}, as many "
+                "rows as were learned"
+            )
+        then = self._known.before(int(rows))
+        check_enough(then)
+        return self._branch()._become(then)
+
     # ---- what is known ---------------------------------------------------------------------------
 
     @property
     def ids_(self) -> tuple[Any, ...]:
         """Names of the series."""
         return self._known.ids
+
+    @property
+    def values_(self) -> Array:
+        """(S, n) values learned, the last of each series at the end; NaN was not observed."""
+        return self._known.values.copy()
+
+    @property
+    def times_(self) -> NDArray[Any]:
+        """(S, n) times of ``values_``."""
+        known = self._known
+        return known.calendar.times(known.ends[:, None] + np.arange(1 - known.length, 1))
+
+    @property
+    def exogenous_(self) -> tuple[str, ...]:
+        """Names of the exogenous columns."""
+        return self._known.names
 
     @property
     def n_observations_(self) -> int:
