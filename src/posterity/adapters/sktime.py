@@ -69,10 +69,14 @@ class SktimeForecaster(BaseForecaster):
         self.forecaster_ = Forecaster(
             seasonality=self.seasonality, forms=self.forms, n_draws=self.n_draws
         ).fit(*_read(y, X))
+        self._learned = y.index
         return self
 
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> SktimeForecaster:
-        self.forecaster_.partial_fit(*_read(y, X))
+        new = y.index > self._learned[-1]  # sktime may give rows again
+        if new.any():
+            self.forecaster_.partial_fit(*_read(y[new], None if X is None else X[new]))
+            self._learned = self._learned.append(y.index[new])
         return self
 
     def _predict(self, fh: Any, X: Any) -> Any:
@@ -94,7 +98,9 @@ class SktimeForecaster(BaseForecaster):
         steps = np.asarray(fh.to_relative(self.cutoff), dtype=np.intp)
         h = int(steps.max())
         future = _of_all_steps(X, steps) if self.forecaster_.exogenous_ else None
-        return self.forecaster_.forecast(h, future), steps - 1
+        # sktime may set the cutoff back, to see what would have been said.
+        known = self.forecaster_.before(int((self._learned > self.cutoff[-1]).sum()))
+        return known.forecast(h, future), steps - 1
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
