@@ -195,7 +195,7 @@ FORMER: dict[str, frozenset[str]] = {
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
-DERIVED = frozenset({*SHARED, "_places", "_splines", "_answers"})
+DERIVED = frozenset({*SHARED, "_places", "_splines", "_answers", "_together"})
 
 # What an estimator may have learned.
 POSTERIORS = frozenset(name for name in HOMES if name.endswith("Posterior")) | {

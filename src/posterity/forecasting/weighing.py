@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -19,20 +21,30 @@ FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
 LEVELS = np.array([0.5, 0.8, 0.95])
 
 
-def weights(tried: Tried, usable: NDArray[np.bool_]) -> Array:
+@dataclass(frozen=True, eq=False)
+class Common:
+    """What all series say together of forms: their ``usual`` (F,) scores, and how wide they are.
+
+    ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads.
+    """
+
+    usual: Array
+    factor: float
+
+    @classmethod
+    def of(cls, tried: Tried, usable: NDArray[np.bool_]) -> Common:
+        """As they have forecast the windows."""
+        return cls(_usual(_scores(tried, usable)), spread(tried, usable))
+
+
+def weights(tried: Tried, usable: NDArray[np.bool_], usual: Array | None = None) -> Array:
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
     Proportional to CRPS^-3 over the windows. A form that could not be tried on a series is taken
-    for as good, relative to the best, as it is for the other series on average.
+    for as good, relative to the best, as it is ``usual`` (F,): for the other series on average.
     """
-    score = _mean(tried.crps)
-    with np.errstate(divide="ignore"):
-        score = np.log(np.maximum(score, 1e-300))
-    score = np.where(usable, score, np.nan)
-    best = np.where(np.isnan(score), np.inf, score).min(axis=0, initial=np.inf)
-    score = score - np.where(np.isfinite(best), best, 0.0)
-    usual = _mean(np.clip(score, 0.0, 3.0))
-    usual = np.where(np.isnan(usual), 0.0, usual)
+    score = _scores(tried, usable)
+    usual = _usual(score) if usual is None else usual
     score = np.where(np.isnan(score), usual[:, None], score)
     score = np.where(usable, score, np.inf)
     score -= np.where(np.isfinite(score), score, np.inf).min(axis=0)
@@ -72,6 +84,21 @@ def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
         missed = float(np.mean(np.square(held - LEVELS) / (LEVELS * (1.0 - LEVELS))))
         lost.append(count * missed + np.square(np.log(factor) / SPREAD))
     return float(FACTORS[int(np.argmin(lost))])
+
+
+def _scores(tried: Tried, usable: NDArray[np.bool_]) -> Array:
+    """(F, S) log CRPS relative to the best form; NaN where there is none."""
+    score = _mean(tried.crps)
+    with np.errstate(divide="ignore"):
+        score = np.log(np.maximum(score, 1e-300))
+    score = np.where(usable, score, np.nan)
+    best = np.where(np.isnan(score), np.inf, score).min(axis=0, initial=np.inf)
+    return np.asarray(score - np.where(np.isfinite(best), best, 0.0))
+
+
+def _usual(score: Array) -> Array:
+    usual = _mean(np.clip(score, 0.0, 3.0))
+    return np.where(np.isnan(usual), 0.0, usual)
 
 
 def _mean(values: Array) -> Array:
