@@ -99,7 +99,7 @@ def _ours(stream: Stream, y: Array) -> tuple[Array, float, float]:
 def _of_points(stream: Stream, y: Array, points: Iterator[Array]) -> Array:
     """(test, h) CRPS of points with the distribution of their last errors at the step."""
     first, h = len(y) - stream.test, stream.h
-    start = max(first - BEFORE, len(y) - stream.test - first // 2)
+    start = _starts(stream, y)
     scores = np.full((stream.test, h), np.nan)
     errors: list[list[float]] = [[] for _ in range(h)]
     said: dict[int, Array] = {}
@@ -116,6 +116,8 @@ def _of_points(stream: Stream, y: Array, points: Iterator[Array]) -> Array:
 
 def _crps(sample: Array, y: float) -> float:
     """Of an empirical distribution."""
+    if not (np.isfinite(sample).all() and np.isfinite(y)):
+        return np.inf
     n, ordered = len(sample), np.sort(sample)
     between = ordered @ (2.0 * np.arange(n) - n + 1.0) / n**2
     return float(np.abs(sample - y).mean() - between)

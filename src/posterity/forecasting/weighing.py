@@ -18,6 +18,7 @@ POWER = 3.0
 WIDEST_LOG = 1.0
 # Factors of the spread that are tried, and the sd of their logarithm before any window is seen.
 FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
+LEAST_LEFT = 0.3
 LEVELS = np.array([0.5, 0.8, 0.95])
 
 
@@ -77,13 +78,34 @@ def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
         log = np.log(np.where(tried.outcomes > 0.0, tried.outcomes, np.nan))
         x = np.where(tried.log[:, None, None, None], log, tried.outcomes)
         z = np.where(known, (x - tried.mean) / tried.sd, 0.0)
+    begin = _sharpened(tried, share)
     lost = []
     for factor in FACTORS:
         rank = (share * ndtr(z / factor)).sum(axis=0)[seen]
         held = (np.abs(2.0 * rank - 1.0)[:, None] <= LEVELS).mean(axis=0)
         missed = float(np.mean(np.square(held - LEVELS) / (LEVELS * (1.0 - LEVELS))))
-        lost.append(count * missed + np.square(np.log(factor) / SPREAD))
+        lost.append(count * missed + np.square(np.log(factor / begin) / SPREAD))
     return float(FACTORS[int(np.argmin(lost))])
+
+
+def _sharpened(tried: Tried, share: Array) -> float:
+    """The factor at which the mixture is as wide as its errors, where each form is.
+
+    The square error of a weighted mean is the mean square error of its parts, less the variance
+    between them (Krogh and Vedelsby 1995), by which the mixture is wider. So of what is within
+    the forms, twice that has to be taken off. Logarithms are taken for values by their slope.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(tried.log[:, None, None, None], np.exp(tried.mean), tried.mean)
+        sd = np.where(tried.log[:, None, None, None], mean * tried.sd, tried.sd)
+        mean, sd = np.where(share > 0.0, mean, 0.0), np.where(share > 0.0, sd, 0.0)
+        centre = (share * mean).sum(axis=0)
+        within = (share * np.square(sd)).sum(axis=(0, 2, 3))
+        between = (share * np.square(mean - centre)).sum(axis=(0, 2, 3))
+    ratio = between / np.where(within > 0.0, within, 1.0)
+    ratio = ratio[np.isfinite(ratio) & (within > 0.0)]
+    left = 1.0 - 2.0 * float(np.median(ratio)) if len(ratio) else 1.0
+    return float(np.sqrt(np.clip(left, LEAST_LEFT, 1.0)))
 
 
 def _scores(tried: Tried, usable: NDArray[np.bool_]) -> Array:
