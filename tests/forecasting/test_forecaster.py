@@ -233,6 +233,20 @@ def test_progressive_forecasts_know_nothing_of_what_comes() -> None:
     assert np.isfinite(two.median[:, 0, 0]).all()
 
 
+def test_anomalies_are_what_no_forecast_expected() -> None:
+    """p-values are uniform where the forecaster is right, and of one step those of its forecast."""
+    rng = np.random.default_rng(0)
+    y = np.cumsum(rng.normal(size=260))
+    y[200] += 9.0
+    model = Forecaster(forms=[Form(drift=False)], n_draws=16).fit(y[:60])
+    expected = float(model.forecast(1).p_value(y[60])[0])
+    p = model.forecast_then_learn(y[60:], h=1).p_values()[:, 0, 0]
+    assert p[0] == pytest.approx(expected, rel=1e-9)
+    assert np.flatnonzero(p < 1e-6).tolist() == [140, 141]  # there and back
+    usual = np.sort(np.delete(p, [140, 141]))
+    assert np.abs(usual - np.linspace(0.0, 1.0, len(usual))).max() < 0.1
+
+
 def panel_of(monthly: Array, n: int = 9) -> dict[str, Array]:
     rng = np.random.default_rng(2)
     noise = np.exp(0.03 * rng.normal(size=(n, 144)))

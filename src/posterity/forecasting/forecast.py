@@ -66,6 +66,14 @@ class StepDistribution:
         """Probabilities of no more than ``y``, a number or one for each step."""
         return self._told(self.marginals.cdf(self._read(y)))
 
+    def p_value(self, y: ArrayLike) -> Array:
+        """How often something as far out as ``y`` would come: small where it is an anomaly.
+
+        Twice the probability of the tail that ``y`` is in, of each step by itself.
+        """
+        below = self.cdf(y)
+        return 2.0 * np.minimum(below, 1.0 - below)
+
     def logpdf(self, y: ArrayLike) -> Array:
         """Log densities at outcomes ``y``, of each step by itself."""
         return self._told(self.marginals.logpdf(self._read(y)))
@@ -73,7 +81,7 @@ class StepDistribution:
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability scores of outcomes ``y``, less is better.
 
-        The integral is done numerically, to about 1e-4 of the score.
+        The integral is done numerically, to a few thousandths of the score at most.
         """
         return self._told(self.marginals.crps(self._read(y)))
 

@@ -24,7 +24,7 @@ from posterity.forecasting.ensemble import Learner, Priors, Tried, begun, tried
 from posterity.forecasting.forecast import Forecast, answered, common_of
 from posterity.forecasting.forms import Form, forms_for
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.progress import GROWTH, Progress, progress
+from posterity.forecasting.progress import GROWTH, Ends, Progress, progress
 from posterity.forecasting.recent import following, next_row, some_of
 from posterity.forecasting.rows import Levels
 from posterity.forecasting.weighing import Common
@@ -274,6 +274,9 @@ class Forecaster(BaseEstimator):
         >>> progress.median.shape, progress.by_step()["mae"].shape
         ((10, 1, 2), (2,))
         """
+        return self._progress(y, h, X, level)
+
+    def _progress(self, y: Any, h: int, X: Any, level: float, ends: Ends | None = None) -> Progress:
         check_horizon(h)
         if self._panel is None:
             check_parameters(self.seasonality, self.forms, self.n_draws)
@@ -292,7 +295,7 @@ class Forecaster(BaseEstimator):
                 )
         known = whole.before(whole.length - first)
         forms = self._forms_of(known)
-        told = progress(whole, first, h, forms, self.n_draws, level)
+        told = progress(whole, first, h, forms, self.n_draws, level, ends)
         self._become(whole)
         return told
 

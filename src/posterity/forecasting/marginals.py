@@ -79,7 +79,7 @@ class Component:
         folded = np.where(self.sd > 0.0, folded, off)
         return mean, 0.5 * ROOT_2_PI * folded.mean(axis=1)
 
-    def quantile_of_matched(self, q: float) -> Array:
+    def quantile_of_matched(self, q: float | Array) -> Array:
         """(S, h) quantiles of that normal, as values."""
         mean, sd = self.matched()
         x = mean + ndtri(q) * np.minimum(sd, LARGEST_SD if self.log else np.inf)
@@ -111,8 +111,8 @@ class Marginals:
         with np.errstate(divide="ignore"):
             return np.log(self._mixed(lambda part: part.density(y)))
 
-    def quantile(self, q: float) -> Array:
-        """(S, h) quantiles, to nine digits of the spread."""
+    def quantile(self, q: float | Array) -> Array:
+        """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,)."""
         return self._by_blocks(lambda some: some._quantile(q))
 
     def crps(self, y: Array) -> Array:
@@ -147,7 +147,7 @@ class Marginals:
     def _part(self, which: slice) -> Marginals:
         return Marginals([part.part(which) for part in self.components], self.weights[which])
 
-    def _quantile(self, q: float) -> Array:
+    def _quantile(self, q: float | Array) -> Array:
         """Newton's method on the scale of normal scores, within a bracket that always closes."""
         low, high = self._bracket(q)
         guesses = np.stack([part.quantile_of_matched(q) for part in self.components], axis=2)
@@ -157,21 +157,22 @@ class Marginals:
         answer, cells = x.reshape(-1), self._cells()
         left = np.flatnonzero(high.reshape(-1) > low.reshape(-1))
         low, high = low.reshape(-1)[left], high.reshape(-1)[left]
+        level = np.broadcast_to(q, x.shape).reshape(-1)[left]
         for _ in range(STEPS):
             if not len(left):
                 break
             x = answer[left]
             cdf, density = cells.score(x, left)
             u = ndtri(np.clip(cdf, 1e-300, 1.0 - 1e-16))
-            above = cdf >= q
+            above = cdf >= level
             high, low = np.where(above, x, high), np.where(above, low, x)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = (ndtri(q) - u) * np.exp(-0.5 * u * u) / (ROOT_2_PI * density)
+                step = (ndtri(level) - u) * np.exp(-0.5 * u * u) / (ROOT_2_PI * density)
                 inside = (x + step >= low) & (x + step <= high)
             moved = np.where(inside, x + step, 0.5 * (low + high))
             answer[left] = moved
-            done = (np.abs(cdf - q) < NEAR) | (high - low <= 4e-16 * np.abs(x))
-            left, low, high = left[~done], low[~done], high[~done]
+            done = (np.abs(cdf - level) < NEAR) | (high - low <= 4e-16 * np.abs(x))
+            left, low, high, level = left[~done], low[~done], high[~done], level[~done]
         return answer.reshape(len(self.weights), -1)
 
     def _cells(self) -> Cells:
@@ -189,7 +190,7 @@ class Marginals:
                 parts.append((log, _by_cell(means), _by_cell(sds), _by_cell(shares)))
         return Cells(parts)
 
-    def _bracket(self, q: float) -> tuple[Array, Array]:
+    def _bracket(self, q: float | Array) -> tuple[Array, Array]:
         """The lowest and the highest quantile of all normals of positive weight."""
         low: Any = np.inf
         high: Any = -np.inf

@@ -18,6 +18,7 @@ POWER = 3.0
 WIDEST_LOG = 1.0
 # Factors of the spread that are tried, and the sd of their logarithm before any window is seen.
 FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
+# Of the variance within forms at least so much is left to begin with.
 LEAST_LEFT = 0.3
 LEVELS = np.array([0.5, 0.8, 0.95])
 
@@ -58,7 +59,8 @@ def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
 
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
     more so the more they differ. The factor is that whose intervals of 50, 80 and 95% held nearest
-    to that in the windows, all series together; it starts from 1, and few windows move it little.
+    to that in the windows, all series together; it starts from where widths and errors agree
+    (:func:`_sharpened`), and few windows move it little.
     In each window the forms are weighed by the others.
     """
     others = [weights(tried.without(window), usable) for window in range(tried.n_windows)]
