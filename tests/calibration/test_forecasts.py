@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from posterity.calibration import ConformalForecaster
+from posterity.files import dumps, loads
 from posterity.forecasting import Forecaster, Form
 
 Array = NDArray[np.float64]
@@ -64,6 +65,16 @@ def test_what_is_learned_goes_on() -> None:
     # Forms are weighed anew where the second part begins: widths differ a little.
     widths = [np.subtract(*each.interval()[::-1]) for each in (parts, whole)]
     np.testing.assert_allclose(widths[0], widths[1], rtol=0.03)
+
+
+def test_it_is_kept_in_a_file() -> None:
+    y = wilder(120)
+    conformal = ConformalForecaster(Forecaster(forms=WALK, n_draws=8).fit(y[:80]), horizon=2)
+    conformal.forecast_then_learn(y[80:110])
+    again = loads(dumps(conformal))
+    for each in (conformal, again):
+        each.forecast_then_learn(y[110:])
+    np.testing.assert_array_equal(again.interval(), conformal.interval())
 
 
 def test_many_series_and_values_that_are_missing() -> None:

@@ -28,6 +28,7 @@ HOMES = {
     "GroupedRegression": "posterity.grouped",
     "Forecaster": "posterity.forecasting.forecaster",
     "Conformal": "posterity.calibration.conformal",
+    "ConformalForecaster": "posterity.calibration.forecasts",
     "Recalibrated": "posterity.calibration.recalibrated",
     # bases
     "Fourier": "posterity.basis",
