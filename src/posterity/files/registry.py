@@ -28,6 +28,7 @@ HOMES = {
     "GroupedRegression": "posterity.grouped",
     "Forecaster": "posterity.forecasting.forecaster",
     "Conformal": "posterity.calibration.conformal",
+    "ConformalForecaster": "posterity.calibration.forecasts",
     "Recalibrated": "posterity.calibration.recalibrated",
     # bases
     "Fourier": "posterity.basis",
@@ -195,7 +196,7 @@ FORMER: dict[str, frozenset[str]] = {
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
-DERIVED = frozenset({*SHARED, "_places", "_splines", "_pieces", "_answers"})
+DERIVED = frozenset({*SHARED, "_places", "_splines", "_pieces", "_answers", "_together"})
 
 # What an estimator may have learned.
 POSTERIORS = frozenset(name for name in HOMES if name.endswith("Posterior")) | {
