@@ -92,6 +92,8 @@ HOMES = {
     "Nodes": "posterity.posteriors._nodes",
     "Choice": "posterity.evidence",
     "RunningScales": "posterity.evidence",
+    "TargetsPosterior": "posterity.posteriors",
+    "TargetViews": "posterity.posteriors.targets",
     "GeneralizedPosterior": "posterity.posteriors",
     "GeneralizedAverage": "posterity.posteriors",
     "DispersedPosterior": "posterity.posteriors.dispersed",
@@ -147,6 +149,7 @@ CLASS_NAMES = {
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
+    "TargetViews": {"each": None, "at": -1.0},
     "Choice": {"coefficients": None},
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None},

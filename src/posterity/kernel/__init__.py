@@ -37,7 +37,7 @@ from posterity.kernel._kernel import (
     slide,
     track_noise,
 )
-from posterity.kernel._paths import RowPath, SitePath
+from posterity.kernel._paths import RowPath, SitePath, TargetsPath
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
     expected_labels,
@@ -54,6 +54,7 @@ __all__ = [
     "RowPath",
     "SitePath",
     "SortedRows",
+    "TargetsPath",
     "adapt",
     "append_block",
     "average_members",

@@ -31,6 +31,22 @@ class RowPath:
     def predict_mean(self, x: Row) -> float: ...
     def predict(self, x: Row) -> tuple[float, float]: ...
 
+class TargetsPath(RowPath):
+    target_names: tuple[str, ...] | None
+    def __init__(
+        self,
+        triangle: Array,
+        counts: Array,
+        intercept: bool,
+        names: Sequence[str] | None,
+        n_targets: int,
+    ) -> None: ...
+    def name_targets(self, names: Sequence[str]) -> None: ...
+    def learn(self, x: Row, y: Row, weight: float = 1.0) -> bool: ...  # type: ignore[override]
+    def targets(self, y: Row) -> Array: ...
+    def predict_mean(self, x: Row) -> Array | dict[str, float]: ...  # type: ignore[override]
+    def predict(self, x: Row) -> tuple[Array, float]: ...  # type: ignore[override]
+
 class SitePath(RowPath):
     def __init__(
         self,

@@ -24,6 +24,7 @@ from posterity.evidence.members import InUnits, Weak, single_node
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
+from posterity.factor.targets import of_target
 from posterity.kernel import RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_state import Known
@@ -134,6 +135,23 @@ class EvidencePosterior(LinearPosterior):
             self.copy(), strategy=InUnits(Weak() if weak else single_node(self.strategy))
         )
 
+    # ---- many targets --------------------------------------------------------------------------
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """The data of so many targets, each of which chooses a prior of its own when it is read."""
+        known = self.known.copy()
+        known.data = known.data.for_targets(count)
+        return self._but(prior=known.data.prior, factor=known.data.factor, known=known)
+
+    def of_target(self, target: int) -> LinearPosterior:
+        """What is known of one of the targets, as if it had come alone."""
+        known = self.known
+        scales = None if known.scales is None else known.scales.copy()
+        turn = None if known.turn is None else of_target(known.turn, target)
+        data = known.data.of_target(target)
+        own = Known(data, scales=scales, clock=known.clock.copy(), turn=turn)
+        return self._but(prior=data.prior, factor=data.factor, known=own)
+
     # ---- learning ------------------------------------------------------------------------------
 
     @property
@@ -218,7 +236,7 @@ class EvidencePosterior(LinearPosterior):
 
     def _append_in_order(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         if not self.forgets:  # and rests: who lets the prior rest chooses it by all rows
-            self._learn(X, y, weights, elapsed)
+            self.learn_data(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
         if self.rests:
@@ -239,7 +257,7 @@ class EvidencePosterior(LinearPosterior):
                 some = None if weights is None else weights[part]
                 added = self.unseen(stream, X[part])
                 told.append(stream.predict_then_learn(X[part], y[part], some, elapsed[part], added))
-                self._learn(X[part], y[part], some, elapsed[part])
+                self.learn_data(X[part], y[part], some, elapsed[part])
                 first = stop
         except BaseException:
             self.become(before)
@@ -264,7 +282,7 @@ class EvidencePosterior(LinearPosterior):
             (node,) = stream.posteriors
             told = learn(node, part)
             target = (told.sites.target - part.offsets)[:, None]
-            self._learn(part.X, target, told.sites.precision, part.elapsed)
+            self.learn_data(part.X, target, told.sites.precision, part.elapsed)
             learned.append(told)
             first += len(part)
         return learned
@@ -501,8 +519,8 @@ class EvidencePosterior(LinearPosterior):
     def _waiting(self) -> Waiting:
         return waiting(self.known.data.factor, self.known.scales, intercept=self.intercept)
 
-    def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Let the data learn rows that the stream has learned."""
+    def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Let the data learn rows that the stream has learned, or that nobody predicts."""
         known = self.known
         if len(X):
             known.data.absorb(X, y, weights, elapsed)
