@@ -267,7 +267,7 @@ class JointPrediction:
             For targets that there are not, values that are not finite, and where no target is left.
         """
         if isinstance(known, Mapping):
-            values = np.stack([np.broadcast_to(one, len(self)) for one in known.values()], axis=1)
+            values = np.stack(np.broadcast_arrays(*map(as_floats, known.values())), axis=-1)
         which = [known] if isinstance(known, int | str) else list(known)
         places = self._places(which)
         others = [place for place in range(self.shape[1]) if place not in places]
@@ -275,25 +275,20 @@ class JointPrediction:
         if not others:
             raise ValueError("every target is known: there is none left to predict")
         z = self._standardized_at(values, places)
-        correlation = self.correlation
-        between = correlation[..., others, :][..., places]
-        weights = np.linalg.solve(
-            correlation[..., places, :][..., places], np.swapaxes(between, -1, -2)
-        )
-        df = self.df
+        among, between, rest = _blocks(self.correlation, places, others)
+        # C_AA^-1 of what the others have in common with the known, and of the known values.
+        weights = np.linalg.solve(among, np.swapaxes(between, -1, -2))
+        squared = (z * np.linalg.solve(among, z[..., None])[..., 0]).sum(axis=-1)
+        df, left = self.df, rest - between @ weights
         finite = np.minimum(df, _standard_t.MOST_DF)
-        left = correlation[..., others, :][..., others] - between @ weights
-        inner = np.linalg.solve(correlation[..., places, :][..., places], z[..., None])[..., 0]
-        squared = (z * inner).sum(axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.sqrt((finite + squared) / (finite + len(places)))
-        variances = np.maximum(np.einsum("...ii->...i", left), 0.0)
-        spread = np.sqrt(variances)
+            grown = np.sqrt((finite + squared) / (finite + len(places)))[:, None]
+        spread = np.sqrt(np.maximum(np.einsum("...ii->...i", left), 0.0))
         scale = self.scale[:, others]
         shift = np.einsum("...ij,...i->...j", weights, z)
         loc = self.loc[:, others] + np.where(np.isfinite(scale), scale, 0.0) * shift
         flat = self._flat()[:, None]
-        scale = np.where(flat, np.inf, scale * spread * np.where(flat, 1.0, factor[:, None]))
+        scale = np.where(flat, np.inf, scale * spread * np.where(flat, 1.0, grown))
         marginals: StudentT | Normal = Normal(loc, scale)
         if np.isfinite(df).any():
             marginals = StudentT((df + len(places))[:, None], loc, scale)
@@ -310,7 +305,7 @@ class JointPrediction:
         return self._standardized_at(y, list(range(self.shape[1])))
 
     def _standardized_at(self, values: FloatArray, places: list[int]) -> FloatArray:
-        """Values in scales from the location; what is as a point mass has it is 0, else infinite."""
+        """Values in scales from the location; at a point mass 0, and elsewhere infinite."""
         loc, scale = self.loc[:, places], self.scale[:, places]
         off = values - loc
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -320,13 +315,13 @@ class JointPrediction:
         if values is None:
             raise ValueError("give the values of the targets that are known")
         array = as_floats(values)
-        if array.shape not in ((count,), (len(self), count)) and not (array.ndim < 2 and count == 1):
+        if count == 1 and array.shape in ((), (len(self),)):
+            array = array.reshape(-1, 1)
+        if array.shape not in ((count,), (1, count), (len(self), count)):
             raise ValueError(
                 f"values has shape {array.shape}: expected ({count},), one for each known target, "
                 f"or ({len(self)}, {count})"
             )
-        if array.ndim < 2 and count == 1:
-            array = np.broadcast_to(array, (len(self),))[:, None]
         if not np.isfinite(array).all():
             raise ValueError("a known target is not finite: leave out what is not known")
         return np.broadcast_to(array, (len(self), count))
@@ -366,13 +361,22 @@ def correlations_of(products: FloatArray) -> FloatArray:
     return correlation
 
 
+def _blocks(
+    correlation: FloatArray, places: list[int], others: list[int]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """C_AA of the known places, C_BA of the others with them, and C_BB."""
+    of_known, of_others = correlation[..., places, :], correlation[..., others, :]
+    return of_known[..., places], of_others[..., places], of_others[..., others]
+
+
 def _root(correlation: FloatArray) -> FloatArray:
     """L with L L' = C; of one that rounding made singular, of what is next to it."""
     try:
-        return np.linalg.cholesky(correlation)
+        return np.asarray(np.linalg.cholesky(correlation), dtype=np.float64)
     except np.linalg.LinAlgError:
         eye = np.eye(correlation.shape[-1])
-        return np.linalg.cholesky((correlation + 1e-10 * eye) / (1.0 + 1e-10))
+        nearby = (correlation + 1e-10 * eye) / (1.0 + 1e-10)
+        return np.asarray(np.linalg.cholesky(nearby), dtype=np.float64)
 
 
 def _forward(root: FloatArray, z: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ def read_rows(
     if y is None:
         raise ValueError("This model requires y to be passed, but the target y is None")
     X = _read_features(model, X, reset=reset)
-    if has_columns(model, y):
+    if has_columns(model, y, reset=reset):
         y = read_targets(model, y, reset=reset)
         check_consistent_length(X, y)
         return X, y, read_weights(sample_weight, len(X))

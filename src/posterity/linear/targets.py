@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def has_columns(model: Any, y: Any) -> bool:
+def has_columns(model: Any, y: Any, *, reset: bool) -> bool:
     """Whether ``y`` is to be read as (n, q): it is, and the model takes several targets.
 
-    A model of a single target reads a column as it always did, with scikit-learn's warning.
+    A model that has learned a vector reads one column as it always did, with scikit-learn's
+    warning.
     """
     if not getattr(model, "takes_targets", False):
         return False
-    return hasattr(model, "n_targets_") or np.ndim(y) == 2
+    if hasattr(model, "n_targets_"):
+        return True
+    return np.ndim(y) == 2 and (reset or np.shape(y)[1] > 1)
 
 
 def read_targets(model: Any, y: Any, *, reset: bool) -> Array:

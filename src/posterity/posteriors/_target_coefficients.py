@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from posterity.distributions import MultivariateMixture
 from posterity.noise import Joint
 
 Array = NDArray[np.float64]

@@ -128,9 +128,7 @@ class LinearPosterior:
 
     def of_target(self, target: int) -> LinearPosterior:
         """What is known of one of the targets, as if it had come alone."""
-        return self._but(
-            prior=of_target(self.prior, target), factor=of_target(self.factor, target)
-        )
+        return self._but(prior=of_target(self.prior, target), factor=of_target(self.factor, target))
 
     def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order of which nothing is read, whether they are forgotten or not."""
@@ -154,11 +152,9 @@ class LinearPosterior:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._told(self.learn_in_order(X, y, weights, elapsed), y)
+        return self._told(self.learn_each(X, y, weights, elapsed), y)
 
-    def learn_in_order(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> Before:
+    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
         """Learn row after row; returns what was known of each before it."""
         return self.factor.learn(X, y, weights, intercept=self.intercept)
 

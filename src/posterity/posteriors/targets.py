@@ -14,9 +14,9 @@ and correlations are those of Psi, whose rows of residuals and penalties each co
 own solution: where the precisions agree that is the formula again.
 
 Psi of a noise prior without a rate says that targets depend on each other perfectly while there are
-fewer rows than targets, and too much for long after. With such a prior q + 1 rows more, uncorrelated
-and as large as the others, are added to the correlations: the least inverse-Wishart under which
-every correlation is as likely as any other (Barnard, McCulloch and Meng 2000).
+fewer rows than targets, and too much for long after. With such a prior q + 1 rows more, which are
+uncorrelated and as large as the others, are added to the correlations: as an inverse-Wishart prior
+so many rows make every correlation as likely as any other (Barnard, McCulloch and Meng 2000).
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ class TargetsPosterior:
     views: TargetViews = field(default_factory=TargetViews, repr=False, compare=False)
 
     @classmethod
-    def around(
-        cls, one: LinearPosterior, count: int, names: Sequence[str] | None = None
-    ) -> Self:
+    def around(cls, one: LinearPosterior, count: int, names: Sequence[str] | None = None) -> Self:
         """What believes of each target what ``one`` does, which has seen nothing."""
         return cls(one.for_targets(count), None if names is None else tuple(names))
 
@@ -112,7 +110,7 @@ class TargetsPosterior:
                 steps = (y - marginals.loc) / marginals.scale
             make = partial(_followed, before, steps, weights, left, in_units=True)
             return JointPrediction(marginals, make, names=self.names)
-        known = self.wide.learn_in_order(X, y, weights, elapsed)
+        known = self.wide.learn_each(X, y, weights, elapsed)
         self._changed()
         spread = 1.0 + (known.leverage if weights is None else weights * known.leverage)
         steps = known.error / np.sqrt(spread)[:, None]

@@ -75,13 +75,13 @@ class WindowPosterior(LinearPosterior):
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
-        self.learn_in_order(X, y, weights, elapsed)
+        self.learn_each(X, y, weights, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._told(self.learn_in_order(X, y, weights, elapsed), y)
+        return self._told(self.learn_each(X, y, weights, elapsed), y)
 
     def pass_time(self, X: Array, elapsed: float) -> None:
         """Let time pass before an observation, of rows ``X`` that are not learned."""
@@ -170,9 +170,7 @@ class WindowPosterior(LinearPosterior):
         kept = replace(self.kept, y=np.ascontiguousarray(self.kept.y[:, target : target + 1]))
         return self._but(prior=one.prior, factor=one.factor, kept=kept)
 
-    def learn_in_order(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> Before:
+    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
         """Learn row after row as the window slides; returns what was known of each before it."""
         kept = self.kept
         start = len(kept.X)
