@@ -285,5 +285,5 @@ def log_gamma_ratio(df: ArrayLike, rank: int) -> FloatArray:
     steps = 0.5 * odd + np.arange(rank // 2)
     ratio: FloatArray = np.log1p(steps / (0.5 * df[..., None])).sum(axis=-1)
     if odd:
-        ratio = ratio + (_standard_t.log_constant(df) + 0.5 * _LOG_2PI)
+        ratio = ratio + (_standard_t.log_constant(df).reshape(df.shape) + 0.5 * _LOG_2PI)
     return ratio

@@ -204,7 +204,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self.takes_targets
         return tags
 
     def _start(self) -> None:

@@ -21,7 +21,8 @@ def has_columns(model: Any, y: Any, *, reset: bool) -> bool:
         return False
     if hasattr(model, "n_targets_"):
         return True
-    return np.ndim(y) == 2 and (reset or np.shape(y)[1] > 1)
+    shape = np.asarray(y).shape
+    return len(shape) == 2 and (reset or shape[1] > 1)
 
 
 def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
@@ -29,9 +30,9 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
 
     Raises ``ValueError`` for text, and where they are not those that the model has learned.
     """
-    if np.ndim(y) != 2:
+    if np.asarray(y).ndim != 2:
         raise ValueError(
-            f"y has shape {np.shape(y)}, and the model has learned {model.n_targets_} targets: "
+            f"y has shape {np.asarray(y).shape}, and the model has learned {model.n_targets_} targets: "
             f"give a column for each, (n, {model.n_targets_})"
         )
     names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
