@@ -64,9 +64,11 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     Attributes
     ----------
     coef_ : (m,) array
-        Posterior mean of the coefficients.
+        Posterior mean of the coefficients; (q, m) where y came with q columns.
     intercept_ : float
-        Posterior mean of the intercept.
+        Posterior mean of the intercept; (q,) where y came with columns.
+    n_targets_, target_names_ : int, (q,) array
+        Where y came with columns: how many, and their names, if they had any.
     posterior_ : MultivariateNormal, MultivariateT or MultivariateMixture
         Joint posterior of [intercept, coefficients] (the intercept only if there is one). A mixture
         where the prior is learned, and more than one precision is probable.
@@ -96,6 +98,10 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
 
     Notes
     -----
+    Targets that come as columns, y (n, q), are learned in one triangle of p + q columns. Each is
+    predicted as by a model of its own, and ``predict_distribution`` gives the joint distribution of
+    all (:class:`posterity.distributions.JointPrediction`); the page "Many targets" has the formulas.
+
     Weight w is the row w times: in the coefficients, the counts and the degrees of freedom.
     Every method that learns checks everything first: a call that raises leaves the model as it
     was. The algebra is in the documentation (architecture); the equations are Bishop (2006),

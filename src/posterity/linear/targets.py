@@ -30,10 +30,11 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
 
     Raises ``ValueError`` for text, and where they are not those that the model has learned.
     """
-    if np.asarray(y).ndim != 2:
+    shape = np.asarray(y).shape
+    if len(shape) != 2:
         raise ValueError(
-            f"y has shape {np.asarray(y).shape}, and the model has learned {model.n_targets_} targets: "
-            f"give a column for each, (n, {model.n_targets_})"
+            f"y has shape {shape}, and the model has learned {model.n_targets_} targets: give a "
+            f"column for each, (n, {model.n_targets_})"
         )
     names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
     try:

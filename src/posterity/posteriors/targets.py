@@ -14,9 +14,8 @@ and correlations are those of Psi, whose rows of residuals and penalties each co
 own solution: where the precisions agree that is the formula again.
 
 Psi of a noise prior without a rate says that targets depend on each other perfectly while there are
-fewer rows than targets, and too much for long after. With such a prior q + 1 rows more, which are
-uncorrelated and as large as the others, are added to the correlations: as an inverse-Wishart prior
-so many rows make every correlation as likely as any other (Barnard, McCulloch and Meng 2000).
+fewer rows than targets, and too much for long after. With such a prior correlations are believed
+as far as their evidence says (:mod:`posterity.evidence.correlation`).
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from scipy.special import gammaln, multigammaln
 
 from posterity.distributions import JointPrediction, Normal, StudentT
 from posterity.distributions.joint_prediction import correlations_of
+from posterity.evidence.correlation import believed_correlations
 from posterity.factor import Factor
 from posterity.kernel import RowPath, TargetsPath
 from posterity.noise import Distribution, Noise
@@ -335,8 +335,7 @@ def correlations_after(noise: Noise, freed: ArrayLike, products: Array) -> Array
         return np.broadcast_to(np.eye(q), correlation.shape)
     if rate > 0.0:
         return correlation
-    rows = np.maximum(np.asarray(freed, dtype=np.float64) + 2.0 * shape, 0.0)[..., None, None]
-    return (rows * correlation + (q + 1.0) * np.eye(q)) / (rows + q + 1.0)
+    return believed_correlations(correlation, np.asarray(freed, dtype=np.float64) + 2.0 * shape)
 
 
 def _followed(
