@@ -179,5 +179,6 @@ def test_flat_rows_and_point_masses() -> None:
     with pytest.raises(ValueError, match="a column for a target"):
         told.logpdf([1.0, 2.0, 3.0])
     assert np.isinf(told.cov[0, 0, 0])
+    assert told[[1]].given(0, 7.0).mean().tolist() == [[1.0]]
     fresh = BayesianLinearRegression().partial_fit(np.zeros((1, 2)), np.zeros((1, 2)))
     assert fresh.predict_distribution(np.ones((1, 2))).logpdf(np.ones((1, 2))) == 0.0

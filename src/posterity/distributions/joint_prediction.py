@@ -275,6 +275,7 @@ class JointPrediction:
         if not others:
             raise ValueError("every target is known: there is none left to predict")
         z = self._standardized_at(values, places)
+        z = np.where(np.isinf(z), 0.0, z)  # what was certain, and is not so, tells nothing
         among, between, rest = _blocks(self.correlation, places, others)
         # C_AA^-1 of what the others have in common with the known, and of the known values.
         weights = np.linalg.solve(among, np.swapaxes(between, -1, -2))

@@ -100,7 +100,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     -----
     Targets that come as columns, y (n, q), are learned in one triangle of p + q columns. Each is
     predicted as by a model of its own, and ``predict_distribution`` gives the joint distribution of
-    all (:class:`posterity.distributions.JointPrediction`); the page "Many targets" has the formulas.
+    all (:class:`posterity.distributions.JointPrediction`); the page "Many targets" has formulas.
 
     Weight w is the row w times: in the coefficients, the counts and the degrees of freedom.
     Every method that learns checks everything first: a call that raises leaves the model as it
