@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from posterity import BayesianLinearRegression
 from posterity.basis import Polynomial
-from posterity.evidence import Integrated, Maximized
+from posterity.evidence import Integrated, Maximized, Together
 from posterity.files import dumps, loads
 from posterity.forgetting import (
     Adaptive,
@@ -37,6 +37,7 @@ PRIORS: list[dict[str, Any]] = [
     {"prior_precision": Maximized()},
     {"prior_precision": Integrated(most_nodes=1)},
 ]
+TOGETHER = {"prior_precision": Together()}
 FORGETTING = [
     Exponential(discount=0.9),
     Stabilized(discount=0.9),
@@ -120,7 +121,7 @@ def test_forgetting(forgetting: Any, precision: Any) -> None:
             assert np.allclose(told.marginal(j).scale, theirs.scale, rtol=1e-8)
 
 
-@pytest.mark.parametrize("settings", PRIORS, ids=str)
+@pytest.mark.parametrize("settings", [*PRIORS, TOGETHER], ids=str)
 def test_however_the_rows_come(settings: dict[str, Any]) -> None:
     X, y, weights = data()
     whole = BayesianLinearRegression(**settings).fit(X, y, weights)
@@ -195,6 +196,52 @@ def test_a_stream_knows_correlations_before_each_row() -> None:
     told = model.predict_then_learn(X, y, weights)
     before = BayesianLinearRegression(**GIVEN).fit(X[:20], y[:20], weights[:20])
     assert np.allclose(told.cov[20], before.predict_distribution(X[20:21]).cov[0], rtol=1e-9)
+
+
+def test_one_precision_for_all_targets() -> None:
+    X, y, weights = data(14)
+    settings = {"prior_precision": Together(most_nodes=1), "noise_prior": (2.0, 3.0)}
+    model = BayesianLinearRegression(**settings).fit(X, y, weights)
+    precision = model.prior_precision_
+    assert np.allclose(precision, precision[0])
+    fixed = {"prior_precision": precision[0], "noise_prior": (2.0, 3.0)}
+    same = BayesianLinearRegression(**fixed).fit(X, y, weights)
+    ours, theirs = model.predict_distribution(X), same.predict_distribution(X)
+    assert np.allclose(ours.cov, theirs.cov, rtol=1e-9)
+    assert np.allclose(ours.mean(), theirs.mean(), atol=1e-9)
+    assert model.log_evidence_ == pytest.approx(same.log_evidence_, rel=1e-9)
+    # The precision is where the evidence of the joint model, by its formula, is large.
+    factors = np.exp(np.linspace(-12.0, 12.0, 49))
+    evidence = np.array(
+        [
+            BayesianLinearRegression(**fixed | {"prior_precision": factor * precision[0]})
+            .fit(X, y, weights)
+            .log_evidence_
+            for factor in factors
+        ]
+    )
+    likely = np.log(factors)[evidence > evidence.max() - 2.0]
+    assert likely.min() < 0.0 < likely.max()
+
+
+def test_one_precision_for_all_targets_in_a_stream() -> None:
+    X, y, weights = data(60)
+    whole = BayesianLinearRegression(prior_precision=Together()).fit(X, y, weights)
+    stream = BayesianLinearRegression(prior_precision=Together())
+    split = BayesianLinearRegression(prior_precision=Together())
+    told = stream.predict_then_learn(X, y, weights)
+    for part in (slice(0, 7), slice(7, 8), slice(8, 60)):
+        some = split.predict_then_learn(X[part], y[part], weights[part])
+        assert np.allclose(some.loc, told.loc[part], atol=1e-8)
+        assert np.allclose(some.scale, told.scale[part], rtol=1e-8)
+    for other in (stream, split, loads(dumps(whole))):
+        assert np.allclose(other.predict(X), whole.predict(X), atol=1e-9)
+    vector = BayesianLinearRegression(prior_precision=Together()).fit(X, y[:, 0])
+    assert np.array_equal(vector.coef_, BayesianLinearRegression().fit(X, y[:, 0]).coef_)
+    fading = BayesianLinearRegression(prior_precision=Together(), forgetting=Window(size=20))
+    fading.fit(X, y)
+    assert np.allclose(fading.prior_precision_, fading.prior_precision_[0])
+    assert np.isfinite(fading.predict_then_learn(X[:3], y[:3]).scale).all()
 
 
 def test_bases_and_names() -> None:

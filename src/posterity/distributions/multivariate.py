@@ -277,7 +277,7 @@ def log_gamma_ratio(df: ArrayLike, rank: int) -> FloatArray:
 
     Examples
     --------
-    >>> log_gamma_ratio([2.0, 1e12], 4).round(12)
+    >>> log_gamma_ratio([2.0, 1e15], 4).round(9)
     array([0.69314718, 0.        ])
     """
     df = np.asarray(df, dtype=np.float64)

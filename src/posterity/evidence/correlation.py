@@ -23,6 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
+from posterity.distributions.joint_prediction import correlations_of
+from posterity.noise import Noise
+
 Array = NDArray[np.float64]
 
 # kappa is looked for on a grid of log(kappa / (q + 1)). At the lower
@@ -57,6 +60,18 @@ def believed_correlations(correlation: Array, rows: ArrayLike) -> Array:
     return believed
 
 
+def correlations_after(noise: Noise, freed: ArrayLike, products: Array) -> Array:
+    """Correlations (..., q, q) from Psi (..., q, q) of ``freed`` (...) observations."""
+    q = products.shape[-1]
+    correlation = correlations_of(products)
+    known, shape, rate = noise.parameters
+    if known:  # of each target by itself
+        return np.broadcast_to(np.eye(q), correlation.shape)
+    if rate > 0.0:
+        return correlation
+    return believed_correlations(correlation, np.asarray(freed, dtype=np.float64) + 2.0 * shape)
+
+
 def _shares(eigenvalues: Array, rows: Array) -> Array:
     """(b,) mean of m / (m + kappa), for eigenvalues (b, q) of correlations of m = rows (b,)."""
     q = eigenvalues.shape[1]
@@ -86,4 +101,4 @@ def _grid(q: int) -> tuple[Array, Array]:
     return kappa, log_prior
 
 
-__all__ = ["believed_correlations"]
+__all__ = ["believed_correlations", "correlations_after"]

@@ -50,6 +50,7 @@ HOMES = {
     "Maximized": "posterity.evidence",
     "OddsScale": "posterity.evidence",
     "Relevance": "posterity.evidence",
+    "Together": "posterity.evidence",
     "InUnits": "posterity.evidence.members",
     "Weak": "posterity.evidence.members",
     # beliefs

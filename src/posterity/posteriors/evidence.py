@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Integrated, RunningScales, Strategy, matched
 from posterity.evidence.members import InUnits, Weak, single_node
+from posterity.evidence.together import Together
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
@@ -151,6 +152,33 @@ class EvidencePosterior(LinearPosterior):
         data = known.data.of_target(target)
         own = Known(data, scales=scales, clock=known.clock.copy(), turn=turn)
         return self._but(prior=data.prior, factor=data.factor, known=own)
+
+    def settled(self, *, stream: bool) -> LinearPosterior:
+        """The same with a strategy that has chosen, where all targets choose together."""
+        together, known = self._together, self.known
+        if together is None:
+            return self
+        strategy = together.settled(
+            known.turn if stream and known.turn is not None else known.data.factor,
+            self.noise,
+            intercept=self.intercept,
+            mean=self.mean,
+            shapes=self.shapes,
+            scales=None if known.scales is None else known.scales.read(intercept=self.intercept),
+        )
+        return self._but(strategy=strategy)
+
+    @property
+    def _together(self) -> Together | None:
+        return self.strategy if isinstance(self.strategy, Together) else None
+
+    def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
+        """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
+        if self._together is None:
+            return n
+        rest = None if weights is None else weights[first:]
+        left = max(int(self.known.clock[1] - self.known.clock[0]), 1)
+        return first + rows_until(n - first, rest, left)
 
     # ---- learning ------------------------------------------------------------------------------
 

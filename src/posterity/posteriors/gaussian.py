@@ -130,6 +130,14 @@ class LinearPosterior:
         """What is known of one of the targets, as if it had come alone."""
         return self._but(prior=of_target(self.prior, target), factor=of_target(self.factor, target))
 
+    def settled(self, *, stream: bool) -> LinearPosterior:
+        """The same, with what all targets have to choose together chosen."""
+        return self
+
+    def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
+        """Where, of ``n`` rows, the stretch from ``first`` on ends, after which they choose."""
+        return n
+
     def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order of which nothing is read, whether they are forgotten or not."""
         self.absorb(X, y, weights, elapsed)

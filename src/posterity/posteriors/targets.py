@@ -31,10 +31,11 @@ from scipy.special import gammaln, multigammaln
 
 from posterity.distributions import JointPrediction, Normal, StudentT
 from posterity.distributions.joint_prediction import correlations_of
-from posterity.evidence.correlation import believed_correlations
+from posterity.evidence.correlation import correlations_after
 from posterity.factor import Factor
 from posterity.kernel import RowPath, TargetsPath
 from posterity.noise import Distribution, Noise
+from posterity.posteriors._nodes import one_after_another
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors.gaussian import NO_CHANGES, LinearPosterior
 
@@ -100,12 +101,7 @@ class TargetsPosterior:
         before = self.copy()
         left = self.wide.left(elapsed)
         if self.wide.learns_prior:
-            told = [
-                one.predict_then_learn(X, np.ascontiguousarray(y[:, j : j + 1]), weights, elapsed)
-                for j, one in enumerate(before._separate())
-            ]
-            marginals = side_by_side(told)
-            self.append(X, y, weights, elapsed)
+            marginals = self._stream(X, y, weights, elapsed)
             with np.errstate(divide="ignore", invalid="ignore"):
                 steps = (y - marginals.loc) / marginals.scale
             make = partial(_followed, before, steps, weights, left, in_units=True)
@@ -119,6 +115,30 @@ class TargetsPosterior:
         marginals = self.noise.predictive(y - known.error, leverage, freed, known.residual)
         make = partial(_followed, before, steps, weights, left, in_units=False)
         return JointPrediction(marginals, make, names=self.names)
+
+    def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
+        """What each target by itself says of each row before it is learned, in stretches."""
+        after, first = self.copy(), 0
+        told: list[Distribution] = []
+        while first < len(X) or not told:
+            part = slice(first, after.wide.stretch_from(first, len(X), weights))
+            some = None if weights is None else weights[part]
+            rows = X[part], y[part], some, elapsed[part]
+            each = enumerate(after._separate(stream=True))
+            told.append(
+                side_by_side(
+                    [
+                        one.predict_then_learn(
+                            rows[0], np.ascontiguousarray(rows[1][:, j : j + 1]), *rows[2:]
+                        )
+                        for j, one in each
+                    ]
+                )
+            )
+            after.append(*rows)
+            first = part.stop
+        self.become(after)
+        return one_after_another(told)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
@@ -218,8 +238,9 @@ class TargetsPosterior:
             views.each, views.at = self._separate(), self.factor.seen
         return views.each
 
-    def _separate(self) -> list[LinearPosterior]:
-        return [self.wide.of_target(target) for target in range(self.n_targets)]
+    def _separate(self, *, stream: bool = False) -> list[LinearPosterior]:
+        wide = self.wide.settled(stream=stream)
+        return [wide.of_target(target) for target in range(self.n_targets)]
 
     def _changed(self) -> None:
         self.views.each = None
@@ -324,18 +345,6 @@ def side_by_side(told: Sequence[Any]) -> Distribution:
     if np.isinf(df).all():
         return Normal(loc, scale)
     return StudentT(np.column_stack(df), loc, scale)
-
-
-def correlations_after(noise: Noise, freed: ArrayLike, products: Array) -> Array:
-    """Correlations (..., q, q) from Psi (..., q, q) of ``freed`` (...) observations."""
-    q = products.shape[-1]
-    correlation = correlations_of(products)
-    known, shape, rate = noise.parameters
-    if known:  # of each target by itself
-        return np.broadcast_to(np.eye(q), correlation.shape)
-    if rate > 0.0:
-        return correlation
-    return believed_correlations(correlation, np.asarray(freed, dtype=np.float64) + 2.0 * shape)
 
 
 def _followed(
