@@ -3,7 +3,9 @@
 Relative to the noise of each, all coefficients have one scale. With f_i the shares of the spectrum
 and q_ij the projections of target j (:mod:`posterity.evidence.spectrum`), sums of squares and
 products are Psi(ratio) = S'S + sum_i f_i q_i q_i' + 2 rate I. The evidence is that of each target
-by itself, times that of their correlations: |C(ratio)|^(-nu / 2), nu = n - d + 2 shape + q - 1.
+by itself, times that of their correlations: |C(ratio)|^(-nu / 2), nu = n - d + 2 shape + q - 1. Of
+a noise prior without a rate q - 1 is left out: it is there for the sake of the marginals, and with
+no rate beside it to say how large the noise is, it would say that all of it is small.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ def _of_correlations(
     penalties = np.einsum("gi,ij,ik->gjk", shares, projections, projections, optimize=True)
     products = penalties + residual + 2.0 * rate * np.eye(q)
     correlation = correlations_after(noise, freed, products)
-    nu = freed + 2.0 * shape + q - 1.0
+    nu = freed + 2.0 * shape + (q - 1.0 if rate > 0.0 else 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(-0.5 * nu * np.linalg.slogdet(correlation)[1])
 

@@ -407,11 +407,6 @@ cdef class TargetsPath(RowPath):
         self._count(weight)
         return True
 
-    def targets(self, y):
-        """The targets ``y`` as an array (1, k), checked."""
-        self._load_targets(y, 1.0)
-        return np.array(self.buffer[self.shape.p:self.shape.q]).reshape(1, self.shape.k)
-
     def predict_mean(self, x):
         """Means (k,) at ``x``; by name, where the targets have names."""
         self._load(x, 1.0)

@@ -388,8 +388,10 @@ def _dependence(noise: Noise, freed: float, products: Array) -> float:
     """Log evidence of all targets less the sum of each one's by itself.
 
     The integral of the inverse-Wishart over those of inverse-gammas, with Psi = D C D:
-    Gamma_q(nu / 2) / Gamma(a)^q |C|^(-nu / 2) prod (Psi_jj / 2)^(-(q - 1) / 2), a = (nu - q + 1)/2,
-    over the same before any rows. What an improper prior leaves out it leaves out here, too.
+    Gamma_q(nu / 2) / Gamma(a)^q |C|^(-nu / 2) prod (Psi_jj / 2)^(-(q - 1) / 2), a half of
+    nu - q + 1,
+    over the same before any rows. A noise prior without a rate leaves out all that is before any
+    rows, the product, and q - 1 of nu (:mod:`posterity.evidence.together`).
     """
     known, shape, rate = noise.parameters
     after, q = shape + 0.5 * freed, len(products)
@@ -400,7 +402,8 @@ def _dependence(noise: Noise, freed: float, products: Array) -> float:
         return float(multigammaln(a + 0.5 * (q - 1.0), q)) - q * float(gammaln(a))
 
     correlation = correlations_after(noise, freed, products)
-    value = constant(after) - (after + 0.5 * (q - 1.0)) * float(np.linalg.slogdet(correlation)[1])
+    half_nu = after + (0.5 * (q - 1.0) if rate > 0.0 else 0.0)
+    value = constant(after) - half_nu * float(np.linalg.slogdet(correlation)[1])
     if shape > 0.0 and rate > 0.0:
         grown = np.log(np.diag(products) / (2.0 * rate)).sum()
         value -= constant(shape) + 0.5 * (q - 1.0) * float(grown)
