@@ -145,8 +145,10 @@ class Factor:
         intercept: bool,
         names: Sequence[str] | None = None,
     ) -> kernel.RowPath:
-        """The lean path that learns and predicts single rows in this factor, in place (k = 1)."""
-        return kernel.RowPath(self.triangle, self._counts, intercept, names)
+        """The lean path that learns and predicts single rows in this factor, in place."""
+        if self.n_targets == 1:
+            return kernel.RowPath(self.triangle, self._counts, intercept, names)
+        return kernel.TargetsPath(self.triangle, self._counts, intercept, names, self.n_targets)
 
     def fading(self, prior: Factor, discount: float) -> kernel.FadingMember:
         """The same, to learn rows before which all but the prior, which is in it, is discounted."""

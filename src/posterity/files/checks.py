@@ -30,7 +30,7 @@ def _nothing_to_check(made: Any) -> bool:
 
 def _posterior(known: Any) -> bool:
     prior, factor = known.prior, known.factor
-    return prior.n_targets == factor.n_targets == 1 and _as_long(prior, factor, known.intercept)
+    return prior.n_targets == factor.n_targets and _as_long(prior, factor, known.intercept)
 
 
 def _as_long(prior: Factor, factor: Factor, intercept: bool) -> bool:
@@ -48,7 +48,7 @@ def _window(known: Any) -> bool:
         _posterior(known)
         # Rows in units of their noise bring the intercept's column.
         and kept.X.shape in ((n, n_features), (n, known.n_coefficients))
-        and kept.y.shape == (n, 1)
+        and kept.y.shape == (n, known.factor.n_targets)
         and kept.weights.shape == kept.times.shape == (n,)
         and bool((kept.weights >= 0.0).all() and np.isfinite(kept.times).all())
         and bool((np.diff(kept.times) >= 0.0).all())

@@ -51,6 +51,7 @@ HOMES = {
     "Maximized": "posterity.evidence",
     "OddsScale": "posterity.evidence",
     "Relevance": "posterity.evidence",
+    "Together": "posterity.evidence",
     "InUnits": "posterity.evidence.members",
     "Weak": "posterity.evidence.members",
     # beliefs
@@ -93,6 +94,8 @@ HOMES = {
     "Nodes": "posterity.posteriors._nodes",
     "Choice": "posterity.evidence",
     "RunningScales": "posterity.evidence",
+    "TargetsPosterior": "posterity.posteriors",
+    "TargetViews": "posterity.posteriors.targets",
     "GeneralizedPosterior": "posterity.posteriors",
     "GeneralizedAverage": "posterity.posteriors",
     "DispersedPosterior": "posterity.posteriors.dispersed",
@@ -148,6 +151,7 @@ CLASS_NAMES = {
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
+    "TargetViews": {"each": None, "at": -1.0},
     "Choice": {"coefficients": None},
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None},

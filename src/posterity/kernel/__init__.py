@@ -38,7 +38,14 @@ from posterity.kernel._kernel import (
     track_noise,
 )
 from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
-from posterity.kernel._paths import NodesPath, RowPath, SitePath, SoftmaxPath, look_at_labels
+from posterity.kernel._paths import (
+    NodesPath,
+    RowPath,
+    SitePath,
+    SoftmaxPath,
+    TargetsPath,
+    look_at_labels,
+)
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
     expected_labels,
@@ -61,6 +68,7 @@ __all__ = [
     "SitePath",
     "SoftmaxPath",
     "SortedRows",
+    "TargetsPath",
     "adapt",
     "append_block",
     "average_members",

@@ -47,6 +47,21 @@ class NodesPath:
     def values(self, x: Row) -> Array: ...
     def predict_mean(self, x: Row) -> float: ...
 
+class TargetsPath(RowPath):
+    target_names: tuple[str, ...] | None
+    def __init__(
+        self,
+        triangle: Array,
+        counts: Array,
+        intercept: bool,
+        names: Sequence[str] | None,
+        n_targets: int,
+    ) -> None: ...
+    def name_targets(self, names: Sequence[str]) -> None: ...
+    def learn(self, x: Row, y: Row, weight: float = 1.0) -> bool: ...
+    def predict_mean(self, x: Row) -> Any: ...
+    def predict(self, x: Row) -> tuple[Array, float]: ...  # type: ignore[override]
+
 class SitePath(RowPath):
     def __init__(
         self,

@@ -27,6 +27,7 @@ from posterity.linear.inputs import (
     read_weights,
     refuse_no_weight,
 )
+from posterity.linear.targets import check_same_targets, read_target_row, target_row
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -52,6 +53,7 @@ class LinearEstimator(LinearModel):
         ----------
         X : (n, m) array or data frame
         y : (n,) array
+            For a model that takes several targets also an (n, q) array or data frame.
         sample_weight : (n,) array, optional
             Weights >= 0; weight 2 is the row twice.
         times : (n,) array, optional
@@ -119,7 +121,7 @@ class LinearEstimator(LinearModel):
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, float],
-        y: float,
+        y: Any,
         weight: float = 1.0,
         time: float | None = None,
     ) -> Self:
@@ -132,6 +134,7 @@ class LinearEstimator(LinearModel):
         ----------
         x : (m,) array, or mapping of feature names to numbers
         y : float
+            Of several targets a (q,) array, or a mapping of their names to numbers.
         weight : float, default 1.0
         time : float, optional
             When the row came; see ``times`` of :meth:`fit`.
@@ -196,6 +199,7 @@ class LinearEstimator(LinearModel):
                 "the models differ in their basis: give both the same one with its domain, which "
                 "otherwise is that of the first batch"
             )
+        check_same_targets(self, other)
         self._check_mergeable(other)
         if not self._knowledge.same_prior(theirs):
             raise ValueError(
@@ -232,11 +236,12 @@ class LinearEstimator(LinearModel):
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
 
         Where linear regression learns its prior it is the mean that :meth:`predict_then_learn`
         would give: its prior was chosen a few rows ago, where that of ``predict`` rests on all.
+        Of several targets it is a (q,) array, or a mapping where they came with names.
 
         Examples
         --------
@@ -253,12 +258,13 @@ class LinearEstimator(LinearModel):
             model = self if self._knowledge is not None else self._begun_from(x)
             if not model._predicts_lean:
                 reader = model.__dict__.get("_row_path") or model._reader()
-                return float(model._known.predict_mean_ahead(model._columns(reader.values(x)))[0])
+                values = model._known.predict_mean_ahead(model._columns(reader.values(x)))
+                return target_row(model, values[0])
             predict = model._open_lean("_predict_lean", "predict_mean")
         return predict(x)
 
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
-        """Draw ``size`` coefficient vectors (size, m) from the posterior.
+        """Draw ``size`` coefficient vectors (size, m), of several targets (size, q, m).
 
         For joint draws of intercept and coefficients use ``posterior_.rvs``. ``rng`` is anything
         that ``numpy.random.default_rng`` takes.
@@ -276,7 +282,7 @@ class LinearEstimator(LinearModel):
         (5, 1)
         """
         draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
-        return draws[:, self._offset :]
+        return draws[..., self._offset :]
 
     def predict_mean_distribution(self, X: Any) -> RowDistribution:
         """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
@@ -399,16 +405,16 @@ class LinearEstimator(LinearModel):
             return self._tell(way, replace(rows, X=self._columns(rows.X)))
 
     @all_or_nothing
-    def _begin_with(self, x: Any, y: float, weight: float, time: float | None) -> Self:
+    def _begin_with(self, x: Any, y: Any, weight: float, time: float | None) -> Self:
         """Learn the first row."""
-        learner = self if self._knowledge is not None else self._begun_from(x)
+        learner = self if self._knowledge is not None else self._begun_from(x, y)
         learner.learn_one(x, y, weight, time)
         return self if learner is self else self._take_over(learner)
 
     @all_or_nothing
-    def _learn_row(self, x: Any, y: float, weight: float, time: float | None) -> None:
+    def _learn_row(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """The general path of learn_one: forgetting, or a time of its own."""
-        X, target = self._path.values(x), np.array([[float(y)]])
+        X, target = self._path.values(x), read_target_row(self, y)
         weights = None if weight == 1.0 else read_weights([weight], 1)
         elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
         self._told("append", Rows(X, target, weights, elapsed))

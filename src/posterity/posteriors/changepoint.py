@@ -13,7 +13,7 @@ from posterity.factor import Before
 from posterity.factor.bank import Bank
 from posterity.factor.usable import check_usable
 from posterity.posteriors._runs import Beginning, Runs
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -155,6 +155,10 @@ class ChangepointPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         learned = Learned(self.runs.copy(), self.change_probability)
         return replace(self, factor=self.factor.copy(), learned=learned)
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """Refuse: changes are found by how one target is predicted."""
+        raise ValueError(ONE_TARGET.format("Changepoint"))
 
     # ---- learning ------------------------------------------------------------------------------
 

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Integrated, RunningScales, Strategy, matched
 from posterity.evidence.members import InUnits, Weak, single_node
+from posterity.evidence.together import Together
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
+from posterity.factor.targets import of_target
 from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_state import Known
@@ -134,6 +136,50 @@ class EvidencePosterior(LinearPosterior):
             self.copy(), strategy=InUnits(Weak() if weak else single_node(self.strategy))
         )
 
+    # ---- many targets --------------------------------------------------------------------------
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """The data of so many targets, each of which chooses a prior of its own when it is read."""
+        known = self.known.copy()
+        known.data = known.data.for_targets(count)
+        return self._but(prior=known.data.prior, factor=known.data.factor, known=known)
+
+    def of_target(self, target: int) -> LinearPosterior:
+        """What is known of one of the targets, as if it had come alone."""
+        known = self.known
+        scales = None if known.scales is None else known.scales.copy()
+        turn = None if known.turn is None else of_target(known.turn, target)
+        data = known.data.of_target(target)
+        own = Known(data, scales=scales, clock=known.clock.copy(), turn=turn)
+        return self._but(prior=data.prior, factor=data.factor, known=own)
+
+    def settled(self, *, stream: bool) -> LinearPosterior:
+        """The same with a strategy that has chosen, where all targets choose together."""
+        together, known = self._together, self.known
+        if together is None:
+            return self
+        strategy = together.settled(
+            known.turn if stream and known.turn is not None else known.data.factor,
+            self.noise,
+            intercept=self.intercept,
+            mean=self.mean,
+            shapes=self.shapes,
+            scales=None if known.scales is None else known.scales.read(intercept=self.intercept),
+        )
+        return self._but(strategy=strategy)
+
+    @property
+    def _together(self) -> Together | None:
+        return self.strategy if isinstance(self.strategy, Together) else None
+
+    def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
+        """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
+        if self._together is None:
+            return n
+        rest = None if weights is None else weights[first:]
+        left = max(int(self.known.clock[1] - self.known.clock[0]), 1)
+        return first + rows_until(n - first, rest, left)
+
     # ---- learning ------------------------------------------------------------------------------
 
     @property
@@ -243,7 +289,7 @@ class EvidencePosterior(LinearPosterior):
 
     def _append_in_order(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         if not self.forgets:  # and rests: who lets the prior rest chooses it by all rows
-            self._learn(X, y, weights, elapsed)
+            self.learn_data(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
         if self.rests:
@@ -264,7 +310,7 @@ class EvidencePosterior(LinearPosterior):
                 some = None if weights is None else weights[part]
                 added = self.unseen(stream, X[part])
                 told.append(stream.predict_then_learn(X[part], y[part], some, elapsed[part], added))
-                self._learn(X[part], y[part], some, elapsed[part])
+                self.learn_data(X[part], y[part], some, elapsed[part])
                 first = stop
         except BaseException:
             self.become(before)
@@ -289,7 +335,7 @@ class EvidencePosterior(LinearPosterior):
             (node,) = stream.posteriors
             told = learn(node, part)
             target = (told.sites.target - part.offsets)[:, None]
-            self._learn(part.X, target, told.sites.precision, part.elapsed)
+            self.learn_data(part.X, target, told.sites.precision, part.elapsed)
             learned.append(told)
             first += len(part)
         return learned
@@ -546,8 +592,8 @@ class EvidencePosterior(LinearPosterior):
     def _waiting(self) -> Waiting:
         return waiting(self.known.data.factor, self.known.scales, intercept=self.intercept)
 
-    def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Let the data learn rows that the stream has learned."""
+    def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Let the data learn rows that the stream has learned, or that nobody predicts."""
         known = self.known
         if len(X):
             known.data.absorb(X, y, weights, elapsed)

@@ -68,6 +68,10 @@ class FadingPosterior(LinearPosterior):
         super().become(other)
         self.tally[...] = other.tally
 
+    def of_target(self, target: int) -> LinearPosterior:
+        """What is known of one of the targets, as if it had come alone."""
+        return super().of_target(target)._but(tally=self.tally.copy())
+
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether a discount is all that happens before a row."""
@@ -109,19 +113,19 @@ class FadingPosterior(LinearPosterior):
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
         if self.strategy.has_evidence:
-            self._learn(X, y, weights, elapsed)
+            self.learn_each(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
-        self._learn(X, y, weights, elapsed)
+        self.learn_each(X, y, weights, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        before = self._learn(X, y, weights, elapsed)
+        before = self.learn_each(X, y, weights, elapsed)
         if self.strategy.has_evidence:
             return self._told(before, y)
         added = None if weights is None else self._added(before, weights)
@@ -159,7 +163,7 @@ class FadingPosterior(LinearPosterior):
             known = self.factor.root @ X.T
             rows = np.linalg.svd(known)[2] @ X
         nothing = np.zeros(len(rows))
-        self._learn(rows, nothing[:, None], nothing, np.full(len(rows), elapsed))
+        self.learn_each(rows, nothing[:, None], nothing, np.full(len(rows), elapsed))
         if self.strategy.by_direction and len(rows) > 1:
             left = (self.factor.count / count) ** (1.0 / len(rows)) if count > 0.0 else 1.0
             self.factor.commit(self.factor.triangle, left * count, seen)
@@ -221,7 +225,8 @@ class FadingPosterior(LinearPosterior):
         self.absorb(row.X, np.zeros((1, 1)), np.zeros(1), row.elapsed)
         return np.zeros(1)
 
-    def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+        """Learn row after row, forgetting before each; returns what was known of each before it."""
         rows = Rows(X, y, weights, intercept=self.intercept)
         if self.factor.seen == 0.0:
             # Before the first row there is nothing to forget.

@@ -14,7 +14,7 @@ from posterity.distributions.mixing import matched, mixed
 from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import Joint
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -50,6 +50,10 @@ class MixedPosterior(LinearPosterior):
         raise NotImplementedError
 
     # ---- learning ------------------------------------------------------------------------------
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """Refuse: members are weighed by how they predict one target."""
+        raise ValueError(ONE_TARGET.format("an average over memories or regimes"))
 
     def predict_then_learn(
         self,
