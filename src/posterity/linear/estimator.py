@@ -303,7 +303,7 @@ class LinearEstimator(LinearModel):
     def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
 
-        Each draw is of one coefficient vector, intercept included, so that rows belong together.
+        Of several targets (size, n, q). Each draw is of one coefficient vector, intercept included, so that rows belong together.
         ``rng`` is anything that ``numpy.random.default_rng`` takes.
 
         Raises
@@ -334,10 +334,10 @@ class LinearEstimator(LinearModel):
     def _eta_draws(
         self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
     ) -> Array:
-        """(size, n) draws of the linear predictor at the rows of ``X``."""
+        """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
         posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
-        draws = posterior.rvs(size, random_state=np.random.default_rng(rng))
-        return np.asarray(draws @ rows.T + shift)
+        draws = posterior.rvs(size, random_state=np.random.default_rng(rng)) @ rows.T + shift
+        return draws if draws.ndim == 2 else np.swapaxes(draws, 1, 2)
 
     def _predicted_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
         """Columns of ``X``, after any 1, and what is added to eta."""

@@ -72,6 +72,13 @@ class TargetCoefficients:
         """(q, p) means."""
         return np.stack([one.mean for one in self.each])
 
+    def project(self, X: Array, shift: Array) -> Any:
+        """Raise ``ValueError``: sums of coefficients are asked for target by target."""
+        raise ValueError(
+            f"there are {len(self.each)} targets: posterior_.marginal(target).project(rows) says "
+            "what is known of one, sample_mean draws all of them together"
+        )
+
     def std(self) -> Array:
         """(q, p) standard deviations."""
         return np.stack([one.std() for one in self.each])
