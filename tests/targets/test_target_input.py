@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,12 @@ def test_memory_is_checked() -> None:
     y = np.broadcast_to(0.0, (2, 3_000_000))
     with pytest.raises(ValueError, match="GB of memory"):
         BayesianLinearRegression().fit(X[:2], y)
+
+
+@pytest.mark.parametrize(("name", "rows"), [("onnx", ()), ("arviz", (X, Y))])
+def test_adapters_of_single_targets_refuse_several(name: str, rows: Any) -> None:
+    pytest.importorskip(name)
+    model = BayesianLinearRegression().fit(X, Y)
+    send = getattr(importlib.import_module(f"posterity.adapters.{name}"), f"to_{name}")
+    with pytest.raises(ValueError, match="takes a model of a single target"):
+        send(model, *rows)

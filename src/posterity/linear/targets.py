@@ -120,3 +120,13 @@ def check_same_targets(model: Any, other: Any) -> None:
             f"the other model's targets are {', '.join(repr(str(name)) for name in others)}; this "
             f"one's are {', '.join(repr(str(name)) for name in names)}"
         )
+
+
+def refuse_several_targets(model: Any, what: str) -> None:
+    """Raise ``ValueError`` where a model has learned targets that came as columns."""
+    count = getattr(model, "n_targets_", None)
+    if count is not None:
+        raise ValueError(
+            f"{what} takes a model of a single target, and this one has learned y with {count} "
+            "columns: fit a model to each, y[:, j], which says the same"
+        )
