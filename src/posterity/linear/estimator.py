@@ -303,7 +303,8 @@ class LinearEstimator(LinearModel):
     def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
 
-        Of several targets (size, n, q). Each draw is of one coefficient vector, intercept included, so that rows belong together.
+        Of several targets (size, n, q). Each draw is of one coefficient vector, intercept included,
+        so that rows belong together.
         ``rng`` is anything that ``numpy.random.default_rng`` takes.
 
         Raises

@@ -202,7 +202,7 @@ class EvidencePosterior(LinearPosterior):
         """Whether nodes that learn each row are there to be read."""
         if self.rests:
             return self.known.data.predicts_lean
-        return self.learns_lean and not self.alone
+        return self.learns_lean and not self.alone and self.known.data.factor.n_targets == 1
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor and the stream's nodes, or of the one that is read."""
@@ -217,6 +217,8 @@ class EvidencePosterior(LinearPosterior):
         if not self.learns_lean:
             return path
         path.go_together(None, known.clock, self._waiting)
+        if known.data.factor.n_targets > 1:
+            return path  # each target has nodes of its own
 
         def open_nodes() -> tuple[Nodes, list[RowPath], Array]:
             nodes = self._ahead()
