@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from posterity import BayesianLinearRegression
 from posterity.basis import Polynomial, Spline
 from posterity.evidence import Maximized
+from posterity.factor import Factor
 from posterity.files import dumps
 from posterity.forgetting import Adaptive, Exponential, Stabilized
+from posterity.kernel import MemberNoise, MembersPath
+from posterity.posteriors.averaged import TwoLevels
 
 SHORT = Adaptive(discounts=(1.0, 0.97, 0.8))
 LEARNED: list[Any] = ["auto", "ard", Maximized()]
@@ -159,3 +162,23 @@ def test_a_row_is_predicted_nearly_as_it_is_read(learned: Any) -> None:
     sd = model.predict_distribution(X).std()
     means = np.array([model.predict_one(x) for x in X])
     assert (np.abs(means - model.predict(X)) <= 0.05 * sd).all()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    small, large = Factor(2), Factor(9)
+    with pytest.raises(ValueError, match="none of this triangle"):
+        small.fading(large, 0.9)
+    standing = TwoLevels(np.zeros((1, 8)), np.zeros(8))
+
+    def path(member: Factor, rates: tuple[float, ...] = (1.0,)) -> MembersPath:
+        members = [member.fading(member, 0.9)]
+        reader = Factor(1).row_path(False)
+        return MembersPath(reader, 2, True, 1, lambda: members, None, 1.0, standing, rates, 0.9)
+
+    with pytest.raises(ValueError, match="so many members and rates"):
+        path(small, (1.0, 0.9))
+    with pytest.raises(ValueError, match="not that of so many features"):
+        path(large).predict_mean([1.0])
+    assert path(small).predict_mean([1.0]) == 0.0
+    with pytest.raises(ValueError, match="1 to 8 memories"):
+        MemberNoise(np.zeros((4, 2)), np.ones(3), np.ones(3), 1.0, 1.0, (0.0, 0.0))

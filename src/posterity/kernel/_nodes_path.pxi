@@ -68,6 +68,9 @@ cdef class NodesPath:
         data.buffer[data.shape.p] = root * y
         if data.closed or data.clock[0] != rows or data._moves(root):
             return False
+        # What forgets can't make its nodes anew.
+        if self.forgets and turn is None and weight > 0.0 and not self._in_step():
+            return False
         if weight > 0.0:
             if turn is None:
                 self._teach_nodes(weight)
