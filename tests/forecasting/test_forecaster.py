@@ -268,6 +268,9 @@ def test_some_series_are_those_of_all(monthly: Array) -> None:
         np.testing.assert_allclose(some.quantile(0.9)[place], whole.quantile(0.9)[row], rtol=1e-12)
         np.testing.assert_allclose(some.weights[place], whole.weights[row], rtol=1e-12)
     refused(lambda: model.forecast(6, series=["s44"]), "'s44' is not known: there are 's0'")
+    refused(lambda: model.forecast(6, series=[]), "series is empty")
+    alone = Forecaster(forms=SIMPLE).fit({"a": monthly}).learn_one(100.0)
+    assert (alone.ids_, alone.n_observations_) == (("a",), 145)
 
 
 def test_a_value_of_one_series_leaves_the_others(monthly: Array) -> None:

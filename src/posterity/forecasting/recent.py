@@ -41,6 +41,8 @@ def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLi
 
     Raises ``ValueError`` for a name that is not known, and numbers that are none.
     """
+    if name is None and len(panel) == 1:
+        name = panel.ids[0]
     if name is None:
         raise ValueError(f"series is missing: say which of the {len(panel)} the value is of")
     end = int(panel.ends[number_of(panel, name)])
@@ -64,6 +66,8 @@ def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLi
 def some_of(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
     """All that is known of some series, as they are in the panel of all."""
     names = [names] if isinstance(names, str) else names
+    if not len(names):
+        raise ValueError("series is empty: name those to forecast, or leave it out for all")
     some = panel.part(np.unique([number_of(panel, name) for name in names]))
     if recent is None:
         return some
