@@ -76,8 +76,8 @@ class Objective:
         (root,), left, (r, p) = self.roots, self.moments - self._times(w), w.shape
         gradient, value = self._back(left, w), -0.5 * float(np.sum(np.square(left)))
         rows = self.rows
-        told = look_at_labels(rows.labels, rows.X @ w.T, self.basis, self.moved)
-        values, slope, curvature = told
+        looks = look_at_labels(rows.labels, rows.X @ w.T, self.basis, self.moved)
+        values, slope, curvature = looks
         value += float(rows.weights @ values)
         gradient += (rows.weights[:, None] * slope).T @ rows.X
         curvature *= rows.weights[:, None, None]
