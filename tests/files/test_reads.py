@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 from files_models import Case, X, Y, numbers, parameters, taught
 
-from posterity import BayesianLinearRegression, BayesianPoissonRegression
+from posterity import (
+    BayesianLinearRegression,
+    BayesianNegativeBinomialRegression,
+    BayesianPoissonRegression,
+)
 from posterity.files import dumps
 from posterity.forgetting import Exponential, Stabilized, Window
 
@@ -73,7 +77,8 @@ def test_reads_change_neither_the_file_nor_what_follows(case: Case) -> None:
 def ahead(model: Any, x: Any) -> Any:
     """What is predicted of a row; of counts as in a stream, which may know its prior."""
     known = copy.deepcopy(getattr(model, "_known", None))
-    if isinstance(model, BayesianPoissonRegression) and known.predicts_lean and known.learns_prior:
+    counts = isinstance(model, BayesianPoissonRegression | BayesianNegativeBinomialRegression)
+    if counts and known.predicts_lean and known.learns_prior:
         eta = known.learn_in_order(x, np.ones((1, 1)), None, np.ones(1)).mean
         return float(np.exp(eta[0]))
     return model.predict(x)[0]
