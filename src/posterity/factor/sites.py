@@ -118,7 +118,7 @@ def site_path(
 
 def softmax_path(
     data: Factor,
-    joined: Factor,
+    prior: Array,
     intercept: bool,
     names: Sequence[str] | None,
     basis: Array,
@@ -128,10 +128,10 @@ def softmax_path(
     limit: int,
     due: float,
 ) -> kernel.SoftmaxPath:
-    """The lean path that learns labels of several classes, in place, in two factors at once.
+    """The lean path that learns labels of several classes, in place, and tells their probabilities.
 
-    ``joined`` has the prior, too. The rest as in :class:`posterity.kernel.SoftmaxPath`.
+    ``prior`` (n, p) are rows with targets 0. The rest as in :class:`posterity.kernel.SoftmaxPath`.
     """
-    triangles = data.triangle, data._counts, joined.triangle
+    triangles = data.triangle, data._counts, prior
     points = basis, near, wide
     return kernel.SoftmaxPath(intercept, names, *triangles, *points, account, limit, due)

@@ -85,7 +85,7 @@ class SoftmaxPath(RowPath):
         names: Sequence[str] | None,
         data: Array,
         counts: Array,
-        joined: Array,
+        prior: Array,
         basis: Array,
         near: Array | None,
         wide: Array,

@@ -6,6 +6,16 @@ cdef extern from "posterity_softmax.h" nogil:
         const double *basis
         const double *units
         double *room
+    ctypedef struct pk_rows:
+        const double *X
+        const double *Y
+        const double *weights
+        const double *discounts
+        double *held
+        Py_ssize_t n, columns, x_stride, x_step
+        int intercept
+    Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
+    void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_shape shape)
     ctypedef struct pk_label:
         Py_ssize_t label
         double weight
@@ -16,7 +26,7 @@ cdef extern from "posterity_softmax.h" nogil:
     Py_ssize_t PK_PLACE_SIZE(Py_ssize_t contrasts)
     Py_ssize_t PK_BELIEF_SIZE(Py_ssize_t contrasts, pk_shape shape)
     void pk_believe_contrasts(const double *T, const double *x, Py_ssize_t R, pk_shape shape, double *mean, double *covariance, double *room)
-    void pk_expected_shares(const pk_softmax *s, const double *mean, const double *covariance, double *root, double *moved, double *told)
+    void pk_expected_shares(const pk_softmax *s, const double *mean, const double *root, double *moved, double *told)
     void pk_around_label(const pk_softmax *s, pk_label label, int averaged, double *place, double *moved, double *room)
     double pk_label_rows(const pk_softmax *s, const pk_label *l, const double *place, double *lower, double *target, double *room)
     void pk_append_label(double *T, double *panel, const double *x, const double *lower, const double *target, Py_ssize_t R, pk_shape shape)
@@ -72,8 +82,8 @@ def look_at_labels(const Py_ssize_t[::1] labels, const double[:, ::1] places, co
 cdef class SoftmaxPath(RowPath):
     """Learns labels, the places of their classes, and tells their probabilities; see posterity_softmax.h.
 
-    ``data`` and ``joined`` (q, ld) are triangles of all contrasts, contrast by contrast, without and with the prior,
-    ``counts`` (2,) sums of weights; no direction of ``joined`` is open. ``basis`` is (K, R). Averages for learning are over
+    ``data`` (q, ld) is a triangle of all contrasts, contrast by contrast, ``counts`` (2,) sums of weights, ``prior``
+    (n, q - 1) rows with targets 0; no direction of both together is open. ``basis`` is (K, R). Averages for learning are over
     the standard points ``near`` (S, R), or none where that is None, those for predicting over ``wide``.
 
     ``account`` is what else knows of rows: it has ``constant`` in ``contrasts``, the sum of the logs of the sites'
@@ -95,25 +105,37 @@ cdef class SoftmaxPath(RowPath):
     cdef double[::1] kept_weights
     cdef Py_ssize_t left, kept
     cdef double due
-    cdef bint averaged
+    cdef bint averaged, stale
+    cdef pk_rows prior_rows
+    cdef double[:, ::1] prior, nothing
     cdef tuple labels
     cdef dict targets
 
-    def __init__(self, bint intercept, names, data, counts, joined, basis, near, wide, account, Py_ssize_t limit, double due):
+    def __init__(self, bint intercept, names, data, counts, prior, basis, near, wide, account, Py_ssize_t limit, double due):
         cdef Py_ssize_t K, R, p
-        self.data, self.joined, self.basis, self.sums = data, joined, np.array(basis), counts
+        self.data, self.prior, self.basis, self.sums = data, np.array(prior), np.array(basis), counts
         K, R = self.basis.shape[0], self.basis.shape[1]
         p = (self.data.shape[0] - 1) // R
         RowPath.__init__(self, np.zeros((p + 1, (p + PK_LINE) // PK_LINE * PK_LINE)), np.zeros(2), intercept, names)
         self.whole.q, self.whole.ld, self.whole.k = self.data.shape[0], self.data.shape[1], 1
         self.whole.p = self.whole.q - 1
-        if (R * p != self.whole.p or self.joined.shape[0] != self.whole.q or self.joined.shape[1] != self.whole.ld
+        if (R * p != self.whole.p or self.prior.shape[1] != self.whole.p
                 or self.whole.ld != (self.whole.q + PK_LINE - 1) // PK_LINE * PK_LINE):
-            raise ValueError(f"triangles have shapes {np.shape(data)} and {np.shape(joined)}: they are none of {R} contrasts")
+            raise ValueError(f"data and prior have shapes {np.shape(data)} and {np.shape(prior)}: they are none of {R} contrasts")
+        self.joined = _aligned(self.whole.q * self.whole.ld).reshape(self.whole.q, self.whole.ld)
+        self.nothing = np.zeros((self.prior.shape[0], 1))
+        self.prior_rows.X = &self.prior[0, 0]
+        self.prior_rows.Y = &self.nothing[0, 0]
+        self.prior_rows.weights = NULL
+        self.prior_rows.discounts = NULL
+        self.prior_rows.held = NULL
+        self.prior_rows.n, self.prior_rows.columns, self.prior_rows.intercept = self.prior.shape[0], self.whole.p, False
+        self.prior_rows.x_stride, self.prior_rows.x_step = self.whole.p, 1
+        self.stale = True
         self.averaged = near is not None
         self.near_units, self.wide_units = _by_lanes(near if self.averaged else np.zeros((1, R))), _by_lanes(wide)
         self.look_room, self.room = _aligned(PK_LOOK_SIZE(K, R)), _aligned(PK_PLACE_SIZE(R) + PK_BELIEF_SIZE(R, self.whole))
-        self.panel, self.moved = _aligned(self.whole.q * PK_PANEL), _aligned(R * self.wide_units.shape[1])
+        self.panel, self.moved = _aligned(max(self.whole.q * PK_PANEL, PK_APPEND_SIZE(self.whole))), _aligned(R * self.wide_units.shape[1])
         self.mean, self.covariance, self.place = np.zeros(R), np.zeros(R * R), np.zeros(R)
         self.lower, self.target, self.told = np.zeros(R * R), np.zeros(R), np.zeros(K)
         self._let(&self.near, self.near_units, len(near) if self.averaged else 1)
@@ -160,12 +182,24 @@ cdef class SoftmaxPath(RowPath):
         return np.log(np.maximum(self.told, TINY))
 
     cdef int _tell(self, x) except -1:
+        cdef double[:, ::1] root
+        cdef double[::1] mean
+        cdef Py_ssize_t R = self.wide.contrasts
         self._load(x, 1.0)
         self._believe()
-        pk_expected_shares(&self.wide, &self.mean[0], &self.covariance[0], &self.room[0], &self.moved[0], &self.told[0])
+        # Along principal axes, as whoever predicts many rows has them: from the same routine. It is Python's, and
+        # lets other threads read rows meanwhile.
+        mean = np.array(self.mean)
+        values, vectors = np.linalg.eigh(np.array(self.covariance).reshape(R, R))
+        root = np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+        pk_expected_shares(&self.wide, &mean[0], &root[0, 0], &self.moved[0], &self.told[0])
         return 0
 
     cdef void _believe(self) noexcept:
+        if self.stale:  # made from both each time, so that it depends on nothing else
+            memcpy(&self.joined[0, 0], &self.data[0, 0], self.whole.q * self.whole.ld * sizeof(double))
+            pk_append_block(&self.joined[0, 0], &self.panel[0], &self.prior_rows, self.whole)
+            self.stale = False
         pk_believe_contrasts(&self.joined[0, 0], &self.buffer[0], self.near.contrasts, self.whole, &self.mean[0],
                              &self.covariance[0], &self.room[0])
 
@@ -195,17 +229,14 @@ cdef class SoftmaxPath(RowPath):
         constant = pk_label_rows(&self.near, &label, &self.place[0], &self.lower[0], &self.target[0], &self.room[0])
         if not self._is_usable(constant) or self.closed:
             return False
-        self._append_to(&self.data[0, 0])
-        self._append_to(&self.joined[0, 0])
+        pk_append_label(&self.data[0, 0], &self.panel[0], &self.buffer[0], &self.lower[0], &self.target[0],
+                        self.near.contrasts, self.whole)
+        self.stale = True
         self.sums[0] += weight
         self.sums[1] += weight
         self.left -= 1
         self._enter(label.label, weight, constant)
         return True
-
-    cdef void _append_to(self, double *triangle) noexcept:
-        pk_append_label(triangle, &self.panel[0], &self.buffer[0], &self.lower[0], &self.target[0],
-                        self.near.contrasts, self.whole)
 
     cdef bint _is_usable(self, double constant) noexcept:
         cdef Py_ssize_t i, R = self.near.contrasts
@@ -224,6 +255,7 @@ cdef class SoftmaxPath(RowPath):
         cdef Py_ssize_t i, n
         cdef double before = self.seen.count, total = before + weight, shift
         self.contrasts.constant += constant
+        self.contrasts.read = None
         for i in range(self.shape.p):
             shift = self.buffer[i] - self.center[i]
             self.squares[i] += shift * shift * before * weight / total

@@ -481,12 +481,10 @@ static void pk_append_label(double *T, double *panel, const double *x, const dou
     }
 }
 
-/* Probabilities (K), averaged over Normal(mean, covariance). root (R, R), moved (R, stride). */
-static void pk_expected_shares(const pk_softmax *s, const double *mean, const double *covariance, double *root,
-                               double *moved, double *told)
+/* Probabilities (K), averaged over Normal(mean, root root'). moved (R, stride). */
+static void pk_expected_shares(const pk_softmax *s, const double *mean, const double *root, double *moved, double *told)
 {
     ptrdiff_t K = s->classes, R = s->contrasts;
-    pk_root_of(covariance, root, R);
     pk_turn_points(s, root, moved);
     pk_vector *average = (pk_vector *)s->room, *shift = average + K, *shares = shift + K;
     double sum = 0.0, *eta = (double *)(shares + K);

@@ -59,6 +59,8 @@ BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
 # Averages over what is open: rounds of width and mean in turns, points for all rows together, and
 # how near the mean is to its place, in nats.
 ROUNDS, MOST_POINTS, CLOSE = 3, 3_000, 1e-7
+# Squares and products of all rows' columns, up to which the matrix of second derivatives is made.
+MOST_SQUARES = 200_000
 
 Joined = tuple[Factor, ...]
 
@@ -250,7 +252,8 @@ class Contrasts:
         joined, moved = self.joined(prior), None
         first = self.coordinates(joined) if start is None else start
         objective = Objective.after(joined, rows, self.basis)
-        climb = climbed if self.separate else climbed_directly
+        few = not self.separate and len(rows.X) * self.n_columns**2 <= MOST_SQUARES
+        climb = climbed_directly if few else climbed
         mode, reached = climb(objective, first, CLOSE if averaged else PRECISE)
         if not reached and first.any():
             # Far off, where nearly all labels are sure, a step leads anywhere.

@@ -26,7 +26,6 @@ MOST_STEPS, MOST_PRODUCTS = 100, 500
 # So many products for a step, and the triangle before them is made anew.
 MANY_PRODUCTS = 8
 FARTHEST = 1e8
-BLOCK_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -77,17 +76,14 @@ class Objective:
         """Log posterior, gradient (R, p), minus the second derivative (R p, R p); of one part."""
         (root,), left, (r, p) = self.roots, self.moments - self._times(w), w.shape
         gradient, value = self._back(left, w), -0.5 * float(np.sum(np.square(left)))
-        curved = np.zeros((r * r, p * p))
-        block = max(1, BLOCK_NUMBERS // (r * r + p * p))
-        for start in range(0, len(self.rows.X), block):
-            part = slice(start, start + block)
-            some, moved = self.rows.of(part), None if self.moved is None else self.moved[part]
-            values, slope, curvature = look_at_labels(some.labels, some.X @ w.T, self.basis, moved)
-            value += float(some.weights @ values)
-            gradient += (some.weights[:, None] * slope).T @ some.X
-            curvature *= some.weights[:, None, None]
-            squares = some.X[:, :, None] * some.X[:, None]
-            curved += curvature.reshape(-1, r * r).T @ squares.reshape(-1, p * p)
+        rows = self.rows
+        looks = look_at_labels(rows.labels, rows.X @ w.T, self.basis, self.moved)
+        values, slope, curvature = looks
+        value += float(rows.weights @ values)
+        gradient += (rows.weights[:, None] * slope).T @ rows.X
+        curvature *= rows.weights[:, None, None]
+        squares = rows.X[:, :, None] * rows.X[:, None]
+        curved = curvature.reshape(-1, r * r).T @ squares.reshape(-1, p * p)
         whole = curved.reshape(r, r, p, p).transpose(0, 2, 1, 3).reshape(r * p, r * p)
         return value, gradient, whole + root.T @ root
 

@@ -24,7 +24,6 @@ from posterity.posteriors._softmax_likelihood import (
     integrated,
     log_softmax,
     principal_root_of,
-    root_of,
     spread,
     spread_points,
 )
@@ -171,10 +170,10 @@ class SoftmaxReading:
 
     def row_path(self, names: Sequence[str] | None) -> SoftmaxPath:
         """The lean path: it learns rows, in place, and predicts, in microseconds."""
-        (joined,), r = self.contrasts.joined(self.prior), self.n_classes - 1
+        r = self.n_classes - 1
         return softmax_path(
             self.contrasts.parts[0].factor,
-            joined,
+            self.prior.rows(self.contrasts.places[0]),
             self.intercept,
             names,
             self.contrasts.basis,
@@ -212,7 +211,7 @@ class SoftmaxReading:
         told = np.empty((len(X), self.n_classes))
         for part in self.blocks(len(X)):
             mean, covariance = self._moments(X[part], nodes)
-            told[part] = integrated(mean, root_of(covariance), self.contrasts.basis)
+            told[part] = integrated(mean, principal_root_of(covariance), self.contrasts.basis)
         return told
 
     def probability_interval(self, X: Array, level: float) -> Array:
