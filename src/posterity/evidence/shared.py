@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
-from posterity import kernel
 from posterity.factor import Factor
 from posterity.factor.grouped import whitened
 from posterity.noise import KnownNoise, Noise
@@ -88,7 +87,6 @@ def learned(
     *,
     intercept: bool,
     tolerance: float = 1e-6,
-    start: SharedPrior | None = None,
 ) -> SharedPrior:
     """The prior of the highest evidence.
 
@@ -105,8 +103,6 @@ def learned(
         mean.
     tolerance
         Of the slope of the mean log evidence of a group, where the search ends.
-    start
-        Where it begins; by default that depends on the sample alone.
     """
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
@@ -115,9 +111,9 @@ def learned(
         scale = np.sqrt(frame.scale)
         return _told(frame, np.eye(p) / scale, _Means(frame, means, freed, np.eye(p) / scale))
     task = _Deviance(frame, noise, means, freed)
-    best, known = _starting_point(task, None if start is None else frame.root_of_covariance(start))
+    best = _starting_point(task)
     # Each search begins where K = I, which is where it is quick.
-    for until in (tolerance,) if known else (*ROUGH, tolerance):
+    for until in (*ROUGH, tolerance):
         best = _searched(task, best, until)
     root = _upper(np.asarray(np.linalg.inv(best)))
     return _told(frame, root, _Means(frame, means, freed, root))
@@ -195,22 +191,6 @@ class _Frame:
         whole[self.kept] = solve_triangular(self.root, coefficients, check_finite=False)
         return whole
 
-    def root_of_covariance(self, start: SharedPrior) -> Array:
-        """A root of an earlier D, in these coordinates, no direction of it quite collapsed."""
-        p = len(self.root)
-        least = 0.1 * len(self.sample.rows) / self.sample.count
-        known = np.diag(start.root) > 0.0
-        covariance = np.zeros((p, p))
-        inner = self.root @ np.eye(len(self.kept))[np.ix_(self.kept, known)]
-        if known.any():
-            inverse = np.linalg.inv(start.root[np.ix_(known, known)])
-            inner = inner @ inverse
-            covariance = inner @ inner.T
-        new = ~known[self.kept]
-        covariance[new, new] += self.scale
-        values, vectors = np.linalg.eigh(covariance)
-        return vectors * np.sqrt(np.clip(values, least, None))
-
 
 def _signal(
     sample: GroupSample, noise: Noise, total: float, residual: float, rank: int
@@ -251,7 +231,7 @@ class _Means:
         self.factor.append(self.columns.reshape(g * h, int(free.sum())), target.reshape(-1, 1))
         self.fixed = np.where(free, 0.0, mean)
         self.mean = self.fixed.copy()
-        self.mean[free] = kernel.solve_groups(self.factor.triangle[None])[0]
+        self.mean[free] = self.factor.coefficients()[:, 0]
         self.residual = float(self.factor.residual()[0, 0]) + frame.sample.residual
         diagonal = np.diag(root)
         own = 2.0 * float(np.sum(np.log(diagonal[diagonal > 0.0])))
@@ -303,18 +283,12 @@ class _Deviance:
         return value / groups, slopes / groups
 
 
-def _starting_point(task: _Deviance, earlier: Array | None) -> tuple[Array, bool]:
-    """The best root of D of those proportional to I, or an earlier one if that is better.
-
-    What few rows said may have been far off, with the noise near zero: it is not trusted blindly.
-    """
+def _starting_point(task: _Deviance) -> Array:
+    """The best root of D of those proportional to I."""
     frame = task.frame
     least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
-    scales = np.geomspace(least, frame.scale, STARTS if earlier is None else 2)
-    roots = [np.sqrt(scale) * np.eye(task.width) for scale in scales]
-    roots += [] if earlier is None else [earlier]
-    best = int(np.argmin([task.at(root)[0] for root in roots]))
-    return roots[best], best == len(scales)
+    roots = [np.sqrt(s) * np.eye(task.width) for s in np.geomspace(least, frame.scale, STARTS)]
+    return roots[int(np.argmin([task.at(root)[0] for root in roots]))]
 
 
 def _searched(task: _Deviance, start: Array, tolerance: float) -> Array:

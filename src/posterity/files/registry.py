@@ -117,7 +117,7 @@ HOMES = {
     "GroupBelief": "posterity.posteriors.grouped",
     "GroupSample": "posterity.evidence.shared",
     "SharedPrior": "posterity.evidence.shared",
-    "KeyIndex": "posterity.grouped.keys",
+    "KeyIndex": "posterity.grouped.index",
     "ForecastForm": "posterity.forecasting.forms",
     "SeriesPanel": "posterity.forecasting.panel",
     "SeriesCalendar": "posterity.forecasting.calendar",
@@ -163,8 +163,10 @@ LATER: dict[str, dict[str, object]] = {
     "GroupedPosterior": {
         "turn": None,
         "brief": None,
-        "rows": 0,
+        "idle": 0,
         "span": None,
+        "noise_residual": None,
+        "noise_count": 0.0,
         "read": None,
         "fresh": None,
     },
@@ -191,7 +193,7 @@ FORMER: dict[str, frozenset[str]] = {
     "AdaptivePosterior": BEFORE_DATA,
     "AveragedPosterior": BEFORE_DATA,
     "GeneralizedAverage": BEFORE_DATA,
-    "GroupedPosterior": frozenset({"learned_at", "exact_at"}),
+    "GroupedPosterior": frozenset({"learned_at", "exact_at", "rows", "residual", "count"}),
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
