@@ -105,9 +105,7 @@ def test_telling(seed: int, m: int, discount: float, weighted: bool) -> None:
     mine, twins, told = tallies_of(groups), tallies_of(groups), np.ones((4, len(X)))
     order = sorted_rows(numbers, slots)
     for share in order.shares(2):
-        kernel.tell_groups(
-            ours, priors, order, X, y, w, True, discount, mine, share, told
-        )
+        kernel.tell_groups(ours, priors, order, X, y, w, True, discount, mine, share, told)
     expected = groups_twin.tell_groups(
         theirs, priors, numbers, slots, X, y, w, True, discount, twins
     )

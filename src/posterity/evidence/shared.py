@@ -35,9 +35,13 @@ Array = NDArray[np.float64]
 # So few groups are each told what the others say, and not what all do.
 FEW_GROUPS = 16
 # How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
-STARTS = 8
+STARTS = 4
 # Slopes at which the search begins anew, from what it has found.
-ROUGH = (0.1, 0.01)
+ROUGH = (3.0, 0.3)
+# Steps of Fisher scoring at most, and the longest logarithm in one.
+MOST_STEPS, LONGEST_STEP = 30, 1.5
+# Columns up to which the search knows how each two variances or covariances go together.
+FEW_COLUMNS = 32
 # Noise of which nothing is seen is taken for this part of the variance of y.
 LEAST_NOISE = 1e-20
 
@@ -86,7 +90,7 @@ def learned(
     free: NDArray[np.bool_],
     *,
     intercept: bool,
-    tolerance: float = 1e-6,
+    tolerance: float = 1e-4,
 ) -> SharedPrior:
     """The prior of the highest evidence.
 
@@ -102,7 +106,7 @@ def learned(
         Whether the first coefficient is an intercept: then the variance of y is that around its
         mean.
     tolerance
-        Of the slope of the mean log evidence of a group, where the search ends.
+        How far D may be from the best one, in standard deviations of what the groups leave open.
     """
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
@@ -111,11 +115,10 @@ def learned(
         scale = np.sqrt(frame.scale)
         return _told(frame, np.eye(p) / scale, _Means(frame, means, freed, np.eye(p) / scale))
     task = _Deviance(frame, noise, means, freed)
-    best = _starting_point(task)
-    # Each search begins where K = I, which is where it is quick.
-    for until in (*ROUGH, tolerance):
+    best, found = _scored(task, _starting_point(task), tolerance)
+    for until in () if found else (*ROUGH, tolerance):
         best = _searched(task, best, until)
-    root = _upper(np.asarray(np.linalg.inv(best)))
+    root = _upper(np.asarray(np.linalg.inv(best.root)))
     return _told(frame, root, _Means(frame, means, freed, root))
 
 
@@ -150,7 +153,8 @@ def given(prior: Factor) -> SharedPrior:
 class _Frame:
     """Coordinates u = U w in which the mean of x x' is I, so that no unit of a feature matters.
 
-    ``root`` is U over the columns ``kept``: those that do not depend on others.
+    ``root`` is U over the columns ``kept``: those that do not depend on others. A residual below
+    ``least`` is none.
     """
 
     kept: NDArray[np.bool_]
@@ -159,6 +163,7 @@ class _Frame:
     sample: GroupSample
     scale: float
     tells: bool
+    least: float = 1e-300
 
     @classmethod
     def of(cls, sample: GroupSample, noise: Noise, *, intercept: bool) -> _Frame:
@@ -175,7 +180,8 @@ class _Frame:
         around = pooled.moments[int(intercept) :, 0]
         total = float(around @ around) + residual
         scale, tells = _signal(sample, noise, total, residual, int(kept.sum()))
-        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells)
+        least = max(LEAST_NOISE * total, 1e-300)
+        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells, least)
 
     @classmethod
     def plain(cls, sample: GroupSample) -> _Frame:
@@ -249,74 +255,152 @@ class _Means:
         return factor
 
 
+@dataclass(frozen=True)
+class _Point:
+    """What a root L of D is worth: -2 log evidence, and how it changes.
+
+    To L (I + A) L', A symmetric: ``slope`` (p, p) is the one by A, ``information`` (g, p, p) what
+    each group says: the deviance curves by sum tr(N A N A), but for what the noise takes back, of
+    which there are ``freed`` observations.
+    """
+
+    root: Array
+    value: float
+    slope: Array
+    information: Array
+    freed: float
+
+    def turned(self) -> _Point:
+        """The same D, with a root in which what the groups say together is diagonal."""
+        basis = np.linalg.eigh(self.information.sum(axis=0)).eigenvectors
+        slope, information = basis.T @ self.slope @ basis, basis.T @ self.information @ basis
+        return _Point(self.root @ basis, self.value, slope, information, self.freed)
+
+    def units(self, lower: tuple[Array, Array]) -> Array:
+        """Directions of the entries of K, D = L K K' L', as long as their standard deviations.
+
+        From the expected curvature, where D's own prior counts as curvature 1. Of many columns each
+        entry by itself.
+        """
+        N, (i, j) = self.information, lower
+        own = np.where(i == j, 4.0, 2.0)
+        if len(self.root) > FEW_COLUMNS:
+            diagonals = np.diagonal(N, axis1=1, axis2=2)
+            by_pair = (diagonals.T @ diagonals + np.sum(N**2, axis=0))[i, j]
+            return np.diag(1.0 / np.sqrt(2.0 * by_pair + own))
+        p = len(self.root)
+        flat = N.reshape(len(N), p * p)
+        products = (flat.T @ flat).reshape(p, p, p, p)
+        one, two = (i[:, None], j[:, None]), (i[None], j[None])
+        both = products[one[0], two[0], one[1], two[1]] + products[one[0], two[1], one[1], two[0]]
+        total = N.sum(axis=0)[i, j]
+        both -= np.outer(total, total) * (2.0 / max(self.freed, 1.0))
+        values, directions = np.linalg.eigh(2.0 * both + np.diag(own))
+        return directions / np.sqrt(np.maximum(values, 1.0))
+
+
 class _Deviance:
-    """-2 log evidence for each group, and its slope, as a function of a root L of D = L L'."""
+    """-2 log evidence as a function of a root L of D = L L'."""
 
     def __init__(self, frame: _Frame, noise: Noise, mean: Array, free: NDArray[np.bool_]) -> None:
         self.frame, self.noise, self.mean, self.free = frame, noise, mean, free
         self.width = len(frame.root)
 
-    def at(self, factor: Array) -> tuple[float, Array]:
-        """Value, and slope (p, p) by the entries of L.
+    def at(self, root: Array) -> _Point:
+        """What is known at a root.
 
         With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
         noise precision, the slope by D is sum(M - M K M - c a a').
         """
-        root = _upper(np.asarray(np.linalg.inv(factor)))
-        means = _Means(self.frame, self.mean, self.free, root)
-        groups, noise = len(self.frame.rows), self.noise
+        inverse = _upper(np.asarray(np.linalg.inv(root)))
+        means = _Means(self.frame, self.mean, self.free, inverse)
+        noise = self.noise
         freed = self.frame.sample.count - means.factor.rank
-        residual = max(means.residual, 1e-300)
+        residual = max(means.residual, self.frame.least)
         value = -2.0 * noise.log_evidence(freed, residual, means.log_determinants)
-        precision = noise.precision(freed, residual)
+        precision = noise.precision(freed, residual) if means.residual >= residual else 0.0
         error = means.target - means.columns @ means.mean[self.free]
-        transposed = np.swapaxes(means.W, 1, 2)
-        information = transposed @ means.W
+        W = means.W @ root
+        transposed = np.swapaxes(W, 1, 2)
+        information = transposed @ W
         pull = (transposed @ error[:, :, None])[:, :, 0]
-        spread = information[:, :, self.free] @ _inverse_root(means.factor)
+        spread = (transposed @ means.columns) @ _inverse_root(means.factor)
         each = information - spread @ np.swapaxes(spread, 1, 2)
         slope = each.sum(axis=0) - precision * (pull.T @ pull)
         # The prior: log |D| / 2 - tr(D) / 2s.
-        value += float(np.sum(factor**2)) / self.frame.scale
-        value -= 2.0 * float(np.linalg.slogdet(factor)[1])
-        slopes = 2.0 * (slope @ factor + factor / self.frame.scale - np.linalg.inv(factor).T)
-        return value / groups, slopes / groups
+        value += float(np.sum(root**2)) / self.frame.scale
+        value -= 2.0 * float(np.linalg.slogdet(root)[1])
+        slope += root.T @ root / self.frame.scale - np.eye(self.width)
+        learns = not isinstance(noise, KnownNoise)
+        return _Point(root, value, slope, each, freed if learns else np.inf)
 
 
-def _starting_point(task: _Deviance) -> Array:
+def _starting_point(task: _Deviance) -> _Point:
     """The best root of D of those proportional to I."""
     frame = task.frame
     least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
-    roots = [np.sqrt(s) * np.eye(task.width) for s in np.geomspace(least, frame.scale, STARTS)]
-    return roots[int(np.argmin([task.at(root)[0] for root in roots]))]
+    points = [
+        task.at(np.sqrt(s) * np.eye(task.width)) for s in np.geomspace(least, frame.scale, STARTS)
+    ]
+    return min(points, key=lambda point: point.value)
 
 
-def _searched(task: _Deviance, start: Array, tolerance: float) -> Array:
-    """The root L = L0 K of the best D: K lower triangular, its diagonal in logarithms."""
-    p = task.width
-    lower = np.tril_indices(p)
-    diagonal = lower[0] == lower[1]
+def _scored(task: _Deviance, best: _Point, tolerance: float) -> tuple[_Point, bool]:
+    """Fisher scoring as long as each step is for the better; also whether it has come to its end.
 
-    def unpacked(entries: Array) -> Array:
-        K = np.zeros((p, p))
-        K[lower] = np.where(diagonal, np.exp(np.where(diagonal, entries, 0.0)), entries)
-        return K
+    In units of their own standard deviations, so that ``tolerance`` is how far each entry may be
+    from the best one in these.
+    """
+    lower = np.tril_indices(task.width)
+    for _ in range(MOST_STEPS):
+        best = best.turned()
+        unit = best.units(lower)
+        entries = 2.0 * best.slope[lower]
+        steps = -unit.T @ entries
+        if np.abs(steps).max(initial=0.0) <= tolerance:
+            return best, True
+        entries = unit @ steps
+        entries *= min(1.0, LONGEST_STEP / np.abs(entries).max())
+        point = task.at(best.root @ _factor(entries, lower))
+        if not point.value < best.value:
+            break
+        best = point
+    return best, False
 
-    def deviance(entries: Array) -> tuple[float, Array]:
-        K = unpacked(entries)
-        value, slope = task.at(start @ K)
-        by_entry = (start.T @ slope)[lower]
-        return value, np.where(diagonal, by_entry * K[lower], by_entry)
 
-    found = minimize(
+def _searched(task: _Deviance, start: _Point, tolerance: float) -> _Point:
+    """The best D by its slopes alone, in the same units around ``start``."""
+    start = start.turned()
+    lower = np.tril_indices(task.width)
+    unit = start.units(lower)
+    found = [start]
+
+    def deviance(steps: Array) -> tuple[float, Array]:
+        K = _factor(unit @ steps, lower)
+        point = task.at(start.root @ K)
+        if point.value < found[0].value:
+            found[0] = point
+        by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]
+        by_entry *= np.where(lower[0] == lower[1], K[lower], 1.0)
+        return point.value, unit.T @ by_entry
+
+    minimize(
         deviance,
         np.zeros(len(lower[0])),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(-10.0, 10.0) if first else (-1e4, 1e4) for first in diagonal],
         options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": 1e-15},
     )
-    return start @ unpacked(found.x)
+    return found[0]
+
+
+def _factor(entries: Array, lower: tuple[Array, Array]) -> Array:
+    """K from its entries, those of the diagonal in logarithms; none is out of all proportion."""
+    p = int(lower[0][-1]) + 1
+    K = np.zeros((p, p))
+    logs = np.exp(np.clip(entries, -10.0, 10.0))
+    K[lower] = np.where(lower[0] == lower[1], logs, np.clip(entries, -1e4, 1e4))
+    return K
 
 
 # ---- inner ---------------------------------------------------------------------------------------

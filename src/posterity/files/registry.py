@@ -165,6 +165,7 @@ LATER: dict[str, dict[str, object]] = {
         "brief": None,
         "idle": 0,
         "span": None,
+        "moved": True,
         "noise_residual": None,
         "noise_count": 0.0,
         "read": None,

@@ -39,9 +39,9 @@ Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
 
 # The shared prior is learned from so many groups at most, drawn evenly.
-MOST_GROUPS, TOLERANCE = 2048, 1e-6
+MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream, which is learned so often, need not be this exact.
-STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.01
+STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class GroupedPosterior:
     are, be it that all was learned at once, or that rows were unlearned or groups merged. All rows
     of the bank's clock count, but ``idle`` ones that weighed nothing; when they are as many as
     ``due_at`` there is the next turn. ``span`` are rows of all directions that have come, None when
-    there are no others. Only caches are ``prior``, the stream's, learned from ``brief``, ``read``,
+    there are no others; ``moved`` says whether rows were learned since the turn. Only caches are ``prior``, the stream's, learned from ``brief``, ``read``,
     learned from ``turn``, and ``fresh``, from all rows. ``noise_residual`` and ``noise_count`` are
     those of the stream under its prior, None until they are asked for: of the groups that were
     asked at the turn and, if those were all, of all rows since.
@@ -119,6 +119,7 @@ class GroupedPosterior:
     idle: int = 0
     due_at: int = 0
     span: Factor | None = None
+    moved: bool = False
     noise_residual: float | None = None
     noise_count: float = 0.0
     prior: SharedPrior | None = None
@@ -183,7 +184,7 @@ class GroupedPosterior:
         span = self.span
         if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
             return False
-        self.fresh = self.noise_residual = None
+        self.fresh, self.noise_residual, self.moved = None, None, True
         path.learn_in(self.bank, slot, x, y, weight)
         return True
 
@@ -200,8 +201,7 @@ class GroupedPosterior:
             before, known = self._noise_now(), self.bank.size
             self._tell(part, told[:, some])
             if not self._asked_all:
-                flat = self._flat(len(self._sample_of_turn.rows))
-                residual[some], freed[some] = before[0], before[1] - flat
+                residual[some], freed[some] = before[0], before[1] - self._flat(STREAM_GROUPS)
             else:
                 _running(before[0], told[2, some], residual[some])
                 _running(before[1], self._count_gains(part, told[3, some]), freed[some])
@@ -307,7 +307,7 @@ class GroupedPosterior:
         return (prior or self._turned()).n_means + each * groups
 
     def _learn(self, rows: GroupedRows) -> None:
-        self.fresh = self.noise_residual = None
+        self.fresh, self.noise_residual, self.moved = None, None, True
         self.bank.grow(int(rows.slots.max(initial=-1)) + 1)
         self.bank.learn(rows, self.discount)
 
@@ -376,6 +376,7 @@ class GroupedPosterior:
         if self.bank.size > STREAM_GROUPS:
             self.brief = self._sample(STREAM_GROUPS)
         self.prior = self.read = self.noise_residual = None
+        self.moved = False
 
     @property
     def _sample_of_turn(self) -> GroupSample:
@@ -385,7 +386,7 @@ class GroupedPosterior:
     @property
     def _asked_all(self) -> bool:
         """Whether at the turn all groups there were said what they knew."""
-        return len(self._sample_of_turn.rows) < MOST_GROUPS
+        return len(self._sample_of_turn.rows) <= STREAM_GROUPS
 
     def _turned(self) -> SharedPrior:
         """The stream's prior, of the last turn."""
@@ -401,9 +402,10 @@ class GroupedPosterior:
         took at the turn.
         """
         if self.noise_residual is None:
-            sample, prior, bank = self._sample_of_turn, self._turned(), self.bank
-            residual, count = of_all(sample, prior, self.belief.free).residual, sample.count
-            if self._asked_all:
+            assert self.brief is not None
+            sample, prior, bank = self.brief, self._turned(), self.bank
+            residual, count = self._residual_under(prior, sample), sample.count
+            if self._asked_all and self.moved:
                 then = GroupBank.of(sample.rows).posteriors(prior.priors)
                 now = _residual_of(bank.posteriors(prior.priors))
                 residual += now - _residual_of(then) - sample.residual
@@ -413,10 +415,14 @@ class GroupedPosterior:
 
     def _read_from(self, sample: GroupSample) -> Reading:
         prior = self._prior_of(sample, TOLERANCE)
-        residual = prior.residual
+        freed = sample.count - self._flat(len(sample.rows), prior)
+        return Reading(prior, freed, self._residual_under(prior, sample))
+
+    def _residual_under(self, prior: SharedPrior, sample: GroupSample) -> float:
+        """Residual of groups under a prior that was learned from them, or given."""
         if self.belief.is_given:
-            residual = of_all(sample, prior, self.belief.free).residual
-        return Reading(prior, sample.count - self._flat(len(sample.rows), prior), residual)
+            return of_all(sample, prior, self.belief.free).residual
+        return prior.residual
 
     def _reading(self) -> Reading:
         """What is predicted from: the groups as they were at the last turn, or as they are."""
