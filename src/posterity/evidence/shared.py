@@ -306,18 +306,18 @@ class _Deviance:
         self.frame, self.noise, self.mean, self.free = frame, noise, mean, free
         self.width = len(frame.root)
 
+    def value(self, root: Array) -> float:
+        """-2 log evidence at a root, but for constants."""
+        return self._value_of(root, self._means(root))
+
     def at(self, root: Array) -> _Point:
         """What is known at a root.
 
         With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
         noise precision, the slope by D is sum(M - M K M - c a a').
         """
-        inverse = _upper(np.asarray(np.linalg.inv(root)))
-        means = _Means(self.frame, self.mean, self.free, inverse)
-        noise = self.noise
-        freed = self.frame.sample.count - means.factor.rank
-        residual = max(means.residual, self.frame.least)
-        value = -2.0 * noise.log_evidence(freed, residual, means.log_determinants)
+        means, noise = self._means(root), self.noise
+        freed, residual = self._noise_of(means)
         precision = noise.precision(freed, residual) if means.residual >= residual else 0.0
         error = means.target - means.columns @ means.mean[self.free]
         W = means.W @ root
@@ -327,22 +327,34 @@ class _Deviance:
         spread = (transposed @ means.columns) @ _inverse_root(means.factor)
         each = information - spread @ np.swapaxes(spread, 1, 2)
         slope = each.sum(axis=0) - precision * (pull.T @ pull)
-        # The prior: log |D| / 2 - tr(D) / 2s.
-        value += float(np.sum(root**2)) / self.frame.scale
-        value -= 2.0 * float(np.linalg.slogdet(root)[1])
         slope += root.T @ root / self.frame.scale - np.eye(self.width)
         learns = not isinstance(noise, KnownNoise)
+        value = self._value_of(root, means)
         return _Point(root, value, slope, each, freed if learns else np.inf)
+
+    def _means(self, root: Array) -> _Means:
+        inverse = _upper(np.asarray(np.linalg.inv(root)))
+        return _Means(self.frame, self.mean, self.free, inverse)
+
+    def _noise_of(self, means: _Means) -> tuple[float, float]:
+        """Observations that are left for the noise, and their residual."""
+        freed = self.frame.sample.count - means.factor.rank
+        return freed, max(means.residual, self.frame.least)
+
+    def _value_of(self, root: Array, means: _Means) -> float:
+        value = -2.0 * self.noise.log_evidence(*self._noise_of(means), means.log_determinants)
+        # The prior: log |D| / 2 - tr(D) / 2s.
+        value += float(np.sum(root**2)) / self.frame.scale
+        return value - 2.0 * float(np.linalg.slogdet(root)[1])
 
 
 def _starting_point(task: _Deviance) -> _Point:
     """The best root of D of those proportional to I."""
     frame = task.frame
     least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
-    points = [
-        task.at(np.sqrt(s) * np.eye(task.width)) for s in np.geomspace(least, frame.scale, STARTS)
-    ]
-    return min(points, key=lambda point: point.value)
+    scales = np.geomspace(least, frame.scale, STARTS)
+    roots = [np.sqrt(scale) * np.eye(task.width) for scale in scales]
+    return task.at(min(roots, key=task.value))
 
 
 def _scored(task: _Deviance, best: _Point, tolerance: float) -> tuple[_Point, bool]:

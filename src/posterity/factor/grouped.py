@@ -130,15 +130,15 @@ class GroupBank:
 
     def grow(self, size: int) -> None:
         """Make room for ``size`` groups; the new ones know nothing."""
-        room = len(self._arrays[0])
-        if size > room:
-            self.reserve(max(size, 2 * room, 4))
+        self.reserve(size)
         self.size = max(self.size, size)
 
     def reserve(self, size: int) -> None:
         """Make room for ``size`` groups, which are still to come."""
-        if size > len(self._arrays[0]):
-            self._arrays = [_longer(array, size) for array in self._arrays]
+        room = len(self._arrays[0])
+        if size > room:
+            room = max(size, room + room // 2)
+            self._arrays = [_longer(array, room) for array in self._arrays]
 
     def keep(self, which: NDArray[np.bool_]) -> None:
         """Drop the groups for which ``which`` (size,) is False; the rest stay in order."""

@@ -103,10 +103,11 @@ class GroupedPosterior:
     are, be it that all was learned at once, or that rows were unlearned or groups merged. All rows
     of the bank's clock count, but ``idle`` ones that weighed nothing; when they are as many as
     ``due_at`` there is the next turn. ``span`` are rows of all directions that have come, None when
-    there are no others; ``moved`` says whether rows were learned since the turn. Only caches are ``prior``, the stream's, learned from ``brief``, ``read``,
-    learned from ``turn``, and ``fresh``, from all rows. ``noise_residual`` and ``noise_count`` are
-    those of the stream under its prior, None until they are asked for: of the groups that were
-    asked at the turn and, if those were all, of all rows since.
+    there are no others; ``moved`` says whether rows were learned since the turn. Only caches are
+    ``prior``, the stream's, learned from ``brief``, ``read``, learned from ``turn``, and ``fresh``,
+    from all rows. ``noise_residual`` and ``noise_count`` are those of the stream under its prior,
+    None until they are asked for: of the groups that were asked at the turn and, if those were all,
+    of all rows since.
     """
 
     belief: GroupBelief
