@@ -52,7 +52,7 @@ def assert_same(one: GroupedRegression, other: GroupedRegression, rtol: float = 
 
 
 def settled(model: GroupedRegression) -> GroupedRegression:
-    """The same knowledge, read from all rows: predictions of a stream are those of its last turn."""
+    """The same, read from all rows: predictions of a stream are those of its last turn."""
     return GroupedRegression(**model.get_params()).merge(model)
 
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 
+from posterity.evidence._covariance_search import Point, search
 from posterity.factor import Factor
 from posterity.factor.grouped import whitened
 from posterity.noise import KnownNoise, Noise
@@ -34,14 +34,6 @@ Array = NDArray[np.float64]
 
 # So few groups are each told what the others say, and not what all do.
 FEW_GROUPS = 16
-# How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
-STARTS = 4
-# Slopes at which the search begins anew, from what it has found.
-ROUGH = (3.0, 0.3)
-# Steps of Fisher scoring at most, and the longest logarithm in one.
-MOST_STEPS, LONGEST_STEP = 30, 1.5
-# Columns up to which the search knows how each two variances or covariances go together.
-FEW_COLUMNS = 32
 # Noise of which nothing is seen is taken for this part of the variance of y.
 LEAST_NOISE = 1e-20
 
@@ -115,10 +107,9 @@ def learned(
         scale = np.sqrt(frame.scale)
         return _told(frame, np.eye(p) / scale, _Means(frame, means, freed, np.eye(p) / scale))
     task = _Deviance(frame, noise, means, freed)
-    best, found = _scored(task, _starting_point(task), tolerance)
-    for until in () if found else (*ROUGH, tolerance):
-        best = _searched(task, best, until)
-    root = _upper(np.asarray(np.linalg.inv(best.root)))
+    least = 0.1 * min(len(frame.rows) / sample.count, 1.0)
+    best = search(task, p, least, frame.scale, tolerance)
+    root = _upper(np.asarray(np.linalg.inv(best)))
     return _told(frame, root, _Means(frame, means, freed, root))
 
 
@@ -255,50 +246,6 @@ class _Means:
         return factor
 
 
-@dataclass(frozen=True)
-class _Point:
-    """What a root L of D is worth: -2 log evidence, and how it changes.
-
-    To L (I + A) L', A symmetric: ``slope`` (p, p) is the one by A, ``information`` (g, p, p) what
-    each group says: the deviance curves by sum tr(N A N A), but for what the noise takes back, of
-    which there are ``freed`` observations.
-    """
-
-    root: Array
-    value: float
-    slope: Array
-    information: Array
-    freed: float
-
-    def turned(self) -> _Point:
-        """The same D, with a root in which what the groups say together is diagonal."""
-        basis = np.linalg.eigh(self.information.sum(axis=0)).eigenvectors
-        slope, information = basis.T @ self.slope @ basis, basis.T @ self.information @ basis
-        return _Point(self.root @ basis, self.value, slope, information, self.freed)
-
-    def units(self, lower: tuple[Array, Array]) -> Array:
-        """Directions of the entries of K, D = L K K' L', as long as their standard deviations.
-
-        From the expected curvature, where D's own prior counts as curvature 1. Of many columns each
-        entry by itself.
-        """
-        N, (i, j) = self.information, lower
-        own = np.where(i == j, 4.0, 2.0)
-        if len(self.root) > FEW_COLUMNS:
-            diagonals = np.diagonal(N, axis1=1, axis2=2)
-            by_pair = (diagonals.T @ diagonals + np.sum(N**2, axis=0))[i, j]
-            return np.diag(1.0 / np.sqrt(2.0 * by_pair + own))
-        p = len(self.root)
-        flat = N.reshape(len(N), p * p)
-        products = (flat.T @ flat).reshape(p, p, p, p)
-        one, two = (i[:, None], j[:, None]), (i[None], j[None])
-        both = products[one[0], two[0], one[1], two[1]] + products[one[0], two[1], one[1], two[0]]
-        total = N.sum(axis=0)[i, j]
-        both -= np.outer(total, total) * (2.0 / max(self.freed, 1.0))
-        values, directions = np.linalg.eigh(2.0 * both + np.diag(own))
-        return directions / np.sqrt(np.maximum(values, 1.0))
-
-
 class _Deviance:
     """-2 log evidence as a function of a root L of D = L L'."""
 
@@ -310,7 +257,7 @@ class _Deviance:
         """-2 log evidence at a root, but for constants."""
         return self._value_of(root, self._means(root))
 
-    def at(self, root: Array) -> _Point:
+    def at(self, root: Array) -> Point:
         """What is known at a root.
 
         With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
@@ -330,7 +277,7 @@ class _Deviance:
         slope += root.T @ root / self.frame.scale - np.eye(self.width)
         learns = not isinstance(noise, KnownNoise)
         value = self._value_of(root, means)
-        return _Point(root, value, slope, each, freed if learns else np.inf)
+        return Point(root, value, slope, each, freed if learns else np.inf)
 
     def _means(self, root: Array) -> _Means:
         inverse = _upper(np.asarray(np.linalg.inv(root)))
@@ -346,73 +293,6 @@ class _Deviance:
         # The prior: log |D| / 2 - tr(D) / 2s.
         value += float(np.sum(root**2)) / self.frame.scale
         return value - 2.0 * float(np.linalg.slogdet(root)[1])
-
-
-def _starting_point(task: _Deviance) -> _Point:
-    """The best root of D of those proportional to I."""
-    frame = task.frame
-    least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
-    scales = np.geomspace(least, frame.scale, STARTS)
-    roots = [np.sqrt(scale) * np.eye(task.width) for scale in scales]
-    return task.at(min(roots, key=task.value))
-
-
-def _scored(task: _Deviance, best: _Point, tolerance: float) -> tuple[_Point, bool]:
-    """Fisher scoring as long as each step is for the better; also whether it has come to its end.
-
-    In units of their own standard deviations, so that ``tolerance`` is how far each entry may be
-    from the best one in these.
-    """
-    lower = np.tril_indices(task.width)
-    for _ in range(MOST_STEPS):
-        best = best.turned()
-        unit = best.units(lower)
-        entries = 2.0 * best.slope[lower]
-        steps = -unit.T @ entries
-        if np.abs(steps).max(initial=0.0) <= tolerance:
-            return best, True
-        entries = unit @ steps
-        entries *= min(1.0, LONGEST_STEP / np.abs(entries).max())
-        point = task.at(best.root @ _factor(entries, lower))
-        if not point.value < best.value:
-            break
-        best = point
-    return best, False
-
-
-def _searched(task: _Deviance, start: _Point, tolerance: float) -> _Point:
-    """The best D by its slopes alone, in the same units around ``start``."""
-    start = start.turned()
-    lower = np.tril_indices(task.width)
-    unit = start.units(lower)
-    found = [start]
-
-    def deviance(steps: Array) -> tuple[float, Array]:
-        K = _factor(unit @ steps, lower)
-        point = task.at(start.root @ K)
-        if point.value < found[0].value:
-            found[0] = point
-        by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]
-        by_entry *= np.where(lower[0] == lower[1], K[lower], 1.0)
-        return point.value, unit.T @ by_entry
-
-    minimize(
-        deviance,
-        np.zeros(len(lower[0])),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": 1e-15},
-    )
-    return found[0]
-
-
-def _factor(entries: Array, lower: tuple[Array, Array]) -> Array:
-    """K from its entries, those of the diagonal in logarithms; none is out of all proportion."""
-    p = int(lower[0][-1]) + 1
-    K = np.zeros((p, p))
-    logs = np.exp(np.clip(entries, -10.0, 10.0))
-    K[lower] = np.where(lower[0] == lower[1], logs, np.clip(entries, -1e4, 1e4))
-    return K
 
 
 # ---- inner ---------------------------------------------------------------------------------------
