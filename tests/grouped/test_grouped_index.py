@@ -12,7 +12,7 @@ from posterity import GroupedRegression
 from posterity.files import dumps, loads
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.keys import read_keys
-from posterity.posteriors import grouped as posteriors
+from posterity.posteriors import _group_belief as beliefs
 from posterity.posteriors._group_turns import turns_around
 
 
@@ -59,8 +59,8 @@ def test_the_prior_is_learned_at_turns_alone(groups: int, monkeypatch: pytest.Mo
         learned.append(1)
         return original(*arguments, **keywords)  # type: ignore[arg-type]
 
-    original = posteriors.learned
-    monkeypatch.setattr(posteriors, "learned", counting)
+    original = beliefs.learned
+    monkeypatch.setattr(beliefs, "learned", counting)
     rng = np.random.default_rng(0)
     X, keys = rng.normal(size=(400, 2)), rng.integers(0, groups, size=400)
     y = X[:, 0] * (1.0 + keys % 3) + rng.normal(size=400)

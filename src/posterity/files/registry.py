@@ -114,7 +114,7 @@ HOMES = {
     "NoiseSpread": "posterity.generalized._working_noise",
     "ModelStanding": "posterity.posteriors.ensemble",
     "GroupedPosterior": "posterity.posteriors.grouped",
-    "GroupBelief": "posterity.posteriors.grouped",
+    "GroupBelief": "posterity.posteriors._group_belief",
     "GroupSample": "posterity.evidence.shared",
     "SharedPrior": "posterity.evidence.shared",
     "KeyIndex": "posterity.grouped.index",

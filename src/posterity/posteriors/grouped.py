@@ -20,19 +20,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence.shared import (
-    GroupSample,
-    SharedPrior,
-    given,
-    learned,
-    of_all,
-    with_given_precision,
-)
+from posterity.evidence.shared import GroupSample, SharedPrior, of_all
 from posterity.factor import Factor
 from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError, predicted, solved
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.kernel import GroupPath
 from posterity.noise import Distribution, Noise
+from posterity.posteriors._group_belief import GroupBelief, Reading
 from posterity.posteriors._group_turns import last_opening, opened, span_of, turns_around
 
 Array = NDArray[np.float64]
@@ -42,57 +36,6 @@ Slots = NDArray[np.intp]
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream, which is learned so often, need not be this exact.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
-
-
-@dataclass(frozen=True)
-class GroupBelief:
-    """What is settled of the shared prior: (p,) means, which of them are free, and the precision.
-
-    ``precision`` is a factor with it and its means, or None where it is learned.
-    """
-
-    mean: Array
-    free: NDArray[np.bool_]
-    precision: Factor | None
-
-    @property
-    def is_given(self) -> bool:
-        """Whether nothing is learned."""
-        return self.precision is not None and not self.free.any()
-
-    def prior(
-        self,
-        sample: GroupSample,
-        noise: Noise,
-        *,
-        intercept: bool,
-        tolerance: float,
-    ) -> SharedPrior:
-        """The prior that the groups share."""
-        if self.precision is None:
-            return learned(
-                sample,
-                noise,
-                self.mean,
-                self.free,
-                intercept=intercept,
-                tolerance=tolerance,
-            )
-        if self.is_given:
-            return given(self.precision)
-        return with_given_precision(sample, self.precision, self.free)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What groups are read under: a prior, and what is left as noise.
-
-    ``freed`` observations are left for the noise: their count less the flat directions.
-    """
-
-    prior: SharedPrior
-    freed: float
-    residual: float
 
 
 @dataclass
