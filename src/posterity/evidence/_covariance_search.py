@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 Array = NDArray[np.float64]
+# A deviance that is worse than any.
+FAR = 1e6
 # Rows and columns of the lower triangle's entries.
 Lower = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -109,8 +111,8 @@ def _scored(task: Deviance, best: Point, lower: Lower, tolerance: float) -> tupl
             return best, True
         entries = unit @ steps
         entries *= min(1.0, LONGEST_STEP / np.abs(entries).max())
-        point = task.at(best.root @ _factor(entries, lower))
-        if not point.value < best.value:
+        point = _looked_at(task, best.root @ _factor(entries, lower))
+        if point is None or not point.value < best.value:
             break
         best = point
     return best, False
@@ -124,7 +126,9 @@ def _searched(task: Deviance, start: Point, lower: Lower, tolerance: float) -> P
 
     def deviance(steps: Array) -> tuple[float, Array]:
         K = _factor(unit @ steps, lower)
-        point = task.at(start.root @ K)
+        point = _looked_at(task, start.root @ K)
+        if point is None:
+            return FAR * (1.0 + abs(start.value)), np.zeros_like(steps)
         if point.value < found[0].value:
             found[0] = point
         by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]
@@ -139,6 +143,14 @@ def _searched(task: Deviance, start: Point, lower: Lower, tolerance: float) -> P
         options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": 1e-15},
     )
     return found[0]
+
+
+def _looked_at(task: Deviance, root: Array) -> Point | None:
+    """What is known at a root, or None where a direction has collapsed."""
+    try:
+        return task.at(root)
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _factor(entries: Array, lower: Lower) -> Array:

@@ -47,7 +47,7 @@ class GroupBank:
     ...     np.arange(2),
     ... )
     >>> bank.learn(rows)
-    >>> bank.count.tolist(), solved(bank.packed, 1).ravel().tolist()
+    >>> bank.count.tolist(), solved(bank.packed, 1).ravel().round(9).tolist()
     ([1.0, 2.0], [5.0, 3.0])
     """
 

@@ -175,7 +175,8 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         --------
         >>> from posterity import GroupedRegression
         >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0)
-        >>> model.fit([[0.0], [1.0]], [1.0, 3.0], groups=["a", "a"]).predict_one([3.0], group="a")
+        >>> model = model.fit([[0.0], [1.0]], [1.0, 3.0], groups=["a", "a"])
+        >>> round(model.predict_one([3.0], group="a"), 9)
         7.0
         """
         model = self if self._knowledge else self._begun_from(x, group)
