@@ -128,14 +128,10 @@ class GroupedPosterior:
         span = self.span
         if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
             return False
-        caches = self.fresh, self.noise_residual, self.moved
-        # Before: an interrupt may fall in between, and what is forgotten can be told again.
-        self.fresh, self.noise_residual, self.moved = None, None, True
-        try:
-            path.learn_in(self.bank, slot, x, y, weight)
-        except (ValueError, TypeError):  # it was refused
-            self.fresh, self.noise_residual, self.moved = caches
-            raise
+        if self.noise_residual is not None or not self.moved:
+            return False  # the first row after a turn: more than one thing changes
+        self.fresh = None
+        path.learn_in(self.bank, slot, x, y, weight)
         return True
 
     def predict_then_learn(self, rows: GroupedRows) -> Distribution:
