@@ -179,7 +179,7 @@ def _grouped(known: Any) -> bool:
         and len(turns) != 1
         and all(turn.rows.shape[1:] == (p, p + 1) for turn in turns)
         and (known.span is None or known.span.n_coefficients == p)
-        and known.rows >= 0
+        and 0 <= known.idle <= known.bank.clock
     )
 
 
@@ -205,7 +205,7 @@ def _shared_prior(prior: Any) -> bool:
 
 def _key_index(index: Any) -> bool:
     known = {"numbers", "text", "dates", "other", "none"}
-    return len(index._slots) == len(index.labels) and known.issuperset(index.kinds)
+    return index.is_distinct and known.issuperset(index.kinds)
 
 
 def _contrasts(known: Any) -> bool:

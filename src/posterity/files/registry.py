@@ -118,10 +118,10 @@ HOMES = {
     "NoiseSpread": "posterity.generalized._working_noise",
     "ModelStanding": "posterity.posteriors.ensemble",
     "GroupedPosterior": "posterity.posteriors.grouped",
-    "GroupBelief": "posterity.posteriors.grouped",
+    "GroupBelief": "posterity.posteriors._group_belief",
     "GroupSample": "posterity.evidence.shared",
     "SharedPrior": "posterity.evidence.shared",
-    "KeyIndex": "posterity.grouped.keys",
+    "KeyIndex": "posterity.grouped.index",
     "ForecastForm": "posterity.forecasting.forms",
     "SeriesPanel": "posterity.forecasting.panel",
     "SeriesCalendar": "posterity.forecasting.calendar",
@@ -168,8 +168,11 @@ LATER: dict[str, dict[str, object]] = {
     "GroupedPosterior": {
         "turn": None,
         "brief": None,
-        "rows": 0,
+        "idle": 0,
         "span": None,
+        "moved": True,
+        "noise_residual": None,
+        "noise_count": 0.0,
         "read": None,
         "fresh": None,
     },
@@ -196,7 +199,7 @@ FORMER: dict[str, frozenset[str]] = {
     "AdaptivePosterior": BEFORE_DATA,
     "AveragedPosterior": BEFORE_DATA,
     "GeneralizedAverage": BEFORE_DATA,
-    "GroupedPosterior": frozenset({"learned_at", "exact_at"}),
+    "GroupedPosterior": frozenset({"learned_at", "exact_at", "rows", "residual", "count"}),
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.

@@ -9,6 +9,7 @@ __path__.append(str(FOLDER / instruction_set()))
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._groups import (
+    KeyTable,
     SortedRows,
     count_rows,
     learn_groups,
@@ -39,6 +40,7 @@ from posterity.kernel._kernel import (
 )
 from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
 from posterity.kernel._paths import (
+    GroupPath,
     NodesPath,
     RowPath,
     SitePath,
@@ -60,6 +62,8 @@ __all__ = [
     "MOST_COLUMNS",
     "MOST_NODES",
     "FadingMember",
+    "GroupPath",
+    "KeyTable",
     "LearnedPrior",
     "MemberNoise",
     "MembersPath",

@@ -35,6 +35,11 @@ cdef extern from "posterity_forgetting.h" nogil:
     enum: PK_PANEL
     void pk_fade_one(double *T, double *held, double *buffer, double discount, const double *prior, pk_shape shape)
 
+cdef extern from "posterity_packed.h" nogil:
+    void pk_unpack(double *T, const double *packed, pk_shape shape)
+    void pk_pack(double *packed, const double *T, pk_shape shape)
+    void pk_stack(double *P, double *T, const double *prior, pk_shape shape)
+
 # Squares of larger values would overflow.
 cdef double LARGEST = 1e150
 # Of a constant feature: a value further away, relative to it, is another value.
@@ -258,6 +263,62 @@ cdef class RowPath:
 
     def _column(self, Py_ssize_t i):
         return f"x in column {i}" if self.names is None else f"x in column {self.names[i]!r}"
+
+
+cdef class GroupPath(RowPath):
+    """Learns and predicts single rows of the groups of a bank, whose triangles are packed; for ``p`` coefficients."""
+
+    cdef double[:, ::1] packed, posterior
+    cdef double[::1] count, seen
+    cdef long long[::1] last
+    cdef object arrays
+
+    def __init__(self, Py_ssize_t p, bint intercept, names=None):
+        room = np.zeros((2, p + 1, (p + 1 + PK_LINE - 1) // PK_LINE * PK_LINE))
+        RowPath.__init__(self, room[0], np.zeros(2), intercept, names)
+        self.posterior = room[1]
+
+    cdef int _open(self, bank, Py_ssize_t slot, Py_ssize_t least) except -1:
+        """Reach for the arrays of a bank, which replaces them all together."""
+        if bank._arrays is not self.arrays:
+            self.packed, self.count, self.seen, self.last = bank._arrays
+            self.arrays = bank._arrays
+        if self.packed.shape[1] != self.shape.q * (self.shape.q + 1) // 2 or not least <= slot < self.packed.shape[0]:
+            raise ValueError(f"there is no slot {slot} in the bank")
+        return 0
+
+    def learn_in(self, bank, Py_ssize_t slot, x, double y, double weight):
+        """Append the row ``x``, ``y`` to the triangle of a group, and count it."""
+        _check_weight(weight)
+        cdef double root = sqrt(weight)
+        if not fabs(y) * root <= LARGEST:
+            raise ValueError(_complaint("y", y))
+        self._load(x, root)
+        self.buffer[self.shape.p] = root * y
+        self._open(bank, slot, 0)
+        clock = bank.clock + 1
+        pk_unpack(&self.triangle[0, 0], &self.packed[slot, 0], self.shape)
+        pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
+        pk_pack(&self.packed[slot, 0], &self.triangle[0, 0], self.shape)
+        self.count[slot] += weight
+        self.seen[slot] += weight
+        self.last[slot] = clock
+        bank.clock = clock
+
+    def predict_in(self, bank, Py_ssize_t slot, x, const double[:, ::1] prior):
+        """Mean and leverage at ``x`` in a group, its rows stacked on ``prior`` (q, ld); slot -1: on the prior alone."""
+        cdef const double *P = &prior[0, 0]
+        cdef double leverage
+        if prior.shape[0] != self.shape.q or prior.shape[1] != self.shape.ld:
+            raise ValueError(f"prior has shape ({prior.shape[0]}, {prior.shape[1]}): it is none of these groups")
+        self._load(x, 1.0)
+        self._open(bank, slot, -1)
+        if slot >= 0:
+            pk_unpack(&self.triangle[0, 0], &self.packed[slot, 0], self.shape)
+            pk_stack(&self.posterior[0, 0], &self.triangle[0, 0], P, self.shape)
+            P = &self.posterior[0, 0]
+        leverage = pk_predict_one(P, &self.buffer[0], self.shape)
+        return 0.0 - self.buffer[self.shape.p], leverage
 
 
 cdef class SitePath(RowPath):
