@@ -198,8 +198,13 @@ def whole(make: Make, data: Data) -> None:
             assert np.isfinite(one.posterior_.mean).all()
         single = one.predict_one(X[0], **data.group(0))
         many = call(one.predict, here)[0]
-        if type(one) is BayesianLinearRegression:  # as in a stream, whose prior is a few rows old
-            many = copy.deepcopy(one)._known.predict_mean_ahead(one._columns(X[:1]))[0]
+        # As in a stream, whose prior is a few rows old.
+        known = copy.deepcopy(getattr(one, "_known", None))
+        if type(one) is BayesianLinearRegression:
+            many = known.predict_mean_ahead(one._columns(X[:1]))[0]
+        elif type(one) is BayesianPoissonRegression and known.predicts_lean and known.learns_prior:
+            told = known.learn_in_order(one._columns(X[:1]), np.ones((1, 1)), None, np.ones(1))
+            many = np.exp(told.mean[0])
         np.testing.assert_allclose(single, many, rtol=1e-9, atol=1e-12)
         assert dumps(one) == before
         again = loads(before)

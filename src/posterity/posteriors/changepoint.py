@@ -136,6 +136,7 @@ class ChangepointPosterior(LinearPosterior):
     forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
+    is_one_factor: ClassVar[bool] = False
 
     @classmethod
     def around(cls, posterior: LinearPosterior, strategy: Changing) -> Self:

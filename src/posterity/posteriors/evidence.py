@@ -195,14 +195,20 @@ class EvidencePosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the data do, and the nodes that learn the same rows."""
-        return not self.forgets or (not self.rests and self.known.data.learns_lean)
+        if not self.forgets:
+            return True
+        return self._of_one and not self.rests and self.known.data.learns_lean
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
         """Whether nodes that learn each row are there to be read."""
         if self.rests:
             return self.known.data.predicts_lean
-        return self.learns_lean and not self.alone and self.known.data.factor.n_targets == 1
+        return self.learns_lean and not self.alone and self._of_one
+
+    @property
+    def _of_one(self) -> bool:
+        return self.known.data.factor.n_targets == 1
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor and the stream's nodes, or of the one that is read."""
@@ -217,7 +223,7 @@ class EvidencePosterior(LinearPosterior):
         if not self.learns_lean:
             return path
         path.go_together(None, known.clock, self._waiting)
-        if known.data.factor.n_targets > 1:
+        if not self._of_one:
             return path  # each target has nodes of its own
 
         def open_nodes() -> tuple[Nodes, list[RowPath], Array]:

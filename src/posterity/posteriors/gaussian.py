@@ -216,6 +216,8 @@ class LinearPosterior:
     # read them.
     learns_lean: ClassVar[bool] = True
     predicts_lean: ClassVar[bool] = True
+    # Whether its factor is all that it knows, but for other parts.
+    is_one_factor: ClassVar[bool] = True
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path that reads and predicts single rows, and may learn them."""

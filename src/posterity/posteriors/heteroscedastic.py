@@ -82,6 +82,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
+    is_one_factor: ClassVar[bool] = False
 
     @classmethod
     def around(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:

@@ -39,6 +39,7 @@ class MixedPosterior(LinearPosterior):
     forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
+    is_one_factor: ClassVar[bool] = False
 
     @property
     def first(self) -> Any:

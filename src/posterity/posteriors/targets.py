@@ -192,6 +192,13 @@ class TargetsPosterior:
             return X @ coefficients[1:] + coefficients[0]
         return X @ coefficients
 
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """The same as :meth:`predict_then_learn` would give them."""
+        if not self.wide.learns_prior:
+            return self.predict_mean(X)
+        each = self._separate(stream=True)
+        return np.column_stack([one.predict_mean_ahead(X) for one in each])
+
     def coefficients(self) -> Array:
         """(p, q) means of [intercept, coefficients]."""
         if self.wide.learns_prior:
