@@ -576,7 +576,7 @@ class TestJoint:
     def test_names(self):
         assert joint(names=NAMES).names == NAMES
         assert joint().names is None
-        assert repr(joint()) == "MultivariateMixture(2 components, 3 coefficients)"
+        assert repr(joint()) == "MultivariateMixture(3 coefficients, 2 components)"
 
     def test_a_component_of_no_weight_never_counts(self):
         unknown = MultivariateT(0.0, [9.0, 9.0, 9.0], np.zeros((3, 3)), np.inf)

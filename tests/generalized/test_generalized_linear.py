@@ -318,8 +318,8 @@ def test_what_can_not_be_is_said(tmp_path: Any) -> None:
         model.partial_fit(X[:1], Y["wait"][:1], offset=[np.nan])
     with pytest.raises(ValueError, match=r"offset has shape \(2,\)"):
         model.predict(X[:3], offset=[0.0, 1.0])
-    with pytest.raises(ValueError, match="of is 'mean'"):
-        model.predict_interval(X[:1], of="mean")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="of is 'line'"):
+        model.predict_interval(X[:1], of="line")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="offset has shape"):
         model.unlearn(X[:1], Y["wait"][:1], offset=[0.0, 1.0])
     with pytest.raises(ModelFileError, match="Waiting"):

@@ -232,8 +232,8 @@ def test_a_call_that_raises_leaves_the_model_as_it_was() -> None:
     with pytest.raises(ValueError, match="y in row 1 is -2"):
         model.predict_then_learn(X[:2], [1, -2])
     assert np.array_equal(model.coef_, before)
-    with pytest.raises(ValueError, match="it must be 'count' or 'rate'"):
-        model.predict_interval(X, of="mean")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="it must be 'observation' or 'mean'"):
+        model.predict_interval(X, of="line")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_names_of_features(frame: Callable[..., Any]) -> None:
         ([1.0, 1e200, 2.0], 1.0, 1.0, r"x in column 'b' is 1e\+200: beyond 1e150"),
         ([1.0, 2.0], 1.0, 1.0, r"x has shape \(2,\): expected \(3,\)"),
         ([[1.0, 2.0, 3.0]], 1.0, 1.0, r"x has shape \(1, 3\): expected \(3,\)"),
-        (["a", "b", "c"], 1.0, 1.0, "could not convert string to float"),
+        (["a", "b", "c"], 1.0, 1.0, "x in column 'a' is 'a', which is not a number"),
         ({"a": 1.0, "b": 2.0}, 1.0, 1.0, "missing 'c'"),
         ({"a": 1.0, "b": 2.0, "z": 3.0}, 1.0, 1.0, "missing 'c'; unexpected 'z'"),
         ({"a": 1.0, "b": 2.0, "c": 3.0, "d": 0.0}, 1.0, 1.0, "unexpected 'd'"),

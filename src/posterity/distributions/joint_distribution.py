@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.distributions._limits import checked_level
 from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions._statements import read_statement
 from posterity.distributions.row_distribution import RowDistribution
 
 Index = int | slice | Sequence[int] | np.ndarray
+
+# A longer list of coefficients is cut short in a repr.
+SHOWN = 6
 
 
 class JointDistribution:
@@ -21,8 +27,12 @@ class JointDistribution:
 
     # ---- what families say of themselves ----
 
-    def marginal(self, index: Index = slice(None)) -> RowDistribution:
+    def marginal(self, index: Index | str = slice(None)) -> RowDistribution:
         """Distribution of one or some coefficients, each by itself."""
+        raise NotImplementedError
+
+    def _described(self) -> str:
+        """What the repr says after the coefficients."""
         raise NotImplementedError
 
     def _project(self, X: FloatArray, shift: FloatArray) -> RowDistribution:
@@ -37,6 +47,127 @@ class JointDistribution:
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         raise NotImplementedError
+
+    # ---- coefficients by their names ----
+
+    def __getitem__(self, name: Index | str) -> RowDistribution:
+        """Distribution of the coefficient of this name: the same as :meth:`marginal`.
+
+        Examples
+        --------
+        >>> from posterity.distributions import MultivariateNormal
+        >>> posterior = MultivariateNormal([1.0, 2.0], [[2.0, 0], [0, 1.0]], names=["age", "sex"])
+        >>> float(posterior["sex"].mean())
+        2.0
+        """
+        return self.marginal(name)
+
+    def contrast(self, weights: Mapping[str, float]) -> RowDistribution:
+        """Distribution of a weighted sum of coefficients, such as the difference of two.
+
+        Parameters
+        ----------
+        weights : mapping of names to numbers
+            What each coefficient is multiplied by; those left out, by 0.
+
+        Raises
+        ------
+        ValueError
+            If there is no coefficient of such a name.
+
+        Examples
+        --------
+        >>> from posterity.distributions import MultivariateNormal
+        >>> posterior = MultivariateNormal([1.0, 2.0], [[2.0, 0], [0, 1.0]], names=["a", "b"])
+        >>> difference = posterior.contrast({"b": 1.0, "a": -1.0})
+        >>> float(difference.mean()), round(float(difference.std()), 4)
+        (1.0, 1.118)
+        """
+        row = np.zeros((1, self._size()))
+        for name, weight in weights.items():
+            row[0, self._place(name)] += weight
+        return self.project(row)[0]
+
+    def probability(self, statement: str) -> float:
+        """Probability that a statement about the coefficients is true.
+
+        Parameters
+        ----------
+        statement : str
+            Two sides with ``<`` or ``>`` between them; each is a number, a name, or a sum of them
+            with `` + ``, `` - `` and ``2 * name``.
+
+        Raises
+        ------
+        ValueError
+            If the statement can't be read, or names no coefficient.
+
+        Examples
+        --------
+        >>> from posterity.distributions import MultivariateNormal
+        >>> posterior = MultivariateNormal([1.0, 2.0], [[2.0, 0], [0, 1.0]], names=["a", "b"])
+        >>> round(posterior.probability("a > 0"), 4), round(posterior.probability("b > a"), 4)
+        (0.9772, 0.8145)
+        """
+        weights, constant = read_statement(statement, self.names or ())
+        if not weights:
+            return float(constant > 0.0)
+        return float(self.contrast(weights).sf(-constant))
+
+    def to_frame(self, level: float = 0.95) -> Any:
+        """Table of the coefficients: a pandas data frame, with a row for each.
+
+        Columns are the name, mean, standard deviation (sd), the ends of the central interval (low,
+        high) and the probability that the coefficient is positive. Rows are labelled by name.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity.distributions import MultivariateNormal
+        >>> posterior = MultivariateNormal([1.0, 2.0], [[2.0, 0], [0, 1.0]], names=["a", "b"])
+        >>> posterior.to_frame().loc["a", ["mean", "sd", "low", "high"]].round(2).tolist()
+        [1.0, 0.5, 0.02, 1.98]
+        """
+        pandas, names, each = require_pandas(), self._labels(), self.marginal()
+        low, high = each.interval(checked_level(level))
+        columns = {
+            "name": names,
+            "mean": each.mean(),
+            "sd": each.std(),
+            "low": low,
+            "high": high,
+            "probability_positive": each.sf(0.0),
+        }
+        return pandas.DataFrame(columns, index=names)
+
+    def __repr__(self) -> str:
+        kind, p = type(self).__name__, self._size()
+        if self.names is None:
+            return f"{kind}({p} coefficients, {self._described()})"
+        each = self.marginal(slice(SHOWN))
+        told = [
+            f"{name}={mean:.4g} ± {sd:.2g}"
+            for name, mean, sd in zip(self.names, each.mean(), each.std(), strict=False)
+        ]
+        more = [f"{p - SHOWN} more"] if p > SHOWN else []
+        return f"{kind}({', '.join(told + more)}; {self._described()})"
+
+    def _labels(self) -> list[str]:
+        return list(self.names or (f"x{place}" for place in range(self._size())))
+
+    def _place(self, name: str) -> int:
+        """Which coefficient has this name."""
+        if name not in (self.names or ()):
+            known = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
+            raise ValueError(f"there is no coefficient {name!r}: there are {known}")
+        return (self.names or ()).index(name)
+
+    def _places(self, index: Index | str) -> Index:
+        return self._place(index) if isinstance(index, str) else index
 
     # ---- moments ----
 
@@ -155,3 +286,14 @@ class JointDistribution:
         """
         shape = () if size is None else tuple(np.atleast_1d(size).tolist())
         return self._draw(np.random.default_rng(random_state), shape)
+
+
+def require_pandas() -> Any:
+    """Pandas, or an ``ImportError`` that says what to do."""
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise ImportError(
+            "a table of coefficients needs pandas: install it (pip install pandas), or use "
+            "posterior_.mean, posterior_.std() and posterior_.interval(level)"
+        ) from None

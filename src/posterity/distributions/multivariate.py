@@ -50,7 +50,7 @@ class _Joint(JointDistribution):
     def _size(self) -> int:
         return self.mean.size
 
-    def marginal(self, index: Index = slice(None)) -> LocationScale:
+    def marginal(self, index: Index | str = slice(None)) -> LocationScale:
         raise NotImplementedError
 
     def _project(self, X: FloatArray, shift: FloatArray) -> LocationScale:
@@ -158,22 +158,23 @@ class MultivariateNormal(_Joint):
     (3, 2)
     """
 
-    def __repr__(self) -> str:
-        return f"MultivariateNormal({self.mean.size} coefficients, scale={self.scale:.6g})"
+    def _described(self) -> str:
+        return f"scale={self.scale:.6g}"
 
-    def marginal(self, index: Index = slice(None)) -> Normal:
+    def marginal(self, index: Index | str = slice(None)) -> Normal:
         """Distribution of one or some coefficients, each by itself.
 
         Parameters
         ----------
-        index : int, slice or array, default all
+        index : int, slice, array or name, default all
             Which coefficients.
 
         Returns
         -------
         Normal
         """
-        return Normal(self.mean[index], self._scaled(self._root.scales())[index])
+        places = self._places(index)
+        return Normal(self.mean[places], self._scaled(self._root.scales())[places])
 
     def _project(self, X: FloatArray, shift: FloatArray) -> Normal:
         return Normal(X @ self.mean + shift, self._scaled(self._root.scales_along(X)))
@@ -237,25 +238,24 @@ class MultivariateT(_Joint):
         super().__init__(mean, precision_root, scale, names=names)
         self.df = float(df)
 
-    def __repr__(self) -> str:
-        return (
-            f"MultivariateT({self.mean.size} coefficients, df={self.df:.6g}, "
-            f"scale={self.scale:.6g})"
-        )
+    def _described(self) -> str:
+        return f"df={self.df:.6g}, scale={self.scale:.6g}"
 
-    def marginal(self, index: Index = slice(None)) -> StudentT:
+    def marginal(self, index: Index | str = slice(None)) -> StudentT:
         """Distribution of one or some coefficients, each by itself.
 
         Parameters
         ----------
-        index : int, slice or array, default all
+        index : int, slice, array or name, default all
             Which coefficients.
 
         Returns
         -------
         StudentT
         """
-        return StudentT(self.df, self.mean[index], self._scaled(self._root.scales())[index])
+        places = self._places(index)
+        scales = self._scaled(self._root.scales())[places]
+        return StudentT(self.df, self.mean[places], scales)
 
     def _project(self, X: FloatArray, shift: FloatArray) -> StudentT:
         scales = self._scaled(self._root.scales_along(X))

@@ -108,16 +108,15 @@ class MultivariateMixture(JointDistribution):
                 opened.append(weight)
         return cls(components, opened)
 
-    def __repr__(self) -> str:
-        count, p = len(self.components), self.components[0].mean.size
-        return f"MultivariateMixture({count} components, {p} coefficients)"
+    def _described(self) -> str:
+        return f"{len(self.components)} components"
 
-    def marginal(self, index: Index = slice(None)) -> Mixture:
+    def marginal(self, index: Index | str = slice(None)) -> Mixture:
         """Distribution of one or some coefficients, each by itself.
 
         Parameters
         ----------
-        index : int, slice or array, default all
+        index : int, slice, array or name, default all
             Which coefficients.
 
         Returns

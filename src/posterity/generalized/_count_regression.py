@@ -186,7 +186,7 @@ class CountRegression(BayesianGeneralizedLinear):
         level: float = 0.95,
         *,
         exposure: ArrayLike | None = None,
-        of: Literal["count", "rate"] = "count",
+        of: Literal["observation", "mean", "count", "rate"] = "observation",
     ) -> Array:
         """(n, 2) ends of the central interval of a new count, or of the expected count.
 
@@ -195,8 +195,9 @@ class CountRegression(BayesianGeneralizedLinear):
         X : (n, m) array or data frame
         level : float, default 0.95
         exposure : (n,) array or float, optional
-        of : "count" or "rate"
-            The rate's interval knows the coefficients' uncertainty only; a count varies more.
+        of : "observation" or "mean"
+            The interval of the mean, the rate, knows the coefficients' uncertainty only; a count
+            varies more. "count" and "rate" are other words for the two.
 
         Examples
         --------
@@ -206,9 +207,9 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> bool(low < 3.0 < high)
         True
         """
-        if of not in ("count", "rate"):
-            raise ValueError(f"of is {of!r}: it must be 'count' or 'rate'")
-        if of == "count":
+        if of not in ("observation", "mean", "count", "rate"):
+            raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
+        if of in ("observation", "count"):
             return super().predict_interval(X, level, offset=exposure)
         with np.errstate(over="ignore"):
             return np.exp(super().predict_interval(X, level, offset=exposure, of="eta"))

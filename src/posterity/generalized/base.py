@@ -61,6 +61,9 @@ class GeneralizedModel(LinearEstimator):
         check_usable(rows.X, rows.y)
         return learn(self._known, way, rows, self.approximation)
 
+    def _ratio(self) -> str:
+        return self._likelihood().ratio
+
     def _predictor(self, X: Array, offsets: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance (n,) of the linear predictor at the rows of ``X``."""
         known: Any = self._known

@@ -248,17 +248,19 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         level: float = 0.95,
         *,
         offset: ArrayLike | None = None,
-        of: Literal["target", "eta"] = "target",
+        of: Literal["observation", "mean", "eta"] = "observation",
     ) -> Array:
-        """(n, 2) ends of the central interval of a new target, or of the linear predictor.
+        """(n, 2) ends of the central interval of a new target, or of what it varies around.
 
         Parameters
         ----------
         X : (n, m) array or data frame
         level : float, default 0.95
         offset : (n,) array or float, optional
-        of : "target" or "eta"
-            Eta's interval knows the coefficients' uncertainty only; a target varies more.
+        of : "observation", "mean" or "eta"
+            The intervals of the expected target and of the linear predictor eta know the
+            coefficients' uncertainty only; an observation varies more. "target" is another word
+            for "observation".
 
         Examples
         --------
@@ -267,9 +269,15 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> model.fit([[1.0]], [0.0]).predict_interval([[0.0]]).round(2)
         array([[-0.98,  0.98]])
         """
-        if of not in ("target", "eta"):
-            raise ValueError(f"of is {of!r}: it must be 'target' or 'eta'")
-        told = self._predictive(X, offset) if of == "target" else self._eta(X, offset)
+        told: RowDistribution
+        if of == "eta":
+            told = self._eta(X, offset)
+        elif of in ("observation", "target"):
+            told = self._predictive(X, offset)
+        elif of == "mean":
+            told = self._expected(self._eta_distribution(X, offset))
+        else:
+            raise ValueError(f"of is {of!r}: it must be 'observation', 'mean' or 'eta'")
         return np.stack(told.interval(level), axis=1)
 
     def predict_mean_distribution(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -308,8 +308,12 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             return logs[:, 1] - logs[:, 0]
         return logs - logs.mean(axis=1, keepdims=True)
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, of: Literal["mean"] = "mean"
+    ) -> Array:
         """Ends of the central interval of each probability: how far it is not known.
+
+        A probability is the mean of a label that is 0 or 1; a label itself has no interval.
 
         Returns
         -------
@@ -322,6 +326,10 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> bool(low < 0.5 < high)
         True
         """
+        if of != "mean":
+            raise ValueError(
+                f"of is {of!r}: labels have no interval, only their probabilities have: 'mean'"
+            )
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
         self._known  # noqa: B018

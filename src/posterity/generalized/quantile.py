@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,8 +120,13 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         columns = self._columns(read_points(self, X))
         return self._known.mixture_of(lambda one: one.of_the_quantile(columns))
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+    def predict_interval(  # type: ignore[override]
+        self, X: Any, level: float = 0.95, *, of: Literal["quantile", "observation"] = "quantile"
+    ) -> Array:
         """(n, 2) ends of the interval that holds the quantile itself with this probability.
+
+        With ``of="observation"`` that of a new observation under the asymmetric Laplace noise that
+        quantile regression works with, which is not what the targets' noise is like.
 
         Examples
         --------
@@ -129,7 +134,10 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         >>> model.predict_interval([[1.0]]).shape
         (1, 2)
         """
-        return np.stack(self.predict_quantile(X).interval(level), axis=1)
+        if of not in ("quantile", "observation"):
+            raise ValueError(f"of is {of!r}: it must be 'quantile' or 'observation'")
+        read = self.predict_quantile if of == "quantile" else self.predict_distribution
+        return np.stack(read(X).interval(level), axis=1)
 
     def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """The quantile at ``X`` (n, m), and with ``return_std`` its own sd as well.

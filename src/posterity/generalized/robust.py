@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,11 +114,18 @@ class RobustBayesianRegression(HeavyTailedRegression):
         """Standard deviation of the noise without its outliers, in units of the target."""
         return float(self._known.average_of(lambda one: one.known.tally.core))
 
-    def predict_interval(self, X: Any, level: float = 0.95, *, outliers: bool = False) -> Array:
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.95,
+        *,
+        outliers: bool = False,
+        of: Literal["observation", "mean"] = "observation",
+    ) -> Array:
         """(n, 2) ends of the interval that holds a new observation with this probability.
 
         By default an observation that is no outlier; with ``outliers`` any, by the model's noise
-        (the interval of :meth:`predict_distribution`).
+        (the interval of :meth:`predict_distribution`). With ``of="mean"`` that of the line itself.
 
         Examples
         --------
@@ -126,8 +133,8 @@ class RobustBayesianRegression(HeavyTailedRegression):
         >>> model.predict_interval([[1.0]]).shape
         (1, 2)
         """
-        if outliers:
-            return super().predict_interval(X, level)
+        if outliers or of != "observation":
+            return np.stack(self._asked(X, of, {}).interval(level), axis=1)
         columns = self._columns_at(X)
         told = self._known.mixture_of(lambda one: one.core_predictive(columns))
         return np.stack(told.interval(level), axis=1)

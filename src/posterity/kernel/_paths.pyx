@@ -225,11 +225,14 @@ cdef class RowPath:
     cdef int _load_dict(self, dict x, double *row) except -1:
         cdef Py_ssize_t i
         cdef PyObject *value
-        for i in range(self.columns):
-            value = PyDict_GetItem(x, self.names[i])
-            if value is NULL:
-                self._refuse_names(x)
-            row[i] = <object> value
+        try:
+            for i in range(self.columns):
+                value = PyDict_GetItem(x, self.names[i])
+                if value is NULL:
+                    self._refuse_names(x)
+                row[i] = <object> value
+        except TypeError:
+            self._refuse_values([x[name] for name in self.names])
         return 0
 
     def _as_array(self, x):
@@ -243,12 +246,27 @@ cdef class RowPath:
             if len(x) != self.columns or any(name not in x for name in self.names):
                 self._refuse_names(x)
             x = [x[name] for name in self.names]
-        array = np.ascontiguousarray(x, dtype=np.float64)
+        try:
+            array = np.ascontiguousarray(x, dtype=np.float64)
+        except (TypeError, ValueError):
+            self._refuse_values(x)
+            raise
         if array.ndim != 1 or len(array) != self.columns:
             raise ValueError(
                 f"x has shape {np.shape(x)}: expected ({self.columns},), one value per feature"
             )
         return array
+
+    def _refuse_values(self, values):
+        """Say which value is no number, if one is not."""
+        for i, value in enumerate(values if len(values) == self.columns else ()):
+            try:
+                float(value)
+            except (TypeError, ValueError) as error:
+                raise type(error)(
+                    f"{self._column(i)} is {value!r}, which is not a number: leave the row out, fill the value in, "
+                    "or encode it as numbers"
+                ) from None
 
     def _refuse_names(self, x):
         missing = [name for name in self.names if name not in x]

@@ -43,6 +43,11 @@ class Bernoulli(Likelihood):
             raise ValueError(f"link is {self.link!r}: it must be 'logit' or 'probit'")
 
     @property
+    def ratio(self) -> str:
+        """Eta is the log odds of a 1, with the logit link."""
+        return "odds_ratio" if self.link == "logit" else ""
+
+    @property
     def kernel_code(self) -> Kernel:
         """The kernel has it built in."""
         return Kernel(1 if self.link == "logit" else 2)

@@ -39,6 +39,11 @@ class Poisson(Likelihood):
     """
 
     @property
+    def ratio(self) -> str:
+        """Eta is the log of the rate."""
+        return "rate_ratio"
+
+    @property
     def kernel_code(self) -> Kernel:
         """The kernel has it built in."""
         return Kernel(3)
@@ -97,6 +102,11 @@ class NegativeBinomial(Likelihood):
                 f"dispersion is {self.dispersion}: it must be positive and finite; "
                 "for 0 use Poisson"
             )
+
+    @property
+    def ratio(self) -> str:
+        """Eta is the log of the rate."""
+        return "rate_ratio"
 
     @property
     def kernel_code(self) -> Kernel:

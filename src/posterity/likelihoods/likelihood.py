@@ -64,6 +64,11 @@ class Likelihood:
     kinked: ClassVar[bool] = False
 
     @property
+    def ratio(self) -> str:
+        """What exp(coefficient) is, where eta is a log: "odds_ratio", "rate_ratio" or nothing."""
+        return ""
+
+    @property
     def smooth(self) -> Likelihood:
         """Where a kink leaves no curvature: a likelihood near it that has some."""
         return self

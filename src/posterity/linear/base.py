@@ -13,6 +13,7 @@ from posterity.basis import Basis
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
+from posterity.linear.inputs import read_points
 from posterity.linear.state import SHARED, Knowing
 from posterity.linear.targets import set_targets, set_targets_of_row
 from posterity.noise import Joint
@@ -79,6 +80,49 @@ class LinearModel(Knowing[LinearPosterior]):
             names = [f"x{column}" for column in range(self.n_features_in_)]
         return known.joint((*(("intercept",) if known.intercept else ()), *names))
 
+    def summary(self, level: float = 0.95, *, X: Any = None) -> Any:
+        """Table of what was learned: a pandas data frame, with a row for each coefficient.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Probability that an interval holds the coefficient.
+        X : (n, m) array or data frame, optional
+            Rows whose standard deviations are the unit of ``effect_per_sd``. By default those
+            learned, each counted by its weight today: of labels and counts, by how much it tells
+            of the coefficients.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Labelled by the coefficients' names, with the columns name, mean, sd, low, high,
+            probability_positive and effect_per_sd: what the target changes by when the feature
+            changes by its standard deviation. NaN where that is not known, as of the intercept.
+            For log odds and log rates also the odds_ratio or rate_ratio, exp(mean), and its ends.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 3.1, 4.9, 7.0]
+        >>> table = BayesianLinearRegression(prior_precision=0.0).fit(X, y).summary()
+        >>> table.loc["x0", ["mean", "low", "high"]].round(2).tolist()
+        [1.98, 1.8, 2.16]
+        """
+        table = self.posterior_.to_frame(level)
+        scales = self._known.feature_scales() if X is None else self._spread_of(X)
+        each = np.concatenate([np.full(self._offset, np.nan), scales])
+        table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
+        ratio = self._ratio()
+        if ratio:
+            for ending, column in (("", "mean"), ("_low", "low"), ("_high", "high")):
+                table[ratio + ending] = np.exp(table[column])
+        return table
+
     @property
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
@@ -120,6 +164,14 @@ class LinearModel(Knowing[LinearPosterior]):
         return self._known.changes
 
     # ---- inner -----------------------------------------------------------------------------------
+
+    def _ratio(self) -> str:
+        """What exp(coefficient) is called, where it means something."""
+        return ""
+
+    def _spread_of(self, X: Any) -> Array:
+        """(m,) standard deviations of the columns of ``X``."""
+        return self._columns(read_points(self, X)).std(axis=0)
 
     @property
     def _offset(self) -> int:

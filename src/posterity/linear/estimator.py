@@ -1,4 +1,4 @@
-"""The skeleton of every linear estimator: how it learns rows, merges, and is asked for one row.
+"""The skeleton of every linear estimator: how it learns rows, unlearns them and merges.
 
 An estimator adds its parameters, the posterior it starts with, how it reads what comes with a row,
 and what its predictions are called.
@@ -13,28 +13,26 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows
 from posterity.factor.usable import check_usable
 from posterity.linear import functions
-from posterity.linear.base import LinearModel
 from posterity.linear.inputs import (
     check_same_features,
     explained,
-    read_points,
     read_rows,
     read_times,
     read_weights,
     refuse_no_weight,
 )
-from posterity.linear.targets import check_same_targets, read_target_row, target_row
+from posterity.linear.reader import LinearReader
+from posterity.linear.targets import check_same_targets, read_target_row
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 Way = Literal["fit", "append", "predict_then_learn"]
 
 
-class LinearEstimator(LinearModel):
+class LinearEstimator(LinearReader):
     """A linear model that learns rows, whatever they are rows of."""
 
     # ---- learning --------------------------------------------------------------------------------
@@ -164,6 +162,29 @@ class LinearEstimator(LinearModel):
             self._learn_row(x, y, weight, time)
         return self
 
+    def predict_then_learn_one(
+        self, x: ArrayLike | Mapping[str, float], y: Any, weight: float = 1.0, **how: Any
+    ) -> Any:
+        """Predict one row, then learn it; returns the distribution of its target before it came.
+
+        How surprising the target was is ``-distribution.logpdf(y)``. Parameters as of
+        :meth:`learn_one`, and keywords of :meth:`predict_then_learn`, with one value in each.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression(noise_precision=1.0, prior_precision=0.0)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+        >>> [round(-float(model.predict_then_learn_one([3.0], y).logpdf(y)), 1) for y in (3, 9)]
+        [1.5, 11.8]
+        """
+        model = self if self._knowledge is not None else self._begun_from(x, y)
+        weights = None if weight == 1.0 else [weight]
+        told = model.predict_then_learn(model._row(x), [y], weights, **how)
+        if model is not self:
+            self._take_over(model)
+        return told[0]
+
     @all_or_nothing
     def merge(self, other: Self) -> Self:
         """Learn all that ``other`` has learned; the prior they share counts once.
@@ -234,119 +255,7 @@ class LinearEstimator(LinearModel):
         """
         return self._unlearned((X, y, sample_weight))
 
-    # ---- reading ---------------------------------------------------------------------------------
-
-    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
-        """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
-
-        Where linear regression learns its prior it is the mean that :meth:`predict_then_learn`
-        would give: its prior was chosen a few rows ago, where that of ``predict`` rests on all.
-        Of several targets it is a (q,) array, or a mapping where they came with names.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> model = BayesianLinearRegression(prior_precision=0.0)
-        >>> model.predict_one([3.0])
-        0.0
-        >>> model.fit([[0], [1]], [1, 3]).predict_one([3.0])
-        7.0
-        """
-        try:
-            predict = self._predict_lean
-        except AttributeError:
-            model = self if self._knowledge is not None else self._begun_from(x)
-            if not model._predicts_lean:
-                reader = model.__dict__.get("_row_path") or model._reader()
-                values = model._known.predict_mean_ahead(model._columns(reader.values(x)))
-                return target_row(model, values[0])
-            predict = model._open_lean("_predict_lean", "predict_mean")
-        return predict(x)
-
-    def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
-        """Draw ``size`` coefficient vectors (size, m), of several targets (size, q, m).
-
-        For joint draws of intercept and coefficients use ``posterior_.rvs``. ``rng`` is anything
-        that ``numpy.random.default_rng`` takes.
-
-        Raises
-        ------
-        ValueError
-            If the posterior is still improper: a direction with a flat prior was never seen.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 4.0])
-        >>> model.sample_coefficients(5, rng=0).shape
-        (5, 1)
-        """
-        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
-        return draws[..., self._offset :]
-
-    def predict_mean_distribution(self, X: Any) -> RowDistribution:
-        """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
-
-        New observations vary more: see ``predict_distribution``, whose mean is the same.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> model = BayesianLinearRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
-        >>> model.predict_mean_distribution([[1.0]]).std().round(4)
-        array([0.7071])
-        >>> model.predict_distribution([[1.0]]).std().round(4)
-        array([1.2247])
-        """
-        return self._eta_distribution(X, None)
-
-    def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
-        """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
-
-        Of several targets (size, n, q). Each draw is of one coefficient vector, intercept included,
-        so that rows belong together.
-        ``rng`` is anything that ``numpy.random.default_rng`` takes.
-
-        Raises
-        ------
-        ValueError
-            If the posterior is still improper: a direction with a flat prior was never seen.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 4.0])
-        >>> model.sample_mean([[0.0], [3.0]], 5, rng=0).shape
-        (5, 2)
-        """
-        return self._eta_draws(X, size, rng, None)
-
     # ---- what an estimator says in its own words -------------------------------------------------
-
-    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
-        """What users say is added to eta, as numbers (n,)."""
-        return None
-
-    def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
-        """Distribution of the linear predictor at the rows of ``X``."""
-        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
-        return posterior.project(rows, shift)
-
-    def _eta_draws(
-        self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
-    ) -> Array:
-        """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
-        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
-        draws = posterior.rvs(size, random_state=np.random.default_rng(rng)) @ rows.T + shift
-        return draws if draws.ndim == 2 else np.swapaxes(draws, 1, 2)
-
-    def _predicted_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
-        """Columns of ``X``, after any 1, and what is added to eta."""
-        X = read_points(self, X)
-        columns, shift = self._columns(X), self._eta_offsets(added, len(X))
-        if self._offset:
-            columns = np.column_stack([np.ones(len(X)), columns])
-        return columns, 0.0 if shift is None else shift
 
     def _tell(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of columns; returns what was predicted, if asked."""
@@ -425,8 +334,3 @@ class LinearEstimator(LinearModel):
     def _learns_lean(self) -> bool:
         """Whether single rows are learned on the lean path."""
         return self.basis is None and self._known.learns_lean
-
-    @property
-    def _predicts_lean(self) -> bool:
-        """Whether single rows are predicted there."""
-        return self.basis is None and self._known.predicts_lean

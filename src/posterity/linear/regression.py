@@ -193,18 +193,29 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         known = self._known
         return known.predictive(self._columns(read_points(self, X)))
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
+    ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 
         Of several targets (n, q, 2): for each target by itself.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+        level : float, default 0.95
+        of : "observation" or "mean"
+            "mean": the interval of the expected target, which leaves out the noise.
 
         Examples
         --------
         >>> model = BayesianLinearRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
         >>> model.predict_interval([[1.0]], level=0.95).round(2)
         array([[-1.9,  2.9]])
+        >>> model.predict_interval([[1.0]], level=0.95, of="mean").round(2)
+        array([[-0.89,  1.89]])
         """
-        return np.stack(self.predict_distribution(X).interval(level), axis=-1)
+        return np.stack(self._asked(X, of, {}).interval(level), axis=-1)
 
     # ---- inner -----------------------------------------------------------------------------------
 

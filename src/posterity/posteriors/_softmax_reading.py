@@ -80,6 +80,10 @@ class SoftmaxReading:
 
     # ---- what it is ----------------------------------------------------------------------------
 
+    def feature_scales(self) -> Array:
+        """(m,) NaN: each class counts the rows by weights of its own."""
+        return np.full(self.contrasts.n_columns - int(self.intercept), np.nan)
+
     @property
     def n_classes(self) -> int:
         """Classes there are so far."""

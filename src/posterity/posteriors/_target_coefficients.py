@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.noise import Joint
 
 Array = NDArray[np.float64]
@@ -71,6 +72,18 @@ class TargetCoefficients:
     def mean(self) -> Array:
         """(q, p) means."""
         return np.stack([one.mean for one in self.each])
+
+    def to_frame(self, level: float = 0.95) -> Any:
+        """Table of all coefficients: a pandas data frame, with a row for each, target by target.
+
+        As of one target, with the name of the target in front.
+        """
+        pandas = require_pandas()
+        names = self.targets or tuple(f"y{place}" for place in range(len(self.each)))
+        frames = [one.to_frame(level) for one in self.each]
+        for name, frame in zip(names, frames, strict=True):
+            frame.insert(0, "target", name)
+        return pandas.concat(frames)
 
     def project(self, X: Array, shift: Array) -> Any:
         """Raise ``ValueError``: sums of coefficients are asked for target by target."""

@@ -316,6 +316,19 @@ class LinearPosterior:
             rows.factor.take_out(self.prior)
         return rows
 
+    def feature_scales(self) -> Array:
+        """(m,) standard deviations of the features, each row counted by its weight here.
+
+        NaN where they are not known: without an intercept, or before any rows.
+        """
+        if not self.intercept:
+            return np.full(self.n_features, np.nan)
+        root = self.rows_alone().factor.root
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sums = root[0, 1:] / root[0, 0]
+            squares = np.square(root[:, 1:]).sum(axis=0) / np.square(root[0, 0])
+            return np.sqrt(np.maximum(squares - np.square(sums), 0.0))
+
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Know what is left of the rows, without the prior, once so many were unlearned."""
         left = self.prior.copy()

@@ -100,6 +100,10 @@ class MixedPosterior(LinearPosterior):
         members, weights = self.ahead()
         return members[int(np.argmax(weights))]
 
+    def feature_scales(self) -> Array:
+        """(m,) standard deviations of the features, as the best member counts the rows."""
+        return np.asarray(self.best.feature_scales())
+
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """What reads single rows."""
         return Factor(self.n_coefficients).row_path(self.intercept, names)

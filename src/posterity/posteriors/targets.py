@@ -81,6 +81,10 @@ class TargetsPosterior:
         self.wide.become(other.wide)
         self._changed()
 
+    def feature_scales(self) -> Array:
+        """(m,) standard deviations of the features."""
+        return self.wide.feature_scales()
+
     # ---- learning ------------------------------------------------------------------------------
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:

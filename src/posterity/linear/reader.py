@@ -1,0 +1,192 @@
+"""What every linear estimator is asked: of one row, of expected targets, of the coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions.row_distribution import RowDistribution
+from posterity.linear.base import LinearModel
+from posterity.linear.inputs import read_points
+from posterity.linear.named import NamedRows
+from posterity.linear.targets import target_row
+
+Array = NDArray[np.float64]
+
+
+class LinearReader(LinearModel):
+    """A linear model that is asked about rows; how it learns them is another matter."""
+
+    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
+        """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
+
+        Where linear regression learns its prior it is the mean that :meth:`predict_then_learn`
+        would give: its prior was chosen a few rows ago, where that of ``predict`` rests on all.
+        Of several targets it is a (q,) array, or a mapping where they came with names.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression(prior_precision=0.0)
+        >>> model.predict_one([3.0])
+        0.0
+        >>> model.fit([[0], [1]], [1, 3]).predict_one([3.0])
+        7.0
+        """
+        try:
+            predict = self._predict_lean
+        except AttributeError:
+            model = self if self._knowledge is not None else self._begun_from(x)
+            if not model._predicts_lean:
+                reader = model.__dict__.get("_row_path") or model._reader()
+                values = model._known.predict_mean_ahead(model._columns(reader.values(x)))
+                return target_row(model, values[0])
+            predict = model._open_lean("_predict_lean", "predict_mean")
+        return predict(x)
+
+    def predict_distribution_one(self, x: ArrayLike | Mapping[str, float], **how: Any) -> Any:
+        """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
+
+        That of ``predict_distribution`` at this row, with its options; numbers have no rows.
+
+        Raises
+        ------
+        ValueError
+            If the features are others than the model learned.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression(noise_precision=1.0)
+        >>> model = model.learn_one({"age": 0.0}, 0.0).learn_one({"age": 2.0}, 1.0)
+        >>> round(float(model.predict_distribution_one({"age": 1.0}).std()), 4)
+        1.2247
+        """
+        return self._asked(self._row(x), "observation", how)[0]
+
+    def predict_interval_one(
+        self, x: ArrayLike | Mapping[str, float], level: float = 0.95, **how: Any
+    ) -> tuple[Any, Any]:
+        """Ends of the interval at one row ``x``: those of ``predict_interval``, with its options.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression(noise_precision=1.0)
+        >>> model = model.learn_one({"age": 0.0}, 0.0).learn_one({"age": 2.0}, 1.0)
+        >>> low, high = model.predict_interval_one({"age": 1.0})
+        >>> round(low, 2), round(high, 2)
+        (-1.9, 2.9)
+        """
+        reader: Any = self
+        ends = np.asarray(reader.predict_interval(self._row(x), level, **how))[0]
+        low, high = ends.tolist() if ends.ndim == 1 else np.moveaxis(ends, -1, 0)
+        return low, high
+
+    def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
+        """Draw ``size`` coefficient vectors (size, m), of several targets (size, q, m).
+
+        For joint draws of intercept and coefficients use ``posterior_.rvs``. ``rng`` is anything
+        that ``numpy.random.default_rng`` takes.
+
+        Raises
+        ------
+        ValueError
+            If the posterior is still improper: a direction with a flat prior was never seen.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 4.0])
+        >>> model.sample_coefficients(5, rng=0).shape
+        (5, 1)
+        """
+        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        return draws[..., self._offset :]
+
+    def predict_mean_distribution(self, X: Any) -> RowDistribution:
+        """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
+
+        New observations vary more: see ``predict_distribution``, whose mean is the same.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
+        >>> model.predict_mean_distribution([[1.0]]).std().round(4)
+        array([0.7071])
+        >>> model.predict_distribution([[1.0]]).std().round(4)
+        array([1.2247])
+        """
+        return self._eta_distribution(X, None)
+
+    def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
+        """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
+
+        Of several targets (size, n, q). Each draw is of one coefficient vector, intercept included,
+        so that rows belong together.
+        ``rng`` is anything that ``numpy.random.default_rng`` takes.
+
+        Raises
+        ------
+        ValueError
+            If the posterior is still improper: a direction with a flat prior was never seen.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 4.0])
+        >>> model.sample_mean([[0.0], [3.0]], 5, rng=0).shape
+        (5, 2)
+        """
+        return self._eta_draws(X, size, rng, None)
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+        """What users say is added to eta, as numbers (n,)."""
+        return None
+
+    def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
+        """Distribution of the linear predictor at the rows of ``X``."""
+        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
+        return posterior.project(rows, shift)
+
+    def _eta_draws(
+        self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
+    ) -> Array:
+        """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
+        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
+        draws = posterior.rvs(size, random_state=np.random.default_rng(rng)) @ rows.T + shift
+        return draws if draws.ndim == 2 else np.swapaxes(draws, 1, 2)
+
+    def _predicted_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
+        """Columns of ``X``, after any 1, and what is added to eta."""
+        X = read_points(self, X)
+        columns, shift = self._columns(X), self._eta_offsets(added, len(X))
+        if self._offset:
+            columns = np.column_stack([np.ones(len(X)), columns])
+        return columns, 0.0 if shift is None else shift
+
+    def _asked(self, X: Any, of: str, how: Mapping[str, Any]) -> Any:
+        """Distributions of new observations at ``X``, or of their means."""
+        reader: Any = self
+        if of == "observation":
+            return reader.predict_distribution(X, **how)
+        if of == "mean":
+            return reader.predict_mean_distribution(X, **how)
+        raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
+
+    def _row(self, x: ArrayLike | Mapping[str, float]) -> Any:
+        """One row, as methods that take many read it."""
+        self._known  # noqa: B018 - not fitted comes first
+        values, names = self._path.values(x), getattr(self, "feature_names_in_", None)
+        return values if names is None else NamedRows(values, tuple(names))
+
+    @property
+    def _predicts_lean(self) -> bool:
+        """Whether single rows are predicted there."""
+        return self.basis is None and self._known.predicts_lean
