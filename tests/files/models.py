@@ -19,6 +19,7 @@ from posterity import (
     RobustBayesianRegression,
 )
 from posterity.basis import (
+    ByColumn,
     Fourier,
     HilbertSpaceGP,
     Polynomial,
@@ -61,6 +62,7 @@ FORGETTING = [
     Window(duration=30.0),
 ]
 BASES = [
+    ByColumn({0: Spline(n_knots=4), (1,): Fourier(n_frequencies=2)}),
     Fourier(n_frequencies=2),
     HilbertSpaceGP(n_functions=4),
     Polynomial(degree=2),

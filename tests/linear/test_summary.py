@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import posterity
 from posterity import (
     BayesianGeneralizedLinear,
     BayesianLinearRegression,
@@ -14,6 +13,7 @@ from posterity import (
     RobustBayesianRegression,
 )
 from posterity.distributions import MultivariateMixture, MultivariateNormal
+from posterity.files import dumps
 from posterity.forgetting import Adaptive, Changepoint, Exponential, Window
 from posterity.likelihoods import Bernoulli, Poisson
 
@@ -194,7 +194,7 @@ class TestOneRow:
     @pytest.mark.parametrize("name", MODELS)
     def test_it_is_told_what_many_are(self, name):
         model, frame = fitted(name), pandas.DataFrame([ROW])
-        before = posterity.dumps(model) if hasattr(posterity, "dumps") else None
+        before = dumps(model)
         low, high = model.predict_interval_one(ROW, 0.9)
         ends = model.predict_interval(frame, 0.9)[0]
         np.testing.assert_allclose(np.stack([low, high], axis=-1), ends)
@@ -203,7 +203,7 @@ class TestOneRow:
             np.testing.assert_allclose(np.ravel(one.probabilities), many.probabilities[0])
         else:
             np.testing.assert_allclose(np.ravel(one.mean()), np.ravel(many.mean()))
-        assert before is None or posterity.dumps(model) == before
+        assert dumps(model) == before
 
     @pytest.mark.parametrize("name", MODELS)
     def test_predicted_then_learned(self, name):

@@ -15,6 +15,7 @@ Which one:
 :class:`RadialBasis`       bumps that die out: far from all of them the model falls back to its mean
 :class:`Fourier`           what repeats itself with a known period: hours of a day, days of a week
 :class:`Polynomial`        few rows, low degrees, interactions of features
+:class:`ByColumn`          a basis of its own for each column; a mapping alone will do in a model
 =========================  ======================================================================
 
 Streams. ``fit`` fixes everything: the domain (given as ``domain=``, or else the range of each
@@ -48,6 +49,7 @@ True
 
 from __future__ import annotations
 
+from posterity.basis.by_column import ByColumn
 from posterity.basis.contract import Basis, BasisWithPrior
 from posterity.basis.fourier import Fourier
 from posterity.basis.hilbert_space import HilbertSpaceGP
@@ -59,6 +61,7 @@ from posterity.basis.spline import Spline
 __all__ = [
     "Basis",
     "BasisWithPrior",
+    "ByColumn",
     "Fourier",
     "HilbertSpaceGP",
     "Polynomial",

@@ -25,6 +25,8 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     domain: ArrayLike | None
     outside: str
     domain_: Array
+    # Names of the features, where rows come without, for messages.
+    labels_: list[str] | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fix domain and functions.
@@ -204,7 +206,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(X, dtype=np.float64)
 
     def _label(self, feature: int) -> str:
-        names = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", self.labels_)
         return str(feature) if names is None else repr(str(names[feature]))
 
 

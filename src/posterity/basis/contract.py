@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -46,3 +47,7 @@ class BasisWithPrior(Basis, Protocol):
         Finite; only their proportions count where the evidence chooses: how large the function is,
         a number that multiplies the row, is the model's.
         """
+
+
+# What models take: a basis for all features, or one for each that is named.
+Bases = Basis | Mapping[Any, Basis]

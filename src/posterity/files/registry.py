@@ -31,6 +31,7 @@ HOMES = {
     "ConformalForecaster": "posterity.calibration.forecasts",
     "Recalibrated": "posterity.calibration.recalibrated",
     # bases
+    "ByColumn": "posterity.basis",
     "Fourier": "posterity.basis",
     "HilbertSpaceGP": "posterity.basis",
     "Polynomial": "posterity.basis",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
-from posterity.basis import Basis
+from posterity.basis.contract import Bases
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
@@ -46,7 +46,7 @@ class CountRegression(BayesianGeneralizedLinear):
         prior_precision: ArrayLike | str | Strategy = "auto",
         fit_intercept: bool = True,
         approximation: Approximation = "auto",
-        basis: Basis | None = None,
+        basis: Bases | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
         self.prior_mean = prior_mean

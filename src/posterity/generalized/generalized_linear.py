@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from posterity.basis import Basis
+from posterity.basis.contract import Bases
 from posterity.distributions import Normal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.evidence import Strategy
@@ -100,7 +100,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         prior_precision: ArrayLike | str | Strategy = "auto",
         fit_intercept: bool = True,
         approximation: Approximation = "auto",
-        basis: Basis | None = None,
+        basis: Bases | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
         self.likelihood = likelihood

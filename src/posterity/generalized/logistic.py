@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
-from posterity.basis import Basis
+from posterity.basis.contract import Bases
 from posterity.distributions import Categorical
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
@@ -107,7 +107,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         prior_precision: ArrayLike | str | Strategy = "auto",
         fit_intercept: bool = True,
         approximation: Approximation = "auto",
-        basis: Basis | None = None,
+        basis: Bases | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
         self.prior_mean = prior_mean

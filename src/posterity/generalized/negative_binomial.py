@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.basis import Basis
+from posterity.basis.contract import Bases
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
@@ -88,7 +88,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
         prior_precision: ArrayLike | str | Strategy = "auto",
         fit_intercept: bool = True,
         approximation: Approximation = "auto",
-        basis: Basis | None = None,
+        basis: Bases | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
         super().__init__(

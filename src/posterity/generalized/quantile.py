@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.basis import Basis
+from posterity.basis.contract import Bases
 from posterity.distributions import Mixture, Normal
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
@@ -81,7 +81,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         prior_precision: ArrayLike | str | Strategy = "auto",
         noise_scale: float | None = None,
         fit_intercept: bool = True,
-        basis: Basis | None = None,
+        basis: Bases | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
         self.quantile = quantile

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.basis import Basis
+from posterity.basis.contract import Bases
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
@@ -97,7 +97,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         prior_precision: ArrayLike | str | Strategy = "auto",
         noise_scale: float | None = None,
         fit_intercept: bool = True,
-        basis: Basis | None = None,
+        basis: Bases | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
         self.likelihood = likelihood

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
 from posterity.basis import Basis
+from posterity.basis.contract import Bases
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
@@ -38,7 +39,7 @@ class LinearModel(Knowing[LinearPosterior]):
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
     fit_intercept: bool
-    basis: Basis | None
+    basis: Bases | None
     forgetting: Forgetting | None
 
     _learned_names = ("_knowledge", "_now", "basis_", "n_targets_", "target_names_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,21 +10,32 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
-from posterity.basis import Basis
+from posterity.basis import Basis, ByColumn
+from posterity.basis.by_column import varying
+from posterity.basis.contract import Bases
 from posterity.kernel import RowPath
 from posterity.linear.inputs import refuse_unusable
 
 Array = NDArray[np.float64]
 
 
-def fixed(model: BaseEstimator, basis: Basis, X: Array) -> Basis:
-    """A copy of ``basis``, fixed by the first batch ``X`` (n, d)."""
+def fixed(model: BaseEstimator, basis: Bases, X: Array) -> Basis:
+    """A copy of ``basis``, fixed by the first batch ``X`` (n, d).
+
+    Of a mapping, or where a feature is constant in that batch, it is a basis by column.
+    """
+    _check_finite(model, X)
+    names = getattr(model, "feature_names_in_", None)
+    if isinstance(basis, Mapping):
+        return ByColumn(basis, None if names is None else names.tolist()).fit(X)
     if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
         raise TypeError(
             f"basis is {basis!r}: it must be None or a transformer with fit and transform, as in "
             "posterity.basis.Spline()"
         )
-    _check_finite(model, X)
+    some = varying(basis, X, range(X.shape[1]))
+    if 0 < len(some) < X.shape[1]:
+        return ByColumn({tuple(some): basis}, None if names is None else names.tolist()).fit(X)
     return clone(basis).fit(X)
 
 
@@ -119,6 +130,11 @@ def same(one: Basis | None, other: Basis | None) -> bool:
         return one is other
     if type(one) is not type(other):
         return False
+    if isinstance(one, ByColumn) and isinstance(other, ByColumn):
+        mine, theirs = one.blocks_, other.blocks_
+        return [at for at, _ in mine] == [at for at, _ in theirs] and all(
+            same(a, b) for (_, a), (_, b) in zip(mine, theirs, strict=True)
+        )
     if hasattr(one, "domain_"):
         return _same(one.get_params(), other.get_params()) and _agree(one, other)  # type: ignore[attr-defined]
     return _same(vars(one), vars(other))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from posterity.basis import Basis
+from posterity.basis.contract import Bases
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear import functions
@@ -53,11 +53,12 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         that is learned. Noise that does not depend on the features is then found to be constant.
     fit_intercept : bool, default True
         Whether to learn an intercept; its prior is flat.
-    basis : transformer from posterity.basis, or any stateless one, optional
-        Functions of the features to be linear in: curves. It is fitted once, to the first batch,
-        as ``basis_``; ``coef_`` then has one number for each function. One that brings a prior, as
-        :class:`posterity.basis.HilbertSpaceGP` does, has the evidence choose its length scale too;
-        a single number as ``prior_precision`` multiplies that prior's.
+    basis : transformer from posterity.basis, any stateless one, or a mapping, optional
+        Functions of the features to be linear in: curves. A mapping has one for each column, as in
+        ``{"hour": Fourier(period=24.0)}``, and leaves the others straight. It is fitted once, to
+        the first batch, as ``basis_``; ``coef_`` then has one number for each function. One that
+        brings a prior, as :class:`posterity.basis.HilbertSpaceGP` does, has the evidence choose its
+        length scale too; a single number as ``prior_precision`` multiplies that prior's.
     forgetting : strategy from posterity.forgetting, optional
         How old rows lose their say; None: never.
 
@@ -139,7 +140,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         noise_prior: tuple[float, float] = (0.0, 0.0),
         noise: Literal["constant", "linear"] = "constant",
         fit_intercept: bool = True,
-        basis: Basis | None = None,
+        basis: Bases | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
         self.prior_mean = prior_mean

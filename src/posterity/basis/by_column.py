@@ -1,0 +1,185 @@
+"""A basis for each feature, or for a few together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from posterity.basis._domain import DomainTransformer
+from posterity.basis.contract import Basis
+
+Array = NDArray[np.float64]
+
+# Hypotheses about all length scales together.
+MOST_HYPOTHESES = 256
+
+
+class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A basis of its own for each column, or for a few together; all others stay straight lines.
+
+    Functions come in the order of the bases, straight lines last.
+
+    A model takes the mapping alone: ``basis={"hour": Fourier(period=24.0), "temperature":
+    Spline()}``. A column that has a single value in the first batch, and whose basis takes its
+    domain from there, stays a straight line, too.
+
+    Parameters
+    ----------
+    bases : mapping
+        From the name of a column or its number, or a tuple of some, to a basis.
+    names : sequence of str, optional
+        Names of all columns, where rows come as arrays.
+
+    Attributes
+    ----------
+    blocks_ : list of (columns, basis)
+        Numbers of columns, and the basis that was fitted to them; None: straight lines.
+    precisions_ : (d,) array
+        Variances of the columns in the first batch: a straight line's prior precision beside bases
+        that bring one, so that no unit matters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.basis import Fourier
+    >>> rng = np.random.default_rng(0)
+    >>> hour, weight = rng.uniform(0.0, 24.0, 300), rng.normal(size=300)
+    >>> y = np.sin(2.0 * np.pi * hour / 24.0) + 2.0 * weight
+    >>> model = BayesianLinearRegression(basis={0: Fourier(n_frequencies=1, period=24.0)})
+    >>> model.fit(np.column_stack([hour, weight]), y).coef_.round(2)
+    array([1., 0., 2.])
+    >>> model.posterior_.names
+    ('intercept', 'x0_sin1', 'x0_cos1', 'x1')
+    """
+
+    def __init__(self, bases: Mapping[Any, Basis], names: Sequence[str] | None = None) -> None:
+        self.bases = bases
+        self.names = names
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit each basis to its columns of ``X`` (n, d).
+
+        Raises
+        ------
+        ValueError
+            If a column is not there, or is named twice.
+        TypeError
+            If something is not a basis.
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        blocks: list[tuple[list[int], Any]] = []
+        left = set(range(X.shape[1]))
+        for key, basis in self.bases.items():
+            columns = [self._place(one) for one in (key if isinstance(key, tuple) else (key,))]
+            if not left.issuperset(columns) or len(set(columns)) < len(columns):
+                raise ValueError(f"basis has column {key!r} twice: give each column one basis")
+            columns = varying(basis, X, columns)
+            left -= set(columns)
+            if columns:
+                blocks.append((columns, self._fitted(basis, X, columns)))
+        if left:
+            blocks.append((sorted(left), None))
+        self.blocks_ = blocks
+        variances, squares = X.var(axis=0), np.square(X).mean(axis=0)
+        self.precisions_ = np.select([variances > 0.0, squares > 0.0], [variances, squares], 1.0)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Columns (n, m) at the rows ``X`` (n, d), block after block."""
+        check_is_fitted(self, "blocks_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.concatenate([_columns(basis, X[:, at]) for at, basis in self.blocks_], axis=1)
+
+    def transform_row(self, x: Array) -> Array:
+        """Columns (m,) at one row (d,) of finite numbers."""
+        return np.concatenate([_columns(basis, x[None, at])[0] for at, basis in self.blocks_])
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
+        """Names (m,) of the columns."""
+        check_is_fitted(self, "blocks_")
+        inputs = np.asarray(super().get_feature_names_out(input_features), dtype=object)
+        return np.concatenate([_names(basis, inputs[at]) for at, basis in self.blocks_])
+
+    def _brings_prior(self) -> bool:
+        return any(hasattr(basis, "prior_precisions") for basis in self.bases.values())
+
+    @available_if(_brings_prior)
+    def prior_precisions(self) -> Array:
+        """(L, m) prior precisions: every combination of what the bases think possible."""
+        check_is_fitted(self, "blocks_")
+        each = [self._precisions_of(at, basis) for at, basis in self.blocks_]
+        count = math.prod(len(one) for one in each)
+        if count > MOST_HYPOTHESES:
+            raise ValueError(
+                f"the bases leave {count:,} combinations of length scales open, more than "
+                f"{MOST_HYPOTHESES}: give some of them a length_scale"
+            )
+        return np.array([np.concatenate(rows) for rows in itertools.product(*each)])
+
+    def _precisions_of(self, at: list[int], basis: Any) -> Array:
+        if basis is None:
+            return self.precisions_[None, at]
+        if hasattr(basis, "prior_precisions"):
+            return np.asarray(basis.prior_precisions(), dtype=np.float64)
+        return np.ones((1, len(_names(basis, np.array(self._labels())[at]))))
+
+    def _fitted(self, basis: Any, X: Array, columns: list[int]) -> Any:
+        if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
+            raise TypeError(
+                f"the basis of column {self._labels()[columns[0]]} is {basis!r}: it must be a "
+                "transformer with fit and transform, as in posterity.basis.Spline()"
+            )
+        made = clone(basis).fit(X[:, columns])
+        if isinstance(made, DomainTransformer):  # which then names the column in its messages
+            made.labels_ = [self._labels()[at] for at in columns]
+        return made
+
+    def _labels(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", self.names)
+        return [str(one) for one in (range(self.n_features_in_) if names is None else names)]
+
+    def _place(self, key: Hashable) -> int:
+        """The number of a column."""
+        names = getattr(self, "feature_names_in_", self.names)
+        if isinstance(key, int | np.integer) and -self.n_features_in_ <= key < self.n_features_in_:
+            return int(key) % self.n_features_in_
+        if names is not None and key in list(names):
+            return list(names).index(key)
+        known = f"there are {self.n_features_in_}" if names is None else ", ".join(map(repr, names))
+        raise ValueError(f"basis has a column {key!r}, which is not in X: {known}")
+
+
+def varying(basis: Any, X: Array, columns: Sequence[int]) -> list[int]:
+    """Those of some columns for which the basis can take its domain from the first batch."""
+    if not (isinstance(basis, DomainTransformer) and basis.domain is None and basis._needs_range()):
+        return list(columns)
+    return [at for at in columns if np.ptp(X[:, at]) > 0.0]
+
+
+def _columns(basis: Any, X: Array) -> Array:
+    if basis is None:
+        return X
+    if isinstance(basis, DomainTransformer):
+        return basis._columns_at(X)
+    values = basis.transform(X)
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+
+
+def _names(basis: Any, inputs: NDArray[Any]) -> NDArray[Any]:
+    if basis is None:
+        return inputs
+    if isinstance(basis, DomainTransformer):
+        return np.asarray(basis._column_names([str(one) for one in inputs]), dtype=object)
+    if hasattr(basis, "get_feature_names_out"):
+        return np.asarray(basis.get_feature_names_out(inputs), dtype=object)
+    count = _columns(basis, np.zeros((1, len(inputs)))).shape[1]
+    return np.array([f"{'_'.join(map(str, inputs))}_{k}" for k in range(count)], dtype=object)
