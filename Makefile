@@ -17,10 +17,10 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -n auto
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-integration test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
+.PHONY: help demo test test-exhaustive test-integration test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
 
 help:  ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo '  ARGS="..." is passed on, as in: make test ARGS="tests/linear -x"'
 
 demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw its intervals
@@ -29,8 +29,20 @@ demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw 
 # Spark, Dask, river, a browser: 800 MB to install. By name, so that ARGS can be a path.
 INTEGRATION := tests/adapters tests/browser docs/adapters.md
 
-test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the slow ones)
-	$(PYTEST) --dist loadfile -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) $(ARGS)
+# Every model with every strategy, every interrupt, every file: half of the tests' time.
+EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/files/test_reads.py \
+  tests/files/test_round_trip.py tests/evidence/test_strategies.py tests/grouped/test_grouped_laws.py \
+  tests/forgetting/test_forgetting_laws.py tests/generalized/test_robust.py \
+  tests/generalized/test_softmax.py tests/generalized/test_softmax_forgetting.py \
+  tests/generalized/test_softmax_one_pass.py tests/generalized/test_lean_softmax.py \
+  tests/noise/test_heteroscedastic.py tests/posteriors/test_changepoint.py tests/posteriors/test_regimes.py
+
+test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the exhaustive or the slow ones)
+	$(PYTEST) --dist loadfile -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) \
+	  $(EXHAUSTIVE:%=--ignore=%) $(ARGS)
+
+test-exhaustive: $(STAMPS)/test $(STAMPS)/installed  ## run those of every combination and interrupt
+	$(PYTEST) --dist worksteal -m "not slow and not processes" $(EXHAUSTIVE) $(ARGS)
 
 test-integration: $(STAMPS)/integration $(STAMPS)/installed  ## run those with Spark, Dask, river and a browser
 	$(PYTEST) --dist loadfile -m "not slow" $(INTEGRATION) $(ARGS)
