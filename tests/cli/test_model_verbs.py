@@ -209,7 +209,7 @@ def test_merged_models_have_learned_all(
 def test_show_tells_what_was_learned(model: Path) -> None:
     text = done("show", model).stdout
     assert text.startswith(f"{model}, predicts y\n")
-    for line in ("rows learned            400", "effective sample size   400",
+    for line in ("rows learned            400", "coefficients of         y",
                  "columns                 a, zone", "levels left out         zone=e"):  # fmt: skip
         assert line in text
     for name in ("intercept", "zone=n", "zone=s"):
