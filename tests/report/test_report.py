@@ -16,7 +16,7 @@ import vl_convert
 
 from posterity import BayesianLinearRegression
 from posterity.evaluation import compare_predictions, progressive_validation
-from posterity.report import About, Survey, comparison_report, validation_report
+from posterity.report import About, Survey, comparison_report, validation_report, words
 
 EVIL = ["<script>alert(1)</script>", "a\"b'<img src=x onerror=alert(2)>", "</script><b>&amp;"]
 MOST_BYTES = 3_000_000
@@ -171,7 +171,7 @@ def test_survey_finds_what_is_wrong() -> None:
     assert sum(len(target) for _, target in survey) == 5000
     found = survey.problems(["a", "b", "c", "d"], "fare")
     assert found[0] == "1 feature never changes, and says nothing: 'b'"
-    assert found[1].startswith("'c' has a value of 9999, 71 standard deviations from its mean")
+    assert found[1].startswith("row 1,234 has 'c' = 9999, 71 standard deviations from its mean")
     assert found[2].startswith("'d' is almost 'fare' itself (correlation 1.00000): is it known")
     assert len(found) == 3
     assert survey.spread == pytest.approx(X.std(axis=0))
@@ -182,3 +182,14 @@ def test_report_of_a_plain_table_finds_nothing() -> None:
     survey = Survey([(rng.normal(size=(100, 2)), rng.normal(size=100))])
     list(survey)
     assert survey.problems(["a", "b"], "y") == []
+
+
+def test_words_agree_where_tails_are_long() -> None:
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(4000, 1)), rng.normal(size=4000)
+    noise[rng.integers(0, 4000, size=640)] *= 12.0
+    result = progressive_validation(BayesianLinearRegression(), X, X[:, 0] + noise)
+    assert result.coverage[0.95] < 0.94
+    said = words.shape_in_words(result)
+    assert "too narrow" in words.headline(result)
+    assert "too wide in the middle and too narrow in the tails" in said

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from posterity.cli.forgetting import parse
 from posterity.cli.models import build, parse_one
 from posterity.cli.pages import checked_page, write_text
-from posterity.cli.report import print_labels, print_report
+from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import slices_of
 from posterity.cli.tables import TableSettings, called, table_path
 from posterity.cli.text import say_note
@@ -27,6 +27,7 @@ from posterity.evaluation import (
     progressive_classification,
     progressive_validation,
 )
+from posterity.evaluation.quantiles import QuantileResult, progressive_quantiles
 from posterity.io import TableStream
 from posterity.io.missing import counted
 from posterity.report import About, Survey, validation_report
@@ -73,7 +74,9 @@ def _run(settings: Settings, path: str) -> None:
     )
     check_lags(settings)
     table = settings.open(path, labels=is_classifier(model), drop_first=not settings.no_intercept)
-    score = _score_labels if is_classifier(model) else _score_numbers
+    score = _score_numbers
+    if is_classifier(model) or hasattr(model, "quantile"):
+        score = _score_labels if is_classifier(model) else _score_quantiles
     with said_if_empty(settings, table):
         score(settings, model, table)
     if not settings.quiet:
@@ -92,16 +95,7 @@ def check_lags(settings: Any) -> None:
 
 def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
     """Accuracy and the like of a classifier."""
-    given = {
-        "--report": settings.report,
-        "--slice": settings.slices,
-        "--delay": settings.delay,
-        "--period": settings.period,
-        "--time": settings.time,
-    }
-    for option, value in given.items():
-        if value:
-            raise ValueError(f"{option} is for targets that are numbers: leave it out for labels")
+    _refuse_others(settings, "labels", "--time")
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         result = progressive_classification(model, table, progress=advance)
     if settings.as_json:
@@ -110,15 +104,56 @@ def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
         print_labels(result, _title(settings, table))
 
 
+def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None:
+    """The share of targets below, and the loss that quantiles minimise."""
+    _refuse_others(settings, "quantiles")
+    timed = settings.time is not None
+    survey = Survey(table)
+    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+        result = progressive_quantiles(
+            TimedModel(model) if timed else model,
+            TimedRows(survey, table) if timed else survey,
+            progress=advance,
+        )
+    if settings.as_json:
+        click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+    else:
+        print_quantiles(result, _title(settings, table))
+    _say_leaks(settings, table, survey)
+
+
+def _refuse_others(settings: Settings, what: str, *more: str) -> None:
+    """Options that only scores of numbers have."""
+    given = {
+        "--report": settings.report,
+        "--slice": settings.slices,
+        "--delay": settings.delay,
+        "--period": settings.period,
+        "--time": settings.time if "--time" in more else None,
+    }
+    for option, value in given.items():
+        if value:
+            raise ValueError(
+                f"{option} is for targets that are numbers, predicted by their mean: leave it out "
+                f"for {what}"
+            )
+
+
+def _say_leaks(settings: Settings, table: TableStream, survey: Survey) -> None:
+    """Features that tell the target, and values far out, on standard error."""
+    if not settings.quiet:
+        for problem in survey.suspicions(table.feature_names, settings.target):
+            say_note(problem)
+
+
 def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     """Errors, intervals and the rest, and the report."""
     page = None if settings.report is None else checked_page(settings.report)
-    survey = None if page is None else Survey(table)
+    survey = Survey(table)
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
-        rows = table if survey is None else survey
         result = progressive_validation(
             model if settings.time is None else TimedModel(model),
-            rows if settings.time is None else TimedRows(rows, table),
+            survey if settings.time is None else TimedRows(survey, table),
             levels=settings.levels,
             delay=settings.delay,
             period=settings.period,
@@ -126,7 +161,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
             follow=0 if page is None else FOLLOWED_PLACES,
             progress=advance,
         )
-    if page is not None and survey is not None:
+    if page is not None:
         html = validation_report(
             result,
             about(settings, table, survey),
@@ -139,6 +174,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
         print_report(result, _title(settings, table), forgetting=settings.forgetting)
+    _say_leaks(settings, table, survey)
     if page is not None and not settings.quiet:
         click.echo(f"The report is in {page}", err=True)
 
@@ -149,7 +185,9 @@ def _title(settings: Settings, table: TableStream) -> str:
 
 
 def _document(
-    settings: Settings, table: TableStream, result: ValidationResult | ClassificationResult
+    settings: Settings,
+    table: TableStream,
+    result: ValidationResult | ClassificationResult | QuantileResult,
 ) -> dict[str, Any]:
     return {
         "file": settings.file,

@@ -7,6 +7,7 @@ from typing import Any
 from posterity.cli import text
 from posterity.cli.text import escape
 from posterity.evaluation import ClassificationResult, PairedComparison, Slices, ValidationResult
+from posterity.evaluation.quantiles import QuantileResult
 from posterity.report import words
 from posterity.report.comparison import in_words
 from posterity.report.words import caveats, headline, rows
@@ -54,6 +55,33 @@ def print_labels(result: ClassificationResult, title: str) -> None:
     console.print(table)
     if result.n_impossible:
         console.print(f"\n{result.n_impossible:,} labels had been given probability 0.")
+
+
+def print_quantiles(result: QuantileResult, title: str) -> None:
+    """Print the scores of a quantile on standard output."""
+    console = text.console()
+    console.print(f"[bold]{escape(title)}[/bold]")
+    share, q = result.share_below, result.quantile
+    n_scored = result.n_rows - result.n_unscored
+    spread = max(0.01, 2.0 * (q * (1.0 - q) / max(n_scored, 1)) ** 0.5)
+    told = "as promised" if abs(share - q) <= spread else "too few" if share < q else "too many"
+    console.print(
+        f"Each of {result.n_rows:,} rows was predicted before it was learned.\n"
+        f"{100 * share:.1f}% of the targets were at or below the predicted {q:g} quantile: {told}."
+    )
+    table = text.table("score", "value")
+    table.add_column("what it is", style="dim")
+    for name, value, meaning in (
+        ("share below", f"{100 * share:.2f}%", f"targets at or below the prediction; {100 * q:g}%"),
+        ("pinball loss", f"{result.pinball_loss:.5g}", "what the true quantile makes least"),
+        ("skill over quantile so far", f"{100 * result.skill:.1f}%",
+         f"its loss: {result.baseline_loss:.5g}"),
+    ):  # fmt: skip
+        table.add_row(name, value, meaning)
+    console.print()
+    console.print(table)
+    if result.n_unscored:
+        console.print(f"\n{result.n_unscored:,} rows at the start were not scored: nothing known.")
 
 
 def _slices(name: str, slices: Slices) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from posterity.evaluation import PairedComparison
+from posterity.evaluation.paired_result import said_p
 from posterity.report import charts
 from posterity.report.page import Page, table, tag
 from posterity.report.validation import About, how_made, problems, slice_tables
@@ -101,7 +102,7 @@ def _ranking(page: Page, comparison: PairedComparison) -> list[Any]:
     for k in np.argsort(comparison.mean_losses, kind="stable"):
         name = comparison.names[int(k)]
         result, behind = comparison.results[name], comparison.between(name, comparison.best)
-        p_value = "best" if name == comparison.best else f"{behind.p_value:.2g}"
+        p_value = "best" if name == comparison.best else said_p(behind.p_value)
         shares = (f"{100 * share:.1f}%" for share in result.coverage.values())
         rows.append(
             (name, f"{comparison.mean_losses[k]:.5g}", f"{behind.mean:.4g}",

@@ -47,10 +47,13 @@ class Survey:
         if self.n_rows == 0:
             self._origin = table.mean(axis=0)
             self._low, self._high = table.min(axis=0), table.max(axis=0)
+            self._ends = {side: _End(side, table.shape[1]) for side in (-1.0, 1.0)}
             self._sum = np.zeros(table.shape[1])
             self._squares, self._with_y = self._sum.copy(), self._sum.copy()
         self._low = np.minimum(self._low, table.min(axis=0))
         self._high = np.maximum(self._high, table.max(axis=0))
+        for end in self._ends.values():
+            end.see(table, self.n_rows)
         centred = table - self._origin
         with np.errstate(over="ignore", invalid="ignore"):
             self._sum += centred.sum(axis=0)
@@ -90,9 +93,13 @@ class Survey:
             which = _listed(features, np.flatnonzero(constant[:-1]))
             count = int(constant[:-1].sum())
             found.append(f"{_never(count)}: {which}")
-        found += self._far(features, target)
-        found += self._leaks(features, target)
-        return found
+        return found + self.suspicions(features, target)
+
+    def suspicions(self, features: Sequence[str], target: str) -> list[str]:
+        """Values that may be slips, and features that may tell the target, in words."""
+        if self.n_rows < 2:
+            return []
+        return [*self._far(features, target), *self._leaks(features, target)]
 
     def _far(self, features: Sequence[str], target: str) -> Iterator[str]:
         """Values so far out that they may be slips, and that lead a linear model."""
@@ -102,13 +109,13 @@ class Survey:
             out = np.maximum(self._high - mean, mean - self._low) / spread
         # One among n zeros lies sqrt(n) out: a rare event, not a slip.
         for k in np.flatnonzero(out > FAR)[:SHOWN]:
-            far = (
-                self._high[k] if self._high[k] - mean[k] > mean[k] - self._low[k] else self._low[k]
-            )
+            high = self._high[k] - mean[k] > mean[k] - self._low[k]
+            end = self._ends[1.0 if high else -1.0]
             if not (self._low[k] == 0.0 and self._high[k] == 1.0):
+                others = f"all others are {'at most' if high else 'at least'} {end.second(k):.6g}"
                 yield (
-                    f"{names[k]!r} has a value of {far:.6g}, {out[k]:.0f} standard deviations from "
-                    f"its mean {mean[k]:.4g}: is it a slip?"
+                    f"row {end.row[k]:,} has {names[k]!r} = {end.value(k):.6g}, {out[k]:.0f} "
+                    f"standard deviations from its mean {mean[k]:.4g}; {others}: is it a slip?"
                 )
 
     def _leaks(self, features: Sequence[str], target: str) -> Iterator[str]:
@@ -122,6 +129,29 @@ class Survey:
                 f"{features[k]!r} is almost {target!r} itself (correlation "
                 f"{correlation[k]:.5f}): is it known before the target is?"
             )
+
+
+class _End:
+    """The value farthest out of each column on one side, its row (from 0), and the next."""
+
+    def __init__(self, side: float, n: int) -> None:
+        self._side, self.row = side, np.zeros(n, dtype=np.int64)
+        self._two = np.full((2, n), -np.inf)
+
+    def see(self, table: FloatArray, first_row: int) -> None:
+        signed = self._side * table
+        columns, rows = np.arange(table.shape[1]), signed.argmax(axis=0)
+        most = signed[rows, columns]
+        signed[rows, columns] = -np.inf
+        self.row = np.where(most > self._two[0], first_row + rows, self.row)
+        all_four = np.stack([*self._two, most, signed.max(axis=0)])
+        self._two = np.sort(all_four, axis=0)[:1:-1]
+
+    def value(self, k: int) -> float:
+        return float(self._side * self._two[0, k])
+
+    def second(self, k: int) -> float:
+        return float(self._side * self._two[1, k])
 
 
 def _never(count: int) -> str:

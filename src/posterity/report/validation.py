@@ -176,7 +176,12 @@ def _errors(page: Page, result: ValidationResult, about: About) -> None:
     header = ("baseline", "its error", "the model's", "skill", "its CRPS", "the model's",
               "skill by CRPS", "nats a row gained")  # fmt: skip
     caption = "Forecasts that need no features, on the same rows; skill 0% is no better than they"
-    page.section("How good are the predictions?", first, second, table(header, rows, caption))
+    tables = [table(header, rows, caption)]
+    if result.worst:
+        told = [(f"{one.row:,}", f"{one.y:.6g}", f"{one.error:.6g}") for one in result.worst]
+        caption = "The rows with the largest errors, counted from 0"
+        tables.append(table(("row", f"its {about.target}", "error"), told, caption))
+    page.section("How good are the predictions?", first, second, *tables)
 
 
 def _of_distributions(each: Baseline) -> tuple[str, ...]:
