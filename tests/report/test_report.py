@@ -193,3 +193,51 @@ def test_words_agree_where_tails_are_long() -> None:
     said = words.shape_in_words(result)
     assert "too narrow" in words.headline(result)
     assert "too wide in the middle and too narrow in the tails" in said
+
+
+def test_one_bad_model_does_not_flatten_the_others() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.abs(30 * X[:, 0]).round()
+    models = {
+        "auto": BayesianLinearRegression(),
+        "firm": BayesianLinearRegression(prior_precision=1000.0),
+        "sure": BayesianLinearRegression(noise_precision=1.0),
+    }
+    html = comparison_report(compare_predictions(models, X, y), About(title="t"))
+    assert "Too far behind to be drawn: sure." in html
+    assert "&lt; 0.001" in html
+    chart = next(
+        spec for spec in Reader(html).specs if spec["description"].startswith("Differences")
+    )
+    low, high = chart["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert -10.0 < low < high < 10.0
+    assert "<h3>Differences of mean loss along the stream</h3>" in html
+
+
+def test_coverage_is_drawn_where_it_happens() -> None:
+    X = np.random.default_rng(0).normal(size=(3000, 1))
+    y = X[:, 0] + np.random.default_rng(1).normal(size=3000)
+    result = progressive_validation(BayesianLinearRegression(), X, y)
+    html = validation_report(result, About(title="t"))
+    chart = next(
+        spec for spec in Reader(html).specs if spec["description"].startswith("Coverage of int")
+    )
+    assert chart["layer"][0]["encoding"]["y"]["scale"]["domain"] in ([0.8, 1], [0.9, 1])
+    assert "prefers-color-scheme: dark" in html
+
+
+def test_survey_keeps_the_ends_of_every_column() -> None:
+    X = np.random.default_rng(0).integers(0, 50, size=(300, 3)).astype(float)
+    for rows in (1, 7, 300):
+        survey = Survey([(X[i : i + rows], X[i : i + rows, 0]) for i in range(0, 300, rows)])
+        assert sum(len(y) for _, y in survey) == 300
+        ordered = np.sort(X, axis=0)
+        for end, (first, second), found in (
+            (survey._top, (-1, -2), X.argmax(axis=0)),
+            (survey._bottom, (0, 1), X.argmin(axis=0)),
+        ):
+            assert end.values[:3].tolist() == ordered[first].tolist()
+            assert end.seconds[:3].tolist() == ordered[second].tolist()
+            assert end.row[:3].tolist() == found.tolist()
+        assert survey.spread == pytest.approx(X.std(axis=0))

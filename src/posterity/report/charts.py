@@ -24,7 +24,7 @@ CONFIG = {
     "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
              "labelColor": "#333", "titleColor": "#333", "gridColor": "#e4e4e4"},
     "legend": {"labelFontSize": 12, "titleFontSize": 12, "orient": "top", "labelLimit": 400,
-               "symbolSize": 200},
+               "symbolSize": 200, "symbolOpacity": 1},
     "view": {"stroke": None},
 }  # fmt: skip
 VEGA_LITE = "6.4"
@@ -88,7 +88,7 @@ def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
         max=("greatest error", ",.4~g"), so_far=("mean error so far", ",.4~g"),
     )  # fmt: skip
     y = f"absolute error ({unit})"
-    key = ["each stretch, its mean", "all rows so far, mean"]
+    key = ["each stretch", "all rows so far"]
     layers: list[Spec] = []
     if drift := result.drift_periods():
         periods = [{"start": each.row_start, "end": each.row_end} for each in drift]
@@ -113,7 +113,7 @@ def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
             "encoding": {"x": x, "y": quantity("so_far", y), "color": names("what", key)},
         },
     ]  # fmt: skip
-    return chart("Absolute error of predictions along the stream", values, layers), values
+    return chart("Mean absolute error along the stream", values, layers), values
 
 
 def extremes_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:

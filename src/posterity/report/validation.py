@@ -119,7 +119,7 @@ def validation_report(
 def problems(about: About, more: Any = ()) -> Html:
     """What was found wrong with the data, or that nothing was."""
     found = [*about.problems, *more]
-    return bullets(found) if found else tag("p", "None of those that were looked for.")
+    return bullets(found) if found else tag("p", "No problems found.")
 
 
 def how_made(page: Page, about: About) -> None:
