@@ -76,7 +76,7 @@ def test_json_is_the_validation(table: Path) -> None:
     expected = progressive_validation(BayesianLinearRegression(), X, y, levels=(0.5, 0.9))
     assert set(document) == {
         "file", "target", "model", "features", "n_rows_read", "n_rows_skipped", "n_rows_filled",
-        "unseen_levels", "forgetting", *expected.to_dict(),
+        "n_missing",         "unseen_levels", "forgetting", *expected.to_dict(),
     }  # fmt: skip
     assert document["features"] == ["a", "b"]
     assert document["n_rows_read"] == document["n_rows"] == 400
@@ -213,8 +213,8 @@ def test_what_was_left_out_is_noted(tmp_path: Path) -> None:
     assert (document["n_rows_skipped"], document["n_rows_filled"]) == (1, 1)
     assert document["unseen_levels"] == {"kind": {"c": 1}}
     assert result.stderr == (
-        "note: 1 row was left out because a value was missing\n"
-        "note: 1 row had missing values filled in with the mean so far\n"
+        "note: 1 row was left out because a value was missing (column, holes: 'y' 1)\n"
+        "note: 1 row had missing values filled in with the mean so far (column, holes: 'x' 1)\n"
         "note: 1 value of 'kind' was not among the levels of the first batch, and counted as none "
         "of them: 'c'\n"
     )

@@ -209,7 +209,7 @@ def test_merged_models_have_learned_all(
 def test_show_tells_what_was_learned(model: Path) -> None:
     text = done("show", model).stdout
     assert text.startswith(f"{model}, predicts y\n")
-    for line in ("rows learned            400", "effective sample size   400",
+    for line in ("rows learned            400", "coefficients of         y",
                  "columns                 a, zone", "levels left out         zone=e"):  # fmt: skip
         assert line in text
     for name in ("intercept", "zone=n", "zone=s"):
@@ -306,7 +306,7 @@ def test_fit_that_cannot_be(first: Path, tmp_path: Path) -> None:
     )
     first.write_text("a,y\n1,\n2,\n")
     line = complaint(invoke(*fit, tmp_path / "m", "--missing", "skip"))
-    assert "has no row without a missing value: nothing was learned" in line
+    assert "there is none to learn or predict (column, holes in 2 rows: 'y' 2)" in line
     assert not (tmp_path / "m").exists()
 
 
@@ -318,7 +318,7 @@ def test_predictions_that_cannot_be(model: Path, second: Path, tmp_path: Path) -
     second.write_text("a,zone\n,n\n")
     output = tmp_path / "p.parquet"
     line = complaint(invoke(*predict, "--missing", "skip", "--output", output))
-    assert "every row has a missing value: there is nothing to predict" in line
+    assert "there is none to learn or predict (column, holes in 1 row: 'a' 1)" in line
     assert not output.exists()
 
 
@@ -396,7 +396,7 @@ def test_what_one_verb_does_not_take_is_for_the_others(
         ("[fitt]", "[fitt] is no verb; give one of compare, demo, evaluate, fit, forecast, merge"),
         ("[fit]\nlevel = 0.5", "'level' is no option of posterity fit; give one of batch-rows"),
         ("colour = 1", "'colour' is no option of any verb"),
-        ("missing = 'zero'", "missing can't be 'zero'; give one of error, mean, skip"),
+        ("missing = 'zero'", "missing can't be 'zero'; give one of error, level, mean, skip"),
         ("[fit]\nmissing = 'zero'", "'zero' is not one of 'error', 'skip', 'mean'"),
     ],
 )

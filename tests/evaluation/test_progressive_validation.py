@@ -376,6 +376,7 @@ def test_result_is_ready_for_json() -> None:
     assert set(document) == {
         "mae", "rmse", "log_score", "crps", "coverage", "width", "n_rows", "n_unscored",
         "n_certain", "along", "pit", "calibration_error", "baselines", "slices", "drift",
+        "worst",
     }  # fmt: skip
     assert document["mae"] == result.mae
     assert document["coverage"] == {"0.5": result.coverage[0.5], "0.95": result.coverage[0.95]}

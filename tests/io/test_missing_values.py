@@ -140,7 +140,7 @@ def test_rows_without_a_target_are_left_out_of_given_values() -> None:
         ({"zone": 1.0}, TableError, "'zone', which is no feature; did you mean 'zone="),
         ({"a": float("nan")}, ValueError, "missing= has nan for 'a': it must be finite"),
         ({"b": 1.0}, TableError, "column 'a' is missing, and missing= has no value for 'a'"),
-        (3, ValueError, "missing must be one of error, skip, mean, or values by the names of"),
+        (3, ValueError, "must be one of error, skip, mean, level, or values by the names of"),
     ],
 )  # fmt: skip
 def test_what_is_refused(missing: Any, error: type[Exception], message: str) -> None:

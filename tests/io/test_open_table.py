@@ -278,10 +278,10 @@ def test_infinity_is_not_missing(tmp_path: Path) -> None:
         ("fare,x\n1,2\n", {"drop": ["x"]}, "no feature columns are left beside the target 'fare'"),
         ("fare\n1\n", {}, "no feature columns are left"),
         ("fare,x,x\n1,2,3\n", {}, "more than one column named 'x': rename them"),
-        ("fare,x\nlow,2\n", {}, "the target 'fare' holds text; it must hold numbers"),
+        ("fare,x\nlow,2\n", {}, r"'fare' holds text \(as 'low'\); it must hold numbers: to"),
         ("fare,when\n1,2020-01-31\n", {},
-         r"column 'when' holds dates or times \(date32\[day\]\).* leave it out "
-         r"\(drop=\['when'\]\), count days \(dates=\"days\"\), or turn"),
+         r"column 'when' holds dates or times \(date32\[day\]\).* month from it "
+         r"\(dates=\"calendar\"\), count days \(dates=\"days\"\), or leave"),
         ("fare,when\n1,2020-01-31 10:00:00\n", {}, "column 'when' holds dates or times"),
         ("fare,x\n1,2\n2,?\n3,4\n", {}, r"column 'x' is mostly numbers but also holds '\?'"),
         ("fare,x\n1,a\n2,a\n", {}, "no feature is left: 'x' held only one level"),
@@ -314,7 +314,8 @@ def test_settings_are_checked(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="batch_rows must be at least 1, got 0"):
         open_table(path, "y", batch_rows=0)
     with pytest.raises(
-        ValueError, match=r"missing must be one of error, skip, mean, or values by .* got 'drop'"
+        ValueError,
+        match=r"one of error, skip, mean, level, or values by .* got 'drop'",
     ):
         open_table(path, "y", missing="drop")  # type: ignore[arg-type]
 

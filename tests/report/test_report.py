@@ -16,7 +16,7 @@ import vl_convert
 
 from posterity import BayesianLinearRegression
 from posterity.evaluation import compare_predictions, progressive_validation
-from posterity.report import About, Survey, comparison_report, validation_report
+from posterity.report import About, Survey, comparison_report, validation_report, words
 
 EVIL = ["<script>alert(1)</script>", "a\"b'<img src=x onerror=alert(2)>", "</script><b>&amp;"]
 MOST_BYTES = 3_000_000
@@ -171,7 +171,7 @@ def test_survey_finds_what_is_wrong() -> None:
     assert sum(len(target) for _, target in survey) == 5000
     found = survey.problems(["a", "b", "c", "d"], "fare")
     assert found[0] == "1 feature never changes, and says nothing: 'b'"
-    assert found[1].startswith("'c' has a value of 9999, 71 standard deviations from its mean")
+    assert found[1].startswith("row 1,234 has 'c' = 9999, 71 standard deviations from its mean")
     assert found[2].startswith("'d' is almost 'fare' itself (correlation 1.00000): is it known")
     assert len(found) == 3
     assert survey.spread == pytest.approx(X.std(axis=0))
@@ -182,3 +182,62 @@ def test_report_of_a_plain_table_finds_nothing() -> None:
     survey = Survey([(rng.normal(size=(100, 2)), rng.normal(size=100))])
     list(survey)
     assert survey.problems(["a", "b"], "y") == []
+
+
+def test_words_agree_where_tails_are_long() -> None:
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(4000, 1)), rng.normal(size=4000)
+    noise[rng.integers(0, 4000, size=640)] *= 12.0
+    result = progressive_validation(BayesianLinearRegression(), X, X[:, 0] + noise)
+    assert result.coverage[0.95] < 0.94
+    said = words.shape_in_words(result)
+    assert "too narrow" in words.headline(result)
+    assert "too wide in the middle and too narrow in the tails" in said
+
+
+def test_one_bad_model_does_not_flatten_the_others() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.abs(30 * X[:, 0]).round()
+    models = {
+        "auto": BayesianLinearRegression(),
+        "firm": BayesianLinearRegression(prior_precision=1000.0),
+        "sure": BayesianLinearRegression(noise_precision=1.0),
+    }
+    html = comparison_report(compare_predictions(models, X, y), About(title="t"))
+    assert "Too far behind to be drawn: sure." in html
+    assert "&lt; 0.001" in html
+    chart = next(
+        spec for spec in Reader(html).specs if spec["description"].startswith("Differences")
+    )
+    low, high = chart["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert -10.0 < low < high < 10.0
+    assert "<h3>Differences of mean loss along the stream</h3>" in html
+
+
+def test_coverage_is_drawn_where_it_happens() -> None:
+    X = np.random.default_rng(0).normal(size=(3000, 1))
+    y = X[:, 0] + np.random.default_rng(1).normal(size=3000)
+    result = progressive_validation(BayesianLinearRegression(), X, y)
+    html = validation_report(result, About(title="t"))
+    chart = next(
+        spec for spec in Reader(html).specs if spec["description"].startswith("Coverage of int")
+    )
+    assert chart["layer"][0]["encoding"]["y"]["scale"]["domain"] in ([0.8, 1], [0.9, 1])
+    assert "prefers-color-scheme: dark" in html
+
+
+def test_survey_keeps_the_ends_of_every_column() -> None:
+    X = np.random.default_rng(0).integers(0, 50, size=(300, 3)).astype(float)
+    for rows in (1, 7, 300):
+        survey = Survey([(X[i : i + rows], X[i : i + rows, 0]) for i in range(0, 300, rows)])
+        assert sum(len(y) for _, y in survey) == 300
+        ordered = np.sort(X, axis=0)
+        for end, (first, second), found in (
+            (survey._top, (-1, -2), X.argmax(axis=0)),
+            (survey._bottom, (0, 1), X.argmin(axis=0)),
+        ):
+            assert end.values[:3].tolist() == ordered[first].tolist()
+            assert end.seconds[:3].tolist() == ordered[second].tolist()
+            assert end.row[:3].tolist() == found.tolist()
+        assert survey.spread == pytest.approx(X.std(axis=0))

@@ -13,7 +13,8 @@ from posterity import files
 from posterity.adapters._keyed import keys_of
 from posterity.adapters._survey import Answers, Questions, together
 from posterity.io import ColumnMeans
-from posterity.io.columns import Categories, Dates, chosen_columns, make_encoders, require
+from posterity.io.columns import Dates, Encoding, chosen_columns, make_encoders, require
+from posterity.io.encoders import Categories
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
 from posterity.io.reading import BATCH_ROWS, Beside, Reading
@@ -36,6 +37,14 @@ class Columns:
     dates: Dates = "error"
     levels: Mapping[str, Sequence[str]] | None = None
     batch_rows: int = BATCH_ROWS
+
+    def __post_init__(self) -> None:
+        for name, value in (("dates", self.dates), ("missing", self.missing)):
+            if isinstance(value, str) and value in ("calendar", "level"):
+                raise ValueError(
+                    f'{name}="{value}" depends on the first rows of a table, which partitions do '
+                    "not have: make the columns before"
+                )
 
 
 class Chosen(TypedDict, total=False):
@@ -222,7 +231,7 @@ def _encoders(schema: Any, chosen: list[str], columns: Columns, found: Answers |
     given = {name: list(map(str, levels)) for name, levels in (columns.levels or {}).items()}
     made_up = {name: ["a", "b"] for name in chosen}
     known = made_up if found is None else {name: list(one) for name, one in found.levels.items()}
-    return make_encoders(schema, chosen, None, True, columns.dates, known | given)
+    return make_encoders(schema, chosen, None, Encoding(dates=columns.dates, levels=known | given))
 
 
 def _is_category(encoder: Any) -> bool:

@@ -9,7 +9,7 @@ import click
 from posterity import __version__
 from posterity.cli import verbs
 from posterity.cli.group import OneLineErrors, guarded, models, written
-from posterity.cli.options import options
+from posterity.cli.options import TABLE, options
 
 EXAMPLES = """\b
 Examples:
@@ -91,8 +91,8 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
 @click.argument("file", type=click.Path(allow_dash=True))
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
-@options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing", "dates")
-@options("categories", "period", "slices")
+@options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing")
+@options(*TABLE, "period", "slices")
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict, then learn, every row of FILE, and say how good the predictions were.
@@ -101,7 +101,7 @@ def evaluate(**options: Any) -> None:
     (.parquet) or Arrow (.arrow, .feather), a folder or pattern ('rides-*.csv') of such files, or -
     for standard input. It is read in batches, never whole. Numbers and booleans are used as they
     are. Text columns are categories: their levels are those of the first batch, and a level that
-    turns up later counts as none of them. Dates are dropped, or counted in days.
+    turns up later counts as none of them. Dates are refused, unless --dates says what they become.
     """
     from posterity.cli.evaluate import Settings, run
 
@@ -128,7 +128,7 @@ def evaluate(**options: Any) -> None:
     help="What they are ranked by: minus the log density of the targets, or an error.",
 )
 @options("levels", "noise_precision", "features", "drop", "weight", "batch_rows", "memory", "delay")
-@options("missing", "dates", "categories", "period", "slices", "report", "as_json", "quiet")
+@options("missing", *TABLE, "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:
     """Let several models predict, then learn, every row of FILE, and rank them.
 

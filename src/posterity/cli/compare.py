@@ -5,41 +5,30 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import click
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import about, notes, open_asked, progress_bar
+from posterity.cli.evaluate import about, check_lags, notes, progress_bar, said_if_empty
 from posterity.cli.models import build, parse
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import slices_of
-from posterity.cli.tables import called, table_path
+from posterity.cli.tables import TableSettings, called, table_path
 from posterity.cli.text import say_note
 from posterity.evaluation import compare_predictions
 from posterity.report import Survey, comparison_report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(TableSettings):
     """What was asked for, one field an option."""
 
-    file: str
-    target: str
     models: str
     loss: str
     levels: tuple[float, ...]
     noise_precision: float | None
-    features: tuple[str, ...] | None
-    drop: tuple[str, ...]
-    weight: str | None
-    batch_rows: int
-    memory: str
     delay: int
-    missing: Literal["error", "skip", "mean"]
-    dates: Literal["error", "days"]
-    categories: dict[str, tuple[str, ...]]
     period: int | None
     slices: tuple[str, ...]
     as_json: bool
@@ -56,14 +45,16 @@ def run(settings: Settings) -> None:
 
 def _run(settings: Settings, path: str) -> None:
     page = None if settings.report is None else checked_page(settings.report)
-    table = open_asked(settings, path)
+    check_lags(settings)
+    table = settings.open(path)
     noise = settings.noise_precision
     models = {w.text: build(w, noise_precision=noise) for w in parse(settings.models)}
     labels = next((text for text, model in models.items() if is_classifier(model)), None)
     if labels is not None:
         raise ValueError(f"{labels} predicts labels: models of numbers are compared here")
     survey = Survey(table)
-    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+    shown = not settings.quiet and sys.stderr.isatty()
+    with said_if_empty(settings, table), progress_bar(table, shown=shown) as advance:
         comparison = compare_predictions(
             models,
             survey,

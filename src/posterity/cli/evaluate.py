@@ -16,9 +16,9 @@ from sklearn.base import is_classifier
 from posterity.cli.forgetting import parse
 from posterity.cli.models import build, parse_one
 from posterity.cli.pages import checked_page, write_text
-from posterity.cli.report import print_labels, print_report
+from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import slices_of
-from posterity.cli.tables import called, table_path
+from posterity.cli.tables import TableSettings, called, table_path
 from posterity.cli.text import say_note
 from posterity.cli.times import TimedModel, TimedRows
 from posterity.evaluation import (
@@ -27,34 +27,25 @@ from posterity.evaluation import (
     progressive_classification,
     progressive_validation,
 )
-from posterity.io import TableStream, open_table
+from posterity.evaluation.quantiles import QuantileResult, progressive_quantiles
+from posterity.io import TableStream
+from posterity.io.missing import counted
 from posterity.report import About, Survey, validation_report
 
 FOLLOWED_PLACES = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(TableSettings):
     """What was asked for, one field an option."""
 
-    file: str
-    target: str
     model: str
     levels: tuple[float, ...]
     prior_precision: float | str
     noise_precision: float | None
     noise: Literal["constant", "linear"]
     forgetting: str
-    features: tuple[str, ...] | None
-    drop: tuple[str, ...]
-    weight: str | None
-    time: str | None
-    batch_rows: int
-    memory: str
     delay: int
-    missing: Literal["error", "skip", "mean"]
-    dates: Literal["error", "days"]
-    categories: dict[str, tuple[str, ...]]
     no_intercept: bool
     as_json: bool
     quiet: bool
@@ -81,51 +72,30 @@ def _run(settings: Settings, path: str) -> None:
         fit_intercept=not settings.no_intercept,
         forgetting=parse(settings.forgetting),
     )
-    table = open_asked(
-        settings,
-        path,
-        time=settings.time,
-        labels=is_classifier(model),
-        drop_first=not settings.no_intercept,
-    )
-    if is_classifier(model):
-        _score_labels(settings, model, table)
-    else:
-        _score_numbers(settings, model, table)
+    check_lags(settings)
+    table = settings.open(path, labels=is_classifier(model), drop_first=not settings.no_intercept)
+    score = _score_numbers
+    if is_classifier(model) or hasattr(model, "quantile"):
+        score = _score_labels if is_classifier(model) else _score_quantiles
+    with said_if_empty(settings, table):
+        score(settings, model, table)
     if not settings.quiet:
         for note in notes(table):
             say_note(note)
 
 
-def open_asked(settings: Any, path: str, **others: Any) -> TableStream:
-    """The table, read as the options say that all verbs which score have."""
-    return open_table(
-        path,
-        settings.target,
-        features=settings.features,
-        drop=settings.drop,
-        weight=settings.weight,
-        batch_rows=settings.batch_rows,
-        memory=settings.memory,
-        missing=settings.missing,
-        dates=settings.dates,
-        levels=settings.categories,
-        **others,
-    )
+def check_lags(settings: Any) -> None:
+    """Refuse a past that is not known yet when a row is predicted."""
+    if settings.lags and min(settings.lags) <= settings.delay:
+        raise ValueError(
+            f"--lag {min(settings.lags)} is not known when a row is predicted: targets become "
+            f"known {settings.delay:,} rows later (--delay); give lags above that"
+        )
 
 
 def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
     """Accuracy and the like of a classifier."""
-    given = {
-        "--report": settings.report,
-        "--slice": settings.slices,
-        "--delay": settings.delay,
-        "--period": settings.period,
-        "--time": settings.time,
-    }
-    for option, value in given.items():
-        if value:
-            raise ValueError(f"{option} is for targets that are numbers: leave it out for labels")
+    _refuse_others(settings, "labels", "--time")
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         result = progressive_classification(model, table, progress=advance)
     if settings.as_json:
@@ -134,15 +104,56 @@ def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
         print_labels(result, _title(settings, table))
 
 
+def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None:
+    """The share of targets below, and the loss that quantiles minimise."""
+    _refuse_others(settings, "quantiles")
+    timed = settings.time is not None
+    survey = Survey(table)
+    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+        result = progressive_quantiles(
+            TimedModel(model) if timed else model,
+            TimedRows(survey, table) if timed else survey,
+            progress=advance,
+        )
+    if settings.as_json:
+        click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+    else:
+        print_quantiles(result, _title(settings, table))
+    _say_leaks(settings, table, survey)
+
+
+def _refuse_others(settings: Settings, what: str, *more: str) -> None:
+    """Options that only scores of numbers have."""
+    given = {
+        "--report": settings.report,
+        "--slice": settings.slices,
+        "--delay": settings.delay,
+        "--period": settings.period,
+        "--time": settings.time if "--time" in more else None,
+    }
+    for option, value in given.items():
+        if value:
+            raise ValueError(
+                f"{option} is for targets that are numbers, predicted by their mean: leave it out "
+                f"for {what}"
+            )
+
+
+def _say_leaks(settings: Settings, table: TableStream, survey: Survey) -> None:
+    """Features that tell the target, and values far out, on standard error."""
+    if not settings.quiet:
+        for problem in survey.suspicions(table.feature_names, settings.target):
+            say_note(problem)
+
+
 def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     """Errors, intervals and the rest, and the report."""
     page = None if settings.report is None else checked_page(settings.report)
-    survey = None if page is None else Survey(table)
+    survey = Survey(table)
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
-        rows = table if survey is None else survey
         result = progressive_validation(
             model if settings.time is None else TimedModel(model),
-            rows if settings.time is None else TimedRows(rows, table),
+            survey if settings.time is None else TimedRows(survey, table),
             levels=settings.levels,
             delay=settings.delay,
             period=settings.period,
@@ -150,7 +161,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
             follow=0 if page is None else FOLLOWED_PLACES,
             progress=advance,
         )
-    if page is not None and survey is not None:
+    if page is not None:
         html = validation_report(
             result,
             about(settings, table, survey),
@@ -163,6 +174,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
         print_report(result, _title(settings, table), forgetting=settings.forgetting)
+    _say_leaks(settings, table, survey)
     if page is not None and not settings.quiet:
         click.echo(f"The report is in {page}", err=True)
 
@@ -173,7 +185,9 @@ def _title(settings: Settings, table: TableStream) -> str:
 
 
 def _document(
-    settings: Settings, table: TableStream, result: ValidationResult | ClassificationResult
+    settings: Settings,
+    table: TableStream,
+    result: ValidationResult | ClassificationResult | QuantileResult,
 ) -> dict[str, Any]:
     return {
         "file": settings.file,
@@ -184,6 +198,7 @@ def _document(
         "n_rows_read": table.n_rows_read,
         "n_rows_skipped": table.n_skipped,
         "n_rows_filled": table.n_filled,
+        "n_missing": dict(table.n_missing),
         "unseen_levels": table.unseen_levels,
         **result.to_dict(),
     }
@@ -218,10 +233,19 @@ def notes(
     ``levels`` says whose levels are known; ``left_out`` are levels, as ``zone=a``, that are known
     and have no feature.
     """
+    if n := table.n_before:
+        yield f"{_count(n, 'row')} at the start {_were(n)} used as the past of the others only"
     if n := table.n_skipped:
-        yield f"{_count(n, 'row')} {_were(n)} left out because a value was missing"
+        yield (
+            f"{_count(n, 'row')} {_were(n)} left out because a value was missing "
+            f"(column, holes: {counted(table.n_left_out)})"
+        )
     if n := table.n_filled:
-        yield f"{_count(n, 'row')} had missing values filled in with the mean so far"
+        filled = table.n_missing - table.n_left_out
+        yield (
+            f"{_count(n, 'row')} had missing values filled in with the mean so far (column, holes: "
+            f"{counted(filled)})"
+        )
     for column, unseen in table.unseen_levels.items():
         values = {k: n for k, n in unseen.items() if f"{column}={k}" not in left_out}
         if not values:
@@ -232,6 +256,29 @@ def notes(
             f"{_count(n, 'value')} of {column!r} {_were(n)} not among the levels of {levels}, "
             f"and counted as none of them: {shown}{', ...' if len(values) > 5 else ''}"
         )
+
+
+def nothing_left(file: str, table: TableStream) -> ValueError:
+    """What to say where no row is left to work on."""
+    n = table.n_rows_read
+    if n <= table.n_before:
+        return ValueError(f"{file} has {_count(n, 'row')}: --lag needs more than {table.n_before}")
+    return ValueError(
+        f"every row of {file} has a missing value, so there is none to learn or predict (column, "
+        f"holes in {_count(n, 'row')}: {counted(table.n_left_out)}): leave such columns out by "
+        "--drop, or fill them in by --missing level or mean"
+    )
+
+
+@contextmanager
+def said_if_empty(settings: TableSettings, table: TableStream) -> Iterator[None]:
+    """Say which columns are in the way where all rows were left out."""
+    try:
+        yield
+    except ValueError as error:
+        if table.n_rows_read and table.n_skipped >= table.n_rows_read - table.n_before:
+            raise nothing_left(settings.file, table) from error
+        raise
 
 
 def _count(n: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import shlex
@@ -64,10 +65,20 @@ class OneLineErrors(click.Group):
 
 
 def names(ctx: click.Context, option: click.Parameter, value: str | None) -> Any:
-    """Column names, with commas between."""
+    """Column names, with commas between; quoted where there is a comma in one."""
     if value is None:
         return None if option.name == "features" else ()
-    return tuple(name.strip() for name in value.split(",") if name.strip())
+    (found,) = csv.reader([value], skipinitialspace=True)
+    return tuple(name.strip() for name in found if name.strip())
+
+
+def lags(ctx: click.Context, option: click.Parameter, value: str) -> tuple[int, ...]:
+    """Numbers of rows, with commas between."""
+    found = [word.strip() for word in value.split(",") if word.strip()]
+    for word in found:
+        if not (word.isdecimal() and int(word) > 0):
+            raise click.BadParameter(f"{word!r} is no number of rows from 1 up, as in --lag 1,24")
+    return tuple(map(int, found))
 
 
 def noise_precision(ctx: click.Context, option: click.Parameter, value: str) -> float | None:
@@ -168,8 +179,20 @@ def guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
 def _as_options(message: str) -> str:
     """What the library calls drop=['x'] or dates="days" is --drop x or --dates days here."""
     message = message.replace("(unique_id)", "(--series)")
-    message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", r"--drop \2", message)
-    return re.sub(r'\b(missing|dates)="(\w+)"', r"--\1 \2", message)
+    message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", _dropped, message)
+    message = message.replace(
+        "take a classifier (BayesianLogisticRegression)", "say --model logistic"
+    )
+    message = re.sub(r'\bdate_format="(.*?)"', r'--date-format "\1"', message)
+    return re.sub(r'\b(missing|dates|decimal)="([\w,]+)"', r"--\1 \2", message)
+
+
+def _dropped(found: re.Match[str]) -> str:
+    """The option, for a shell: a name with a comma in it quoted twice."""
+    name = found[2]
+    if "," in name or '"' in name:
+        name = '"' + name.replace('"', '""') + '"'
+    return f"--drop {shlex.quote(name)}"
 
 
 def _complain(message: str) -> None:

@@ -5,65 +5,80 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import click
 from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import notes as notes_on
-from posterity.cli.evaluate import progress_bar
+from posterity.cli.evaluate import nothing_left, progress_bar
 from posterity.cli.forgetting import parse
 from posterity.cli.model_files import ModelFile, check_place, read_model
 from posterity.cli.models import build, parse_one
-from posterity.cli.tables import STANDARD_INPUT, called, table_path
+from posterity.cli.tables import STANDARD_INPUT, TableSettings, called, table_path
 from posterity.files import save
-from posterity.io import ColumnMeans, TableStream, open_table
-from posterity.io.columns import chosen_columns
-from posterity.io.folders import open_source
+from posterity.io import ColumnMeans, TableStream, TextFormat
 from posterity.io.learning import named
 from posterity.io.reading import Reading
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 
-def fit(
-    file: str,
-    output: str,
-    *,
-    target: str,
-    model: str,
-    prior_precision: float | str,
-    noise_precision: float | None,
-    noise: str,
-    forgetting: str,
-    no_intercept: bool,
-    missing: Any,
-    categories: Mapping[str, tuple[str, ...]],
-    quiet: bool,
-    **reading: Any,
-) -> None:
-    """Learn a table; ``reading`` are the other options of ``open_table``."""
-    check_place(output)
+@dataclass(frozen=True, kw_only=True)
+class FitSettings(TableSettings):
+    """What fit was asked for, one field an option."""
+
+    output: str
+    model: str
+    prior_precision: float | str
+    noise_precision: float | None
+    noise: str
+    forgetting: str
+    no_intercept: bool
+    quiet: bool
+
+
+def fit(settings: FitSettings) -> None:
+    """Learn a table."""
+    check_place(settings.output)
     learner = build(
-        parse_one(model),
-        prior_precision=prior_precision,
-        noise_precision=noise_precision,
-        noise=noise,
-        fit_intercept=not no_intercept,
-        forgetting=parse(forgetting),
+        parse_one(settings.model),
+        prior_precision=settings.prior_precision,
+        noise_precision=settings.noise_precision,
+        noise=settings.noise,
+        fit_intercept=not settings.no_intercept,
+        forgetting=parse(settings.forgetting),
     )
-    reading |= {"levels": categories, "labels": is_classifier(learner)}
-    with table_path(file) as path:
+    labels, drop_first = is_classifier(learner), not settings.no_intercept
+    with table_path(settings.file) as path:
+        whole = settings.open(path, labels=labels, drop_first=False)
+        table = settings.open(path, labels=labels, drop_first=drop_first)
         means = ColumnMeans()
-        policy = means if missing == "mean" else missing
-        table = open_table(path, target, missing=policy, drop_first=not no_intercept, **reading)
-        notes = {"target": target, "missing": missing, **_schema(path, table, target, **reading)}
-        _pass(table, learner, learner.partial_fit, quiet=quiet)
+        if settings.missing in ("mean", "level"):
+            table.fill_with(means)
+        _pass(table, learner, learner.partial_fit, quiet=settings.quiet)
     if not hasattr(learner, "feature_names_in_"):
-        raise ValueError(f"{called(file)} has no row without a missing value: nothing was learned")
-    save(learner, output, notes={**notes, **_tallied(means)})
+        raise nothing_left(called(settings.file), table)
+    notes = {**_noted(settings, table, whole), **_tallied(means)}
+    save(learner, settings.output, notes=notes)
     for note in notes_on(table):
-        _say(f"note: {note}", quiet)
-    _say(f"{_rows(table)} learned into {output}", quiet)
+        _say(f"note: {note}", settings.quiet)
+    _say(f"{_rows(table)} learned into {settings.output}", settings.quiet)
+
+
+def _noted(settings: FitSettings, table: TableStream, whole: TableStream) -> dict[str, Any]:
+    """What the other verbs need to know: columns by their roles, and the levels left out."""
+    names = table.feature_names
+    written = {name: getattr(settings, name) for name in ("decimal", "thousands", "date_format")}
+    beside = {role: getattr(settings, role) for role in ("weight", "time")}
+    return {
+        "target": settings.target,
+        "missing": settings.missing,
+        "columns": list(table.used_columns),
+        "left_out": [name for name in whole.feature_names if name not in names],
+        **{role: column for role, column in beside.items() if column is not None},
+        **({} if settings.text == TextFormat() else {"text": written}),
+    }
 
 
 def update(
@@ -86,7 +101,7 @@ def update(
     reading = Reading(
         batch_rows=batch_rows,
         memory=memory,
-        missing=means if policy == "mean" else policy,
+        missing=means if policy in ("mean", "level") else policy,
         weight=kept.noted("weight", weight),
         time=kept.noted("time", time),
     )
@@ -194,23 +209,6 @@ def _pass(table: TableStream, model: Any, learn: Callable[..., object], *, quiet
                 advance(table.n_rows_read)
 
 
-def _schema(path: str, table: TableStream, target: str, **reading: Any) -> dict[str, Any]:
-    """Columns by their roles, and the levels that were left out, as ``zone=a``."""
-    whole = open_table(path, target, drop_first=False, **reading).feature_names
-    beside = {role: reading[role] for role in ("weight", "time") if reading[role] is not None}
-    columns = chosen_columns(
-        open_source(path).schema, target, reading["features"], reading["drop"], beside.values()
-    )
-    names = table.feature_names
-    used = [
-        column
-        for column in columns
-        if any(name == column or name.startswith(f"{column}=") for name in names)
-    ]
-    left_out = [name for name in whole if name not in names]
-    return {"columns": used, "left_out": left_out, **beside}
-
-
 def _method(kept: ModelFile, name: str) -> Callable[..., object]:
     method = getattr(kept.model, name, None)
     if method is None:
@@ -237,7 +235,7 @@ def _check_alike(first: ModelFile, other: ModelFile) -> None:
 
 
 def _rows(table: TableStream) -> str:
-    n = table.n_rows_read - table.n_skipped
+    n = table.n_rows_read - table.n_skipped - min(table.n_before, table.n_rows_read)
     return f"{n:,} row{'' if n == 1 else 's'}"
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from posterity.cli.evaluate import notes as notes_on
 from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
-from posterity.io import ColumnMeans, TableStream
+from posterity.io import ColumnMeans, TableStream, TextFormat
 from posterity.io.columns import require
-from posterity.io.folders import open_source
+from posterity.io.missing import WAYS
 from posterity.io.reading import Reading
-from posterity.io.table import open_rows
+from posterity.io.table import open_any, open_rows
 from posterity.io.targets import Target
 
 
@@ -47,9 +47,9 @@ class ModelFile:
         return str(noted) if given is None else given
 
     def missing(self, given: str | None) -> Any:
-        """The policy for missing values, as given or as noted: "error", "skip" or "mean"."""
+        """The policy for missing values, one of WAYS, as given or as noted."""
         noted = self.notes.get("missing")
-        return given or (noted if noted in ("error", "skip", "mean") else "error")
+        return given or (noted if noted in WAYS else "error")
 
     def noted(self, name: str, given: str | None) -> str | None:
         """The column of weights or of times, as given or as noted; an empty name is none."""
@@ -65,11 +65,18 @@ class ModelFile:
         """A table as rows of the features of the model."""
         columns = self.notes.get("columns")
         if isinstance(columns, list | tuple):
-            require(
-                [str(name) for name in columns], list(open_source(path).schema.names), "feature"
-            )
+            present = list(open_any(path, self.text).schema.names)
+            require([str(name) for name in columns], present, "feature")
         since = getattr(self.model, "_now", None)
-        return open_rows(path, self.feature_names, reading, target=target, since=since)
+        return open_rows(
+            path, self.feature_names, reading, target=target, since=since, text=self.text
+        )
+
+    @property
+    def text(self) -> TextFormat:
+        """How numbers and dates are written in text files, as fit was told."""
+        noted = self.notes.get("text")
+        return TextFormat(**noted) if isinstance(noted, dict) else TextFormat()
 
     def notes_on(self, table: TableStream) -> Iterator[str]:
         """What was done to rows and values on the way in."""

@@ -74,7 +74,11 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         help="Columns to predict from, in this order. All but the target by default.",
     ),
     "drop": click.option(
-        "--drop", metavar="c,d,...", callback=group.names, help="Columns to leave out."
+        "--drop",
+        metavar="c,d,...",
+        callback=group.names,
+        help="Columns to leave out. A name with a comma in it stands in double quotes: "
+        "'\"Item, name\",id'.",
     ),
     "weight": click.option(
         "--weight",
@@ -113,19 +117,55 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         "--missing",
         default="error",
         show_default=True,
-        type=click.Choice(["error", "skip", "mean"]),
-        help="Missing values: stop, leave the row out, or use the mean of the column so far.",
+        type=click.Choice(["error", "skip", "mean", "level"]),
+        help="Missing values: stop, leave the row out, use the mean of the column so far, or make "
+        "them a level of their own in categories, and use the mean for numbers (level).",
     ),
     "dates": click.option(
         "--dates",
         default="error",
         show_default=True,
-        type=click.Choice(["error", "days"]),
-        help="Columns of dates and times: stop, or count days.",
+        type=click.Choice(["error", "days", "calendar"]),
+        help="Columns of dates and times: stop, count days, or (calendar) take hour, weekday and "
+        "month as categories, and days as well where time goes on.",
+    ),
+    "date_format": click.option(
+        "--date-format",
+        default="",
+        metavar="FORMAT",
+        help="How dates are written in a text file, beside 2021-04-30: %m/%d/%y for 04/30/21.",
+    ),
+    "decimal": click.option(
+        "--decimal",
+        default=".",
+        show_default=True,
+        type=click.Choice([".", ","]),
+        help="What is before the fraction of a number in a text file.",
+    ),
+    "thousands": click.option(
+        "--thousands",
+        default="",
+        metavar="MARK",
+        help="What is between thousands in a text file, as in 1.234.567,8.  [default: nothing]",
+    ),
+    "lags": click.option(
+        "--lag",
+        "lags",
+        default="",
+        metavar="1,24,...",
+        callback=group.lags,
+        help="Predict also from the target so many rows before. The first rows are then only the "
+        "past of the others.",
     ),
     "categories": click.option(
+        "--categories",
+        metavar="a,b,...",
+        callback=group.names,
+        help="Columns of numbers, such as codes, that are categories all the same.",
+    ),
+    "category_levels": click.option(
         "--levels",
-        "categories",
+        "category_levels",
         multiple=True,
         metavar="COLUMN=a,b,...",
         callback=group.categories,
@@ -158,6 +198,12 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
     "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines."),
     "quiet": click.option("--quiet", is_flag=True, help="No progress bar and no notes on stderr."),
 }
+
+
+# How columns of a table are read, beside which of them are.
+TABLE = (
+    "dates", "date_format", "decimal", "thousands", "lags", "categories", "category_levels",
+)  # fmt: skip
 
 
 def options(*names: str) -> Callable[[Any], Any]:

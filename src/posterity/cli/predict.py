@@ -16,10 +16,10 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import progress_bar
+from posterity.cli.evaluate import nothing_left, progress_bar
 from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replacing
-from posterity.cli.tables import table_path
+from posterity.cli.tables import called, table_path
 from posterity.cli.text import say_note
 from posterity.io.containers import container
 from posterity.io.learning import named
@@ -35,6 +35,7 @@ def run(
     output: str | None,
     level: float,
     quantiles: tuple[float, ...],
+    keep: tuple[str, ...],
     missing: str | None,
     batch_rows: int,
     memory: str,
@@ -47,24 +48,37 @@ def run(
     wrapped = container(None, "arrow")
     with table_path(file) as path:
         policy: Any = kept.missing(missing)
-        if policy == "mean":
+        if policy in ("mean", "level"):
             policy = kept.means().fixed or policy  # the means in FILE, where none were learned
-        reading = Reading(batch_rows=batch_rows, memory=memory, missing=policy)
+        reading = Reading(batch_rows=batch_rows, memory=memory, missing=policy, keep=keep)
         table = kept.open(path, None, reading)
         shown = not quiet and output is not None and sys.stderr.isatty()
         with opened() as write, progress_bar(table, shown=shown) as advance:
-            for X, rows in table:
-                write(
-                    wrapped(
-                        rows, _columns(kept.model, named(X, names, kept.model), level, quantiles)
-                    )
-                )
+            for rows in table.batches():
+                X = named(rows.X, names, kept.model)
+                told = wrapped(rows.y, _columns(kept.model, X, level, quantiles))
+                write(_beside(told, rows.beside))
                 if advance is not None:
                     advance(table.n_rows_read)
-            if table.n_rows_read == table.n_skipped:
-                raise ValueError("every row has a missing value: there is nothing to predict")
+            if table.n_rows_read - table.n_before <= table.n_skipped:
+                raise nothing_left(called(file), table)
     for note in () if quiet else kept.notes_on(table):
         say_note(note)
+
+
+def _beside(told: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.RecordBatch:
+    """Predictions behind the number of the row and the columns that are kept."""
+    if kept is None:
+        return told
+    twice = [name for name in kept.schema.names if name in told.schema.names]
+    if twice:
+        raise ValueError(f"--keep {twice[0]}: predictions have a column of that name; rename it")
+    names = [told.schema.names[0], *kept.schema.names, *told.schema.names[1:]]
+    words = [
+        values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+        for values in kept.columns
+    ]
+    return pa.RecordBatch.from_arrays([told.column(0), *words, *told.columns[1:]], names=names)
 
 
 def _columns(model: Any, X: Any, level: float, quantiles: tuple[float, ...]) -> dict[str, Any]:

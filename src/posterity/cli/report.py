@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from posterity.cli import text
 from posterity.cli.text import escape
 from posterity.evaluation import ClassificationResult, PairedComparison, Slices, ValidationResult
+from posterity.evaluation.quantiles import QuantileResult
 from posterity.report import words
 from posterity.report.comparison import in_words
 from posterity.report.words import caveats, headline, rows
@@ -13,16 +15,10 @@ from posterity.report.words import caveats, headline, rows
 
 def print_report(result: ValidationResult, title: str, *, forgetting: str = "none") -> None:
     """Print the headline, the table and its caveats on standard output."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, soft_wrap=True)
+    console = text.console()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(escape(headline(result)))
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("score")
-    table.add_column("value", justify="right")
+    table = text.table("score", "value")
     table.add_column("what it is", style="dim")
     for row in rows(result):
         table.add_row(*row)
@@ -39,19 +35,13 @@ def print_report(result: ValidationResult, title: str, *, forgetting: str = "non
 
 def print_labels(result: ClassificationResult, title: str) -> None:
     """Print the scores of a classifier on standard output."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, soft_wrap=True)
+    console = text.console()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(
         f"Of {result.n_rows:,} labels, each predicted before it was learned, "
         f"{100 * result.accuracy:.1f}% were right."
     )
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("score")
-    table.add_column("value", justify="right")
+    table = text.table("score", "value")
     table.add_column("what it is", style="dim")
     for name, value, meaning in (
         ("accuracy", result.accuracy, "share of rows whose most probable label came"),
@@ -67,16 +57,37 @@ def print_labels(result: ClassificationResult, title: str) -> None:
         console.print(f"\n{result.n_impossible:,} labels had been given probability 0.")
 
 
+def print_quantiles(result: QuantileResult, title: str) -> None:
+    """Print the scores of a quantile on standard output."""
+    console = text.console()
+    console.print(f"[bold]{escape(title)}[/bold]")
+    share, q = result.share_below, result.quantile
+    n_scored = result.n_rows - result.n_unscored
+    spread = max(0.01, 2.0 * (q * (1.0 - q) / max(n_scored, 1)) ** 0.5)
+    told = "as promised" if abs(share - q) <= spread else "too few" if share < q else "too many"
+    console.print(
+        f"Each of {result.n_rows:,} rows was predicted before it was learned.\n"
+        f"{100 * share:.1f}% of the targets were at or below the predicted {q:g} quantile: {told}."
+    )
+    table = text.table("score", "value")
+    table.add_column("what it is", style="dim")
+    for name, value, meaning in (
+        ("share below", f"{100 * share:.2f}%", f"targets at or below the prediction; {100 * q:g}%"),
+        ("pinball loss", f"{result.pinball_loss:.5g}", "what the true quantile makes least"),
+        ("skill over quantile so far", f"{100 * result.skill:.1f}%",
+         f"its loss: {result.baseline_loss:.5g}"),
+    ):  # fmt: skip
+        table.add_row(name, value, meaning)
+    console.print()
+    console.print(table)
+    if result.n_unscored:
+        console.print(f"\n{result.n_unscored:,} rows at the start were not scored: nothing known.")
+
+
 def _slices(name: str, slices: Slices) -> Any:
     """Errors, and coverage and width of the intervals, slice by slice."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     header, rows = words.slices(slices)
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(f"by {escape(name)}")
-    for heading in header:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = text.table(f"by {escape(name)}", *header)
     for first, *others in rows:
         table.add_row(escape(first), *others)
     return table
@@ -84,18 +95,11 @@ def _slices(name: str, slices: Slices) -> Any:
 
 def print_comparison(comparison: PairedComparison, title: str) -> None:
     """Print the ranking of several models, and how sure it is, on standard output."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, soft_wrap=True)
+    console = text.console()
     console.print(f"[bold]{escape(title)}[/bold]")
     for line in in_words(comparison):
         console.print(escape(line))
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("model", no_wrap=True)
-    for heading in ("loss", "behind", "s.e.", "p-value", "mean error", "held"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = text.table("model", "loss", "behind", "s.e.", "p-value", "mean error", "held")
     for name, loss, behind, error, p_value, mae in comparison.cells():
         coverage = comparison.results[name].coverage.values()
         held = " ".join(f"{100 * share:.1f}%" for share in coverage)

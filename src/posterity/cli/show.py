@@ -10,8 +10,13 @@ import click
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from posterity.cli import text
 from posterity.cli.model_files import ModelFile, read_model
 from posterity.cli.text import escape
+
+# Settings of the prior that say that it is learned; models whose mean is an exponential.
+LEARNED = ("auto", "ard")
+COUNTS = ("BayesianPoissonRegression", "BayesianNegativeBinomialRegression")
 
 
 def run(model: str, *, level: float, as_json: bool) -> None:
@@ -44,13 +49,37 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "columns": list(kept.notes.get("columns") or []),
         "left_out": list(kept.notes.get("left_out") or []),
         "level": level,
+        "coefficients_of": _predicted(model, kept.notes.get("target") or "the target"),
         "coefficients": _coefficients(model, level),
+        "prior_std_learned": _learned_prior(model),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
         told[name] = _number(getattr(model, f"{name}_", None))
     precision = told["noise_precision"]
     told["noise_std"] = None if not precision else _number(1.0 / math.sqrt(precision))
     return told
+
+
+def _predicted(model: Any, target: str) -> str:
+    """What the coefficients add up to."""
+    if hasattr(model, "classes_"):
+        first, *others = [str(label) for label in model.classes_]
+        label = repr(others[0]) if len(others) == 1 else "each other label"
+        return f"the log odds of {label} against {first!r}"
+    quantile = getattr(model, "quantile", None)
+    if quantile is not None:
+        return f"the {quantile:g} quantile of {target}"
+    counts = type(model).__name__ in COUNTS
+    return f"the log of the expected {target}" if counts else target
+
+
+def _learned_prior(model: Any) -> list[float | None]:
+    """Prior standard deviation of each coefficient, where it is learned."""
+    if model.get_params(deep=False).get("prior_precision") not in LEARNED:
+        return []
+    relative_to = getattr(model, "noise_precision_", 1.0)
+    precisions = np.ravel(model.prior_precision_) * relative_to
+    return [_number(1.0 / math.sqrt(value)) if value else None for value in precisions]
 
 
 def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:
@@ -76,20 +105,13 @@ def _number(value: Any) -> float | None:
 
 
 def _print(told: dict[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, soft_wrap=True)
+    console = text.console()
     target = "" if told["target"] is None else f", predicts {told['target']}"
     console.print(f"[bold]{escape(told['file'] + target)}[/bold]")
     for name, value in _facts(told):
         console.print(f"{name:<24}{escape(value)}")
     share = f"{100 * told['level']:g}%"
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("coefficient", no_wrap=True)
-    for heading in ("mean", "std", f"{share} from", "to"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = text.table("coefficient", "mean", "std", f"{share} from", "to")
     for one in told["coefficients"]:
         cells = [_shown(one[key]) for key in ("mean", "std", "lower", "upper")]
         table.add_row(escape(one["name"]), *cells)
@@ -101,13 +123,15 @@ def _print(told: dict[str, Any]) -> None:
 
 def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
     settings = told["settings"]
+    forgets = bool(settings.get("forgetting"))
     facts = [
         ("model", told["class"]),
+        ("coefficients of", told["coefficients_of"]),
         ("rows learned", _shown(told["n_observations"], "{:,.6g}")),
-        ("effective sample size", _shown(told["n_effective"], "{:,.6g}")),
+        ("rows not forgotten", _shown(told["n_effective"], "{:,.6g}") if forgets else ""),
         ("noise, std", _shown(told["noise_std"])),
         ("log evidence", _shown(told["log_evidence"], "{:.6g}")),
-        ("prior precision", str(settings.get("prior_precision", ""))),
+        ("prior precision", _prior(told)),
         ("forgetting", str(settings.get("forgetting") or "none")),
         ("missing values", told["missing"] or ""),
         ("weights", told["weight"] or ""),
@@ -116,6 +140,16 @@ def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
         ("levels left out", ", ".join(told["left_out"])),
     ]
     return [(name, value) for name, value in facts if value not in ("", "?")]
+
+
+def _prior(told: dict[str, Any]) -> str:
+    """As it was set; and what was learned, from the least to the largest."""
+    given = str(told["settings"].get("prior_precision", ""))
+    learned = [value for value in told["prior_std_learned"] if value is not None]
+    if not learned:
+        return given
+    ends = [_shown(end(learned)) for end in (min, max)]
+    return f"{given}: coefficients within about {' to '.join(dict.fromkeys(ends))} of 0 (std)"
 
 
 def _shown(value: float | None, how: str = "{:.4g}") -> str:

@@ -8,13 +8,56 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Literal
 
 import click
 
-from posterity.io import TableError
+from posterity.io import TableError, TableStream, TextFormat, open_table
+from posterity.io.columns import Dates
 
 STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSettings:
+    """How all verbs that begin with a table read it, one field an option."""
+
+    file: str
+    target: str
+    features: tuple[str, ...] | None
+    drop: tuple[str, ...]
+    weight: str | None
+    time: str | None = None
+    batch_rows: int
+    memory: str
+    missing: Literal["error", "skip", "mean", "level"]
+    dates: Dates
+    date_format: str
+    decimal: str
+    thousands: str
+    lags: tuple[int, ...]
+    categories: tuple[str, ...]
+    category_levels: dict[str, tuple[str, ...]]
+
+    @property
+    def text(self) -> TextFormat:
+        """How numbers and dates are written."""
+        return TextFormat(
+            decimal=self.decimal, thousands=self.thousands, date_format=self.date_format
+        )
+
+    def open(self, path: str, **others: Any) -> TableStream:
+        """The table at the path, where FILE was put; ``others`` go to `open_table` as they are."""
+        given = {
+            name: getattr(self, name)
+            for name in ("features", "drop", "weight", "time", "batch_rows", "memory", "missing")
+        }
+        how = {name: getattr(self, name) for name in ("dates", "categories", "lags", "text")}
+        asked = {**given, **how, "levels": self.category_levels, **others}
+        return open_table(path, self.target, **asked)
+
+
 _ENDINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz"}
 
 

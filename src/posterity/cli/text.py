@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import click
 
 from posterity.safety import escaped
@@ -14,9 +17,34 @@ def escape(text: str) -> str:
     return without_markup(escaped(text))
 
 
+# What numbers need, however narrow a terminal is; and what a file has.
+_LEAST, _ENDLESS = 72, 1 << 16
+
+
+def console() -> Any:
+    """Standard output: as wide as the terminal, and without a width in a pipe or a file."""
+    from rich.console import Console
+
+    shown = Console(highlight=False, soft_wrap=True)
+    shown.width = max(shown.width, _LEAST) if sys.stdout.isatty() else _ENDLESS
+    return shown
+
+
+def table(first: str, *numbers: str) -> Any:
+    """A table of names, which fold where there is no room, and numbers, which are never cut."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    made.add_column(first, overflow="fold")
+    for heading in numbers:
+        made.add_column(heading, justify="right", no_wrap=True)
+    return made
+
+
 def say_note(text: str) -> None:
     """Say something on standard error."""
     click.echo(f"note: {escaped(text)}", err=True)
 
 
-__all__ = ["escape", "say_note"]
+__all__ = ["console", "escape", "say_note", "table"]

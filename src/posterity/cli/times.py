@@ -21,6 +21,11 @@ class TimedModel:
         return self._model.predict_then_learn(X[:, :-1], y, sample_weight, times=X[:, -1])
 
     @property
+    def quantile(self) -> float:
+        """The model's own."""
+        return float(self._model.quantile)
+
+    @property
     def posterior_(self) -> Any:
         """The model's own."""
         return self._model.posterior_

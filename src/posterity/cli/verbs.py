@@ -8,7 +8,7 @@ import click
 
 from posterity.cli import group
 from posterity.cli.group import guarded, written
-from posterity.cli.options import options
+from posterity.cli.options import TABLE, options
 
 FIT = """\b
 Examples:
@@ -66,9 +66,10 @@ replaced = click.option(
 )
 learned_missing = click.option(
     "--missing",
-    type=click.Choice(["error", "skip", "mean"]),
+    type=click.Choice(["error", "skip", "mean", "level"]),
     help="Missing values: stop, leave the row out, or use the mean of the column in the rows so "
-    "far, those that MODEL has learned with --missing mean among them.  [default: as given to fit]",
+    "far, those that MODEL has learned with --missing mean among them; where it was fitted with "
+    "level, a missing category is one.  [default: as given to fit]",
 )
 learned_weight = click.option(
     "--weight", metavar="COLUMN", help="Column of the rows' weights.  [default: as given to fit]"
@@ -101,7 +102,7 @@ several_quantiles = click.option(
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
 @options("weight")
-@options("time", "batch_rows", "memory", "missing", "dates", "categories", "no_intercept", "quiet")
+@options("time", "batch_rows", "memory", "missing", *TABLE, "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and write what was learned to a model file.
 
@@ -110,9 +111,10 @@ def fit(**settings: Any) -> None:
     values and the means that they are filled in with, so that update and predict need not be told
     again. A file of that name is replaced.
     """
+    from posterity.cli.learn import FitSettings
     from posterity.cli.learn import fit as work
 
-    guarded(work, **settings)
+    guarded(work, FitSettings(**settings))
 
 
 @click.command(epilog=UPDATE, short_help="Learn more rows into a model file.")
@@ -184,6 +186,12 @@ def merge(**settings: Any) -> None:
 )
 @one_level
 @several_quantiles
+@click.option(
+    "--keep",
+    metavar="a,b,...",
+    callback=group.names,
+    help="Columns of FILE to write beside the predictions, as they are.",
+)
 @learned_missing
 @options("batch_rows", "memory", "quiet")
 def predict(**settings: Any) -> None:

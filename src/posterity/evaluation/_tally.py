@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from posterity.evaluation._scores import Column, n_columns
 from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import BaselineLedger
 from posterity.evaluation.pit import N_BINS, count_bins
-from posterity.evaluation.result import ValidationResult, summarize
+from posterity.evaluation.result import ValidationResult, WorstRow, summarize
 from posterity.evaluation.slices import Sliced, SliceLedger
 
 FloatArray = NDArray[np.float64]
+N_WORST = 5
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Tally:
         self._ledger = StretchLedger(n_columns(levels), n_maxima=1)
         self._baselines = BaselineLedger(delay, period)
         self._counts: NDArray[np.int64] | None = np.zeros(N_BINS, dtype=np.int64)
+        self._worst: list[WorstRow] = []
         self._slices = [
             SliceLedger(feature, edges, levels) for feature, edges in (slices or {}).items()
         ]
@@ -60,6 +62,7 @@ class Tally:
     def add(self, scored: Scored) -> None:
         """Add a batch."""
         columns = scored.columns
+        self._note_worst(scored.y, np.asarray(columns[column.ABSOLUTE], dtype=np.float64))
         for ledger in self._slices:
             ledger.add(scored.X, columns)
         self._ledger.add(columns, [columns[column.ABSOLUTE]])
@@ -71,11 +74,19 @@ class Tally:
             u = scored.u if counted.all() else scored.u[counted.astype(bool)]
             self._counts += count_bins(u)
 
+    def _note_worst(self, y: FloatArray, error: FloatArray) -> None:
+        """Keep the rows with the largest errors so far, the largest first."""
+        least = self._worst[-1].error if len(self._worst) == N_WORST else -1.0
+        rows = np.flatnonzero(error > least)
+        rows = rows[np.argsort(-error[rows], kind="stable")[:N_WORST]]
+        news = [WorstRow(self.n_rows + int(k), float(y[k]), float(error[k])) for k in rows]
+        self._worst = sorted(self._worst + news, key=lambda one: -one.error)[:N_WORST]
+
     def result(self) -> ValidationResult:
         """What was found; raises ``ValueError`` if there was no row."""
         if self.n_rows == 0:
             raise ValueError("the stream is empty: there is no row to predict")
-        return summarize(
+        found = summarize(
             Totals(
                 self._levels,
                 self._ledger.overall(),
@@ -86,3 +97,4 @@ class Tally:
                 self._baselines.results(),
             )
         )
+        return replace(found, worst=tuple(self._worst))

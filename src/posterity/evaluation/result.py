@@ -62,6 +62,18 @@ class Stretches:
         return len(self.row_end)
 
 
+@dataclass(frozen=True)
+class WorstRow:
+    """A row that was predicted badly: its place among the rows predicted, from 0, and its target.
+
+    ``error`` is absolute, in units of y.
+    """
+
+    row: int
+    y: float
+    error: float
+
+
 @dataclass(frozen=True, eq=False)
 class ValidationResult:
     """Scores of predictions made before their rows were learned.
@@ -100,6 +112,8 @@ class ValidationResult:
         Scores by slice of each feature that was asked for.
     path : CoefficientPath or None
         Coefficients along the stream, where `follow` asked for them; not of merged results.
+    worst : tuple of WorstRow
+        The five rows with the largest errors, the largest first; not of merged results.
     totals : object
         The sums that all this is made of: what :func:`merged` adds.
     """
@@ -118,6 +132,7 @@ class ValidationResult:
     baselines: dict[str, Baseline] = field(default_factory=dict, repr=False)
     slices: dict[str, Slices] = field(default_factory=dict, repr=False)
     path: CoefficientPath | None = field(default=None, repr=False)
+    worst: tuple[WorstRow, ...] = field(default=(), repr=False)
     totals: Totals = field(kw_only=True, repr=False)
 
     @property
@@ -227,6 +242,10 @@ class ValidationResult:
                 }
                 for name, each in self.slices.items()
             },
+            "worst": [
+                {"row": one.row, "y": _plain(one.y), "error": _plain(one.error)}
+                for one in self.worst
+            ],
             "drift": [
                 {"row_start": p.row_start, "row_end": p.row_end, "mae": p.mae, "usual": p.usual}
                 for p in self.drift_periods()

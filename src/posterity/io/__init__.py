@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from posterity.io.csv_source import TextFormat
 from posterity.io.errors import TableError
 from posterity.io.missing import ColumnMeans
 from posterity.io.table import TableStream, open_table
@@ -17,6 +18,7 @@ __all__ = [
     "FormulaStream",
     "TableError",
     "TableStream",
+    "TextFormat",
     "learn_stream",
     "open_formula",
     "open_table",

@@ -5,153 +5,37 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from posterity.io.conversions import as_days, as_floats, text_codes
+from posterity.io.calendar import PARTS, goes_on, part_in, parts_of, written_dates
+from posterity.io.conversions import DECIMAL_COMMA, MISSING, text_codes
+from posterity.io.csv_source import EXAMPLE
+from posterity.io.encoders import Categories, Days, Encoder, Numbers, Placed
 from posterity.io.errors import TableError
+from posterity.io.lags import lag_in
 
-FloatArray = NDArray[np.float64]
-Dates = Literal["error", "days"]
+Dates = Literal["error", "days", "calendar"]
 MOST_LEVELS = 256
 _FEW_LEVELS = 20
 
 
-class Encoder(Protocol):
-    """Turns one Arrow column into numbers; NaN where a value is missing."""
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """How columns become features; fields as the parameters of :func:`open_table`.
 
-    @property
-    def column(self) -> str:
-        """Name of the file's column."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features it makes; there may be none."""
-        ...
-
-    def fill(self, values: Any, out: FloatArray) -> None:
-        """Write an Arrow array (n,) into out (n, len(names))."""
-        ...
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A numeric or boolean column, as it is."""
-
-    column: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column's own name."""
-        return (self.column,)
-
-    def fill(self, values: Any, out: FloatArray) -> None:
-        """Copy the numbers."""
-        out[:, 0] = as_floats(values)
-
-
-@dataclass(frozen=True)
-class Categories:
-    """A column of categories, one feature of zeros and ones for each level that is kept.
-
-    A value that is none of the levels gets zeros everywhere (as the dropped first level does), and
-    is counted in `unseen`.
+    With ``holes`` a missing value of a category is a level of its own. `categories` are columns of
+    numbers that are categories all the same.
     """
 
-    column: str
-    levels: tuple[str, ...]
-    drop_first: bool
-    unseen: Counter[str] = field(default_factory=Counter, compare=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """``column=level`` for each level that is kept."""
-        return tuple(f"{self.column}={level}" for level in self.levels[self.drop_first :])
-
-    def fill(self, values: Any, out: FloatArray) -> None:
-        """Write zeros and ones, and count what is none of the levels."""
-        codes, levels = text_codes(values)
-        index = {level: i for i, level in enumerate(self.levels)}
-        # One step more than there are levels: unknown; and the last: missing.
-        unknown, missing = len(self.levels), len(self.levels) + 1
-        place = np.array([index.get(level, unknown) for level in levels] + [missing])
-        found = place[codes]
-        rows = np.zeros((missing + 1, missing - 1))
-        np.fill_diagonal(rows, 1.0)
-        rows[missing] = np.nan
-        out[:] = rows[:, self.drop_first :][found]
-        if unknown in place:
-            counts = np.bincount(codes, minlength=len(levels) + 1)
-            for code in np.flatnonzero((place == unknown) & (counts > 0)):
-                self.unseen[levels[code]] += int(counts[code])
-
-
-@dataclass(frozen=True)
-class Days:
-    """A column of dates, times or durations, in days: since 1970 (UTC), since midnight, or long."""
-
-    column: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column's own name."""
-        return (self.column,)
-
-    def fill(self, values: Any, out: FloatArray) -> None:
-        """Write days and their fractions."""
-        out[:, 0] = as_days(values)
-
-
-@dataclass(frozen=True)
-class Placed:
-    """An encoder, with the places of its features among those of a row."""
-
-    encoder: Encoder
-    places: tuple[int, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of its features."""
-        return self.encoder.names
-
-    def fill(self, values: Any, out: FloatArray) -> None:
-        """Write into those of the columns of the rows ``out`` (n, m) that are its own."""
-        if not self.places:
-            return
-        first, last = self.places[0], self.places[-1]
-        if self.places == tuple(range(first, last + 1)):
-            self.encoder.fill(values, out[:, first : last + 1])
-            return
-        block = np.empty((len(values), len(self.places)))
-        self.encoder.fill(values, block)
-        out[:, self.places] = block
-
-    def grown(self, values: Any, n_features: int) -> Placed:
-        """With a feature at the end for each level in ``values`` that has not come so far."""
-        if not isinstance(self.encoder, Categories):
-            return self
-        codes, words = text_codes(values)
-        counts = np.bincount(codes, minlength=len(words) + 1)
-        there = {word for word, count in zip(words, counts, strict=False) if count}
-        new = sorted(there.difference(self.encoder.levels))
-        if not new:
-            return self
-        places = (*self.places, *range(n_features, n_features + len(new)))
-        return Placed(replace(self.encoder, levels=(*self.encoder.levels, *new)), places)
-
-
-def placed(encoders: Sequence[Encoder]) -> tuple[Placed, ...]:
-    """Encoders whose features stand side by side."""
-    made, first = [], 0
-    for encoder in encoders:
-        last = first + len(encoder.names)
-        made.append(Placed(encoder, tuple(range(first, last))))
-        first = last
-    return tuple(made)
+    drop_first: bool = True
+    dates: Dates = "error"
+    levels: Mapping[str, Sequence[str]] | None = None
+    categories: Collection[str] = ()
+    holes: bool = False
+    lags: tuple[int, ...] = ()
 
 
 def chosen_columns(
@@ -160,10 +44,12 @@ def chosen_columns(
     features: Sequence[str] | None,
     drop: Sequence[str],
     beside: Collection[str] = (),
+    lags: Collection[int] = (),
 ) -> list[str]:
     """Names of the feature columns, in the order asked for, or the file's.
 
-    Those ``beside`` the features, of weights and times, are among them only where asked for.
+    Those ``beside`` the features, of weights and times, are among them only where asked for. There
+    may be none only with ``lags``.
 
     Raises
     ------
@@ -189,7 +75,7 @@ def chosen_columns(
         )
         if name != target and name not in drop
     ]
-    if not chosen:
+    if not chosen and not lags:
         raise TableError(f"no feature columns are left beside the target {target!r}")
     return chosen
 
@@ -198,52 +84,81 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
     """Refuse a target, or whatever the role of the column is, that is not numbers."""
     import pyarrow as pa
 
-    kind = schema.field(column).type
-    if not _is_number(pa, kind):
-        raise TableError(
-            f"the {role} {column!r} holds {_described(pa, kind)}; it must hold numbers"
-        )
+    field = schema.field(column)
+    if _is_number(pa, field.type):
+        return
+    example = (field.metadata or {}).get(EXAMPLE, b"").decode()
+    told = f"{_described(pa, field.type)}{f' (as {example!r})' if example else ''}"
+    cure = ""
+    if DECIMAL_COMMA.fullmatch(example):
+        cure = ': where a comma is the decimal point, say so (decimal=",")'
+    elif role == "target" and _is_text(pa, field.type):
+        cure = ": to predict labels, take a classifier (BayesianLogisticRegression)"
+    raise TableError(f"the {role} {column!r} holds {told}; it must hold numbers{cure}")
 
 
 def make_encoders(
-    schema: Any,
-    columns: Sequence[str],
-    first: Any,
-    drop_first: bool,
-    dates: Dates = "error",
-    levels: Mapping[str, Sequence[str]] | None = None,
+    schema: Any, columns: Sequence[str], first: Any, how: Encoding
 ) -> tuple[Encoder, ...]:
     """An encoder for each column: by its type, and for categories by the levels in `first`.
 
     `first` is the first record batch. Nothing later is looked at: the stream is read once. Where
-    `levels` names a column, its levels are those.
+    ``how.levels`` names a column, its levels are those. Dates may have several encoders.
     """
     import pyarrow as pa
 
+    require(tuple(how.categories), list(schema.names), "category")
     encoders: list[Encoder] = []
     for name in columns:
         kind = schema.field(name).type
-        if _is_number(pa, kind):
+        if _is_text(pa, kind) or (name in how.categories and _is_number(pa, kind)):
+            encoders.append(_categories(name, first, how))
+        elif _is_number(pa, kind):
             encoders.append(Numbers(name))
-        elif _is_text(pa, kind):
-            given = (levels or {}).get(name)
-            found = _levels(name, first.column(name)) if given is None else tuple(map(str, given))
-            encoders.append(Categories(name, found, drop_first))
-        elif dates == "days" and pa.types.is_temporal(kind):
-            encoders.append(Days(name))
+        elif how.dates != "error" and pa.types.is_temporal(kind):
+            encoders += _dated(name, kind, first, how)
         else:
-            raise TableError(
-                f"column {name!r} holds {_described(pa, kind)}, which have no one meaning as "
-                f"numbers: leave it out (drop=[{name!r}]), "
-                + ('count days (dates="days"), ' if pa.types.is_temporal(kind) else "")
-                + "or turn it into numbers first"
-                + (", say the month" if pa.types.is_temporal(kind) else "")
-            )
-    if not any(encoder.names for encoder in encoders):
+            raise TableError(_no_numbers(pa, name, kind))
+    if not (how.lags or any(encoder.names for encoder in encoders)):
         raise TableError(
             f"no feature is left: {_list(columns)} held only one level in the first batch"
         )
     return tuple(encoders)
+
+
+def _categories(name: str, first: Any, how: Encoding) -> Categories:
+    given = (how.levels or {}).get(name)
+    if given is not None:
+        return Categories(name, tuple(map(str, given)), how.drop_first)
+    values = first.column(name)
+    levels = _levels(name, values, numbers=name in how.categories)
+    holes = (MISSING,) if how.holes and has_holes(values) and MISSING not in levels else ()
+    return Categories(name, (*levels, *holes), how.drop_first)
+
+
+def _dated(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
+    """Days; or the parts of the calendar that differ, and days as well where time goes on."""
+    if how.dates == "days":
+        return [Days(name)]
+    values = first.column(name)
+    parts = parts_of(kind, values)
+    made: list[Encoder] = [
+        Categories.of_part(name, part, PARTS[part][0], how.drop_first) for part in parts
+    ]
+    return made if parts and not goes_on(values) else [*made, Days(name)]
+
+
+def _no_numbers(pa: Any, name: str, kind: Any) -> str:
+    dated = pa.types.is_temporal(kind)
+    ways = (
+        'take hour, weekday and month from it (dates="calendar"), count days (dates="days"), or '
+        if dated
+        else "turn it into numbers first, or "
+    )
+    return (
+        f"column {name!r} holds {_described(pa, kind)}, which can't be used as numbers directly: "
+        f"{ways}leave it out (drop=[{name!r}])"
+    )
 
 
 def encoders_for(schema: Any, names: Sequence[str]) -> tuple[Placed, ...]:
@@ -254,51 +169,78 @@ def encoders_for(schema: Any, names: Sequence[str]) -> tuple[Placed, ...]:
     TableError
         Where no column makes a feature, or one of another type than it was learned from.
     """
-    import pyarrow as pa
-
     present = set(schema.names)
     levels: dict[str, list[tuple[int, str]]] = {}
     made: list[Placed] = []
     for place, name in enumerate(names):
-        column = _column_of(name, present)
-        if column is None:
-            require([name], list(schema.names), "feature")
-        elif column != name:
-            levels.setdefault(column, []).append((place, name[len(column) + 1 :]))
+        label = _label_of(name, present)
+        if label is not None:
+            levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
-            kind = schema.field(name).type
-            if not (_is_number(pa, kind) or pa.types.is_temporal(kind)):
-                raise TableError(
-                    f"column {name!r} holds {_described(pa, kind)}, and was numbers when it was "
-                    "learned"
-                )
-            encoder: Encoder = Days(name) if pa.types.is_temporal(kind) else Numbers(name)
-            made.append(Placed(encoder, (place,)))
-    for column, found in levels.items():
-        words = Categories(column, tuple(word for _, word in found), drop_first=False)
+            made.append(Placed(_as_learned(schema, name), (place,)))
+    for label, found in levels.items():
+        words = _words_of(schema, label, tuple(word for _, word in found))
         made.append(Placed(words, tuple(place for place, _ in found)))
     return tuple(made)
 
 
-def _column_of(feature: str, present: Collection[str]) -> str | None:
-    """The column that a feature comes from: its name, or what is before an = in it."""
+def _label_of(feature: str, present: Collection[str]) -> str | None:
+    """What is before an = in the name of a feature: a column, or a part of a date; else None."""
     if feature in present:
-        return feature
+        return None
     stems = [feature[:i] for i, mark in enumerate(feature) if mark == "="]
-    return next((stem for stem in stems if stem in present), None)
+    dated = [stem for stem in stems if (part_in(stem) or ("",))[0] in present]
+    return next((stem for stem in [*stems, *dated] if stem in present or stem in dated), None)
 
 
-def _levels(name: str, values: Any) -> tuple[str, ...]:
+def _as_learned(schema: Any, name: str) -> Encoder:
+    """The column of this name, in numbers, or what it was so many rows before."""
+    import pyarrow as pa
+
+    lag = None if name in schema.names else lag_in(name, schema.names)
+    if lag is not None:
+        check_numbers(schema, lag.column, "column")
+        return lag
+    require([name], list(schema.names), "feature")
+    kind = schema.field(name).type
+    if pa.types.is_temporal(kind):
+        return Days(name)
+    if _is_number(pa, kind):
+        return Numbers(name)
+    raise TableError(
+        f"column {name!r} holds {_described(pa, kind)}, and was numbers or dates when it was "
+        "learned"
+    )
+
+
+def _words_of(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
+    import pyarrow as pa
+
+    dated = None if label in schema.names else part_in(label)
+    if dated is None:
+        return Categories(label, levels, drop_first=False)
+    kind = schema.field(dated[0]).type
+    if not pa.types.is_temporal(kind):
+        raise TableError(
+            f"column {dated[0]!r} holds {_described(pa, kind)}, and was dates when it was learned"
+        )
+    return Categories.of_part(*dated, levels, drop_first=False)
+
+
+def has_holes(values: Any) -> bool:
+    """Whether a value of an Arrow array is missing."""
+    codes, words = text_codes(values)
+    return bool((codes == len(words)).any())
+
+
+def _levels(name: str, values: Any, *, numbers: bool) -> tuple[str, ...]:
     codes, words = text_codes(values)
     counts = np.bincount(codes, minlength=len(words) + 1)
     levels = sorted(word for word, count in zip(words, counts, strict=False) if count)
-    numbers = sum(map(_reads_as_number, levels))
-    if numbers * 2 > len(levels) > numbers:
-        odd = next(level for level in levels if not _reads_as_number(level))
-        raise TableError(
-            f"column {name!r} is mostly numbers but also holds {odd!r}: mend it (missing is an "
-            f"empty field or NA), or leave it out (drop=[{name!r}])"
-        )
+    if numbers:
+        levels.sort(key=_as_number)
+    else:
+        _refuse_few_words(name, levels)
     all_different = len(levels) > _FEW_LEVELS and 2 * len(levels) > len(values)
     if all_different or len(levels) > MOST_LEVELS:
         raise TableError(
@@ -307,6 +249,29 @@ def _levels(name: str, values: Any) -> tuple[str, ...]:
             "numbers"
         )
     return tuple(levels)
+
+
+def _refuse_few_words(name: str, levels: Sequence[str]) -> None:
+    """Refuse numbers with some words among them, and what looks like dates."""
+    numbers = sum(map(_reads_as_number, levels))
+    if numbers * 2 > len(levels) > numbers:
+        odd = next(level for level in levels if not _reads_as_number(level))
+        raise TableError(
+            f"column {name!r} is mostly numbers but also holds {odd!r}: fix the value (leave it "
+            f"empty or write NA where it is missing), or leave the column out (drop=[{name!r}])"
+        )
+    how = written_dates(levels)
+    if how:
+        raise TableError(
+            f"column {name!r} looks like dates, as in {levels[0]!r}: say how they are written "
+            f'(date_format="{how}"), or leave it out (drop=[{name!r}])'
+        )
+    commas = [level for level in levels if DECIMAL_COMMA.fullmatch(level)]
+    if commas and len(commas) + numbers == len(levels):
+        raise TableError(
+            f"column {name!r} holds {commas[0]!r}: where a comma is the decimal point, say so "
+            f'(decimal=","), or leave the column out (drop=[{name!r}])'
+        )
 
 
 def require(names: Sequence[str], present: list[str], role: str) -> None:
@@ -362,6 +327,10 @@ def kind_of(type_: Any) -> str:
     import pyarrow as pa
 
     return "numbers" if _is_number(pa, type_) else _described(pa, type_)
+
+
+def _as_number(word: str) -> tuple[float, str]:
+    return (float(word) if _reads_as_number(word) else np.inf), word
 
 
 def _reads_as_number(word: str) -> bool:

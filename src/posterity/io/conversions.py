@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+# The level of what is missing, where that is a level.
+MISSING = "missing"
+DECIMAL_COMMA = re.compile(r"[-+]?\d[\d.]*,\d+")
 
 
 def as_days(values: Any) -> FloatArray:
@@ -41,16 +45,21 @@ def codes_of(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
     words = values.dictionary.to_pylist()
     codes = values.indices.fill_null(len(words)) if values.null_count else values.indices
     place: NDArray[np.intp] = np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.intp)
-    if None in words:
-        nulls = [i for i, word in enumerate(words) if word is None]
+    nulls = [i for i, word in enumerate(words) if word is None or word != word]
+    if nulls:
         place = np.where(np.isin(place, nulls), len(words), place)
     return place, words
 
 
 def text_codes(values: Any) -> tuple[NDArray[np.intp], list[str]]:
-    """The same, with words as text."""
+    """The same, with words as text; of whole numbers, too, in whatever type they come."""
     place, words = codes_of(values)
-    return place, [str(word) for word in words]
+    return place, [_as_text(word) for word in words]
 
 
-__all__ = ["as_days", "as_floats", "codes_of", "text_codes"]
+def _as_text(word: Any) -> str:
+    whole = isinstance(word, float) and word.is_integer()
+    return str(int(word)) if whole else str(word)
+
+
+__all__ = ["DECIMAL_COMMA", "MISSING", "as_days", "as_floats", "codes_of", "text_codes"]

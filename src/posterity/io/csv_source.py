@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,75 @@ _CONVERSION = re.compile(
 )
 
 
+# A value of a text column that is in the way of numbers, kept with the field for messages.
+EXAMPLE = b"example"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat:
+    """How numbers and dates are written in a text file.
+
+    Attributes
+    ----------
+    decimal : str
+        What is before the fraction of a number, a point or a comma.
+    thousands : str
+        What is between the thousands of a number, as in 1.234.567,8; "" for nothing.
+    date_format : str
+        How dates are written beside 2021-04-30, 2021-04-30 12:00 and 2021-04, in the letters of
+        ``strftime``: "%m/%d/%y" for 04/30/21.
+
+    Examples
+    --------
+    >>> TextFormat(decimal=",", thousands=".").number("1.234,5")
+    1234.5
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    date_format: str = ""
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise ValueError(f"decimal must be a point or a comma, got {self.decimal!r}")
+        if self.thousands and (len(self.thousands) > 1 or self.thousands in "0123456789+-eE"):
+            raise ValueError(f"thousands must be one mark, as in '.', got {self.thousands!r}")
+        if self.thousands == self.decimal:
+            raise ValueError(f"thousands and decimal can't both be {self.decimal!r}")
+        if self.date_format and "%" not in self.date_format:
+            raise ValueError(
+                f"date_format must say where day, month and year are, as in '%d.%m.%Y'; got "
+                f"{self.date_format!r}"
+            )
+
+    def parsers(self) -> list[Any]:
+        """What Arrow reads times by: the format first, then the international ones."""
+        import pyarrow.csv as pc
+
+        return [*filter(None, [self.date_format]), pc.ISO8601, "%Y-%m"]
+
+    @property
+    def grouped(self) -> re.Pattern[str]:
+        """A number, whose thousands may be grouped."""
+        mark, point = re.escape(self.thousands), re.escape(self.decimal)
+        return re.compile(rf"\s*[-+]?(\d{{1,3}}({mark}\d{{3}})+|\d+)({point}\d+)?\s*")
+
+    def number(self, word: str) -> float:
+        """The number that a word writes; raises ``ValueError`` where it is none."""
+        if not self.grouped.fullmatch(word):
+            raise ValueError(f"{word!r} is no number")
+        return float(word.replace(self.thousands, "").replace(self.decimal, "."))
+
+
 class CsvSource:
     """A text table with column names in its first line; comma, semicolon, tab or bar between."""
 
     reads_ahead = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, text: TextFormat | None = None) -> None:
         import pyarrow as pa
 
-        self.path = path
+        self.path, self._text = path, text or TextFormat()
         self._gzipped = path.name.lower().endswith(".gz")
         header = self._first_lines(2)
         if not header[0].strip():
@@ -46,28 +107,34 @@ class CsvSource:
             )
         self._block = max(_BLOCK, 16 * max(map(len, header)))
         self._invalid_row: Any = None
+        self._grouped: set[str] = set()
         try:
-            inferred = self._reader(None, None)[1].schema
+            first = self._first_batch(None)
+            if self._text.thousands:
+                words = self._first_batch(first.schema)
+                self._grouped = {name for name in words.schema.names if self._writes(words, name)}
         except pa.ArrowException as error:
             raise self._explained(error) from error
         except OSError as error:
             raise self._cut_gzip(error) from error
         # A whole number in the first block may be followed by 1.5: every number is a float64. A
         # column that is empty so far may yet turn out to hold numbers.
-        self.schema = pa.schema([pa.field(f.name, _settled(f.type)) for f in inferred])
+        self.schema = pa.schema([self._field(first, place) for place in range(first.num_columns)])
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches, block by block."""
         import pyarrow as pa
 
-        size = self.path.stat().st_size
+        size, done = self.path.stat().st_size, 0
         try:
             file, reader = self._reader(list(columns), self.schema)
             with file, reader:
                 for batch in reader:
                     share = min(file.tell() / size, 1.0)
+                    numbers = self._ungrouped(batch, done)
+                    done += batch.num_rows
                     for start in range(0, batch.num_rows, rows):
-                        yield batch.slice(start, rows), share
+                        yield numbers.slice(start, rows), share
         except pa.ArrowException as error:
             raise self._explained(error) from error
         except OSError as error:
@@ -94,7 +161,10 @@ class CsvSource:
         types = None
         if schema is not None:
             text = pa.dictionary(pa.int32(), pa.string())
-            types = {f.name: text if pa.types.is_string(f.type) else f.type for f in schema}
+            types = {
+                f.name: text if pa.types.is_string(f.type) or f.name in self._grouped else f.type
+                for f in schema
+            }
         file = pa.OSFile(str(self.path))
         # One parsing thread is as fast as two here, and knows the row in which it fails.
         reader = pc.open_csv(
@@ -102,10 +172,78 @@ class CsvSource:
             read_options=pc.ReadOptions(block_size=self._block, use_threads=False),
             parse_options=pc.ParseOptions(delimiter=self._delimiter, invalid_row_handler=keep),
             convert_options=pc.ConvertOptions(
-                include_columns=columns, column_types=types, strings_can_be_null=True
+                include_columns=columns,
+                column_types=types,
+                strings_can_be_null=True,
+                decimal_point=self._text.decimal,
+                timestamp_parsers=self._text.parsers(),
             ),
         )
         return file, reader
+
+    def _first_batch(self, texts: Any) -> Any:
+        """The first block; all numbers and text of the schema ``texts`` as text."""
+        import pyarrow as pa
+
+        schema = texts and pa.schema(
+            [
+                pa.field(f.name, f.type if pa.types.is_temporal(f.type) else pa.string())
+                for f in texts
+            ]
+        )
+        file, reader = self._reader(None, schema)
+        with file, reader:
+            for batch in reader:
+                return batch
+        raise TableError(f"{self.path} has column names but no rows")
+
+    def _field(self, first: Any, place: int) -> Any:
+        """Name and type of a column, with a value that is no number where it is text."""
+        import pyarrow as pa
+
+        field, values = first.schema.field(place), first.column(place)
+        if field.name in self._grouped:
+            return pa.field(field.name, pa.float64())
+        if not pa.types.is_string(field.type):
+            return pa.field(field.name, _settled(field.type))
+        words = values.drop_null()[:1000].to_pylist()
+        odd = next((word for word in words if not _reads(word)), "")
+        return pa.field(field.name, field.type, metadata={EXAMPLE: odd.encode()})
+
+    def _writes(self, words: Any, name: str) -> bool:
+        """Whether a column of text holds numbers whose thousands may be grouped."""
+        import pyarrow as pa
+
+        values = words.column(name)
+        if not pa.types.is_dictionary(values.type):
+            return False
+        known = [word for word in values.dictionary.to_pylist() if word]
+        return bool(known) and all(self._text.grouped.fullmatch(word) for word in known)
+
+    def _ungrouped(self, batch: Any, done: int) -> Any:
+        """The batch, numbers whose thousands are grouped as numbers; it begins at row ``done``."""
+        import pyarrow as pa
+
+        arrays = []
+        for name, values in zip(batch.schema.names, batch.columns, strict=True):
+            if name in self._grouped:
+                values = self._as_numbers(pa, name, values, done)
+            arrays.append(values)
+        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def _as_numbers(self, pa: Any, name: str, values: Any, done: int) -> Any:
+        numbers: list[float | None] = []
+        for code, word in enumerate(values.dictionary.to_pylist()):
+            try:
+                numbers.append(self._text.number(word) if word else None)
+            except ValueError:
+                row = values.indices.to_pylist().index(code)
+                raise TableError(
+                    f"{self.path}: column {name!r} held numbers until {word!r} in "
+                    f"{self.row_name(done + row)}; mend the file, or leave the column out "
+                    f"(drop=[{name!r}])"
+                ) from None
+        return pa.array(numbers, pa.float64()).take(values.indices)
 
     def _open(self) -> Any:
         return gzip.open(self.path, "rb") if self._gzipped else self.path.open("rb")
@@ -168,6 +306,14 @@ class CsvSource:
         return TableError(
             f"{self.path} is cut off or damaged: gzip cannot unpack it to its end ({error})"
         )
+
+
+def _reads(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _settled(inferred: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from posterity.io.columns import kind_of
-from posterity.io.csv_source import Batches
+from posterity.io.csv_source import Batches, TextFormat
 from posterity.io.errors import TableError
 from posterity.io.sources import Source, ending_of, open_file
 
@@ -22,9 +22,9 @@ class FolderSource:
 
     reads_ahead = True
 
-    def __init__(self, path: Path, files: Sequence[Path]) -> None:
-        self.path, self._files = path, list(files)
-        self.schema = open_file(files[0]).schema
+    def __init__(self, path: Path, files: Sequence[Path], text: TextFormat | None = None) -> None:
+        self.path, self._files, self._text = path, list(files), text
+        self.schema = open_file(files[0], text).schema
         # Source and first row of each file that was begun.
         self._begun: list[tuple[Source, int]] = []
 
@@ -33,7 +33,7 @@ class FolderSource:
         sizes = [file.stat().st_size for file in self._files]
         done, self._begun = 0, []
         for number, file in enumerate(self._files):
-            source = open_file(file)
+            source = open_file(file, self._text)
             self._compare(source, columns)
             self._begun.append((source, done))
             before = sum(sizes[:number])
@@ -64,7 +64,7 @@ class FolderSource:
                 )
 
 
-def open_folder(path: Path) -> Any:
+def open_folder(path: Path, text: TextFormat | None = None) -> Any:
     """All tables in a folder and those below it, or with names like ``rides-*.csv``, as one.
 
     Raises
@@ -92,15 +92,15 @@ def open_folder(path: Path) -> Any:
             f"{path} holds files of several formats, {' and '.join(endings)}: say which, as in "
             f"{root / ('*' + endings[0])}"
         )
-    return open_file(files[0]) if len(files) == 1 else FolderSource(path, files)
+    return open_file(files[0], text) if len(files) == 1 else FolderSource(path, files, text)
 
 
-def open_source(path: str | os.PathLike[str]) -> Source:
+def open_source(path: str | os.PathLike[str], text: TextFormat | None = None) -> Source:
     """Open a table in a file, or in a folder of such; errors as of :func:`open_file`."""
     file = Path(path)
     if file.is_dir() or (not file.exists() and set("*?[") & set(file.name)):
-        return open_folder(file)
-    return open_file(file)
+        return open_folder(file, text)
+    return open_file(file, text)
 
 
 __all__ = ["FolderSource", "open_folder", "open_source"]

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from posterity.io.columns import Dates, chosen_columns
+from posterity.io.columns import Dates, Encoding
 from posterity.io.containers import Output, container
 from posterity.io.errors import TableError
+from posterity.io.lags import check_lags
 from posterity.io.missing import Missing
 from posterity.io.reading import BATCH_ROWS, MEMORY, Reading
-from posterity.io.table import TableStream, first_encoders, open_any, open_rows
+from posterity.io.table import TableStream, open_any, open_first, open_rows
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 from posterity.linear.base import LinearModel
 from posterity.linear.named import NamedRows
@@ -38,6 +39,8 @@ def learn_stream(
     missing: Missing = "error",
     dates: Dates = "error",
     levels: Levels = "fixed",
+    categories: Sequence[str] = (),
+    lags: Sequence[int] = (),
     progress: Callable[[TableStream], object] | None = None,
 ) -> Model:
     """Learn all rows of a table, out of core, on top of what the model knows.
@@ -62,8 +65,9 @@ def learn_stream(
         As in :func:`open_table`: what batches may take of it, "512MB" by default.
     missing : {"error", "skip", "mean"}, mapping of feature to number, or ColumnMeans
         As in :func:`open_table`.
-    dates : {"error", "days"}
-        As in :func:`open_table`.
+    dates, categories, lags
+        As in :func:`open_table`; only where the model has learned nothing. A model with lags finds
+        the past of the first rows of a table in that table alone.
     levels : "fixed", "growing" or mapping of column to levels, default "fixed"
         Levels of categories. "fixed": those in the first batch, the first of them left out; a
         level that comes later has zeros in all. A mapping says beforehand what will come.
@@ -102,12 +106,22 @@ def learn_stream(
         batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
     )
     if known is None:
-        stream = _opened_first(table, goal, reading, (features, drop), (dates, levels))
+        given = levels if isinstance(levels, Mapping) else None
+        how = Encoding(
+            drop_first=not growing,
+            dates=dates,
+            levels=given,
+            categories=(*categories, *(given or ())),
+            holes=missing == "level" if isinstance(missing, str) else False,
+            lags=check_lags(lags),
+        )
+        source = open_any(table)
+        stream = open_first(source, goal, reading, (features, drop), how, growing=growing)
     else:
-        if features is not None or drop:
+        if features is not None or drop or categories or lags:
             raise TableError(
-                "the model has learned already, and knows its features by name: leave out features "
-                "and drop"
+                "the model has learned already, and knows its features by name: leave out "
+                "features, drop, categories and lags"
             )
         since = getattr(model, "_now", None)
         stream = open_rows(table, list(known), reading, target=goal, growing=growing, since=since)
@@ -188,25 +202,6 @@ def predict_stream(
     wrapped = container(table, output)
     for X, rows in stream:
         yield wrapped(rows, _told(model, named(X, names, model), level, quantiles))
-
-
-def _opened_first(
-    table: Any,
-    goal: Target,
-    reading: Reading,
-    columns: tuple[Sequence[str] | None, Sequence[str]],
-    encoding: tuple[Dates, Levels],
-) -> TableStream:
-    """The table, encoded by what its first batch holds."""
-    source = open_any(table)
-    chosen = chosen_columns(source.schema, goal.columns[0], *columns, reading.beside)
-    goal.check(source.schema)
-    dates, levels = encoding
-    given = levels if isinstance(levels, Mapping) else None
-    growing = levels == "growing"
-    how = (not growing, dates, given)
-    encoders = first_encoders(source, chosen, reading, how)
-    return TableStream(source, goal, encoders, reading, growing=growing)
 
 
 def _widen(model: Any, names: Sequence[str]) -> None:

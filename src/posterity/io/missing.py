@@ -15,7 +15,7 @@ from posterity.io.errors import TableError
 FloatArray = NDArray[np.float64]
 Place = Callable[[int, int], str]
 Kept = NDArray[np.bool_]
-WAYS = ("error", "skip", "mean")
+WAYS = ("error", "skip", "mean", "level")
 
 
 class ColumnMeans:
@@ -87,7 +87,7 @@ class ColumnMeans:
             self._tallies[name] = total, count
 
 
-Missing = Literal["error", "skip", "mean"] | Mapping[str, float] | ColumnMeans
+Missing = Literal["error", "skip", "mean", "level"] | Mapping[str, float] | ColumnMeans
 
 
 class Policy(Protocol):
@@ -238,9 +238,22 @@ def make_policy(missing: Missing, names: Callable[[], Sequence[str]]) -> Policy:
         return RunningMean(missing, names)
     if isinstance(missing, Mapping):
         return Constant(missing, names)
-    if missing == "mean":
+    if missing in ("mean", "level"):
         return RunningMean(ColumnMeans(), names)
     return Skip() if missing == "skip" else Refuse()
+
+
+def counted(holes: Mapping[str, int], most: int = 8) -> str:
+    """Columns and their holes, the most first, in words.
+
+    Examples
+    --------
+    >>> counted({"age": 3, "pool": 1200})
+    "'pool' 1,200, 'age' 3"
+    """
+    ranked = sorted(holes.items(), key=lambda one: -one[1])
+    words = ", ".join(f"{column!r} {count:,}" for column, count in ranked[:most])
+    return f"{words}, and {len(ranked) - most:,} columns more" if len(ranked) > most else words
 
 
 def refuse_infinite(X: FloatArray, y: FloatArray, place: Place) -> None:

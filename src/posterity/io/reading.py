@@ -25,13 +25,17 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Settings that hold whatever the columns are; parameters as in :func:`open_table`."""
+    """Settings that hold whatever the columns are; parameters as in :func:`open_table`.
+
+    Columns to ``keep`` come with the rows as they are in the table.
+    """
 
     batch_rows: int = BATCH_ROWS
     missing: Missing = "error"
     weight: str | None = None
     time: str | None = None
     memory: int | str = MEMORY
+    keep: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -70,16 +74,24 @@ def bytes_of(memory: int | str) -> int:
 
 
 class Rows(NamedTuple):
-    """A batch: X (n, p), y (n,), and (n,) weights and times where there are such columns."""
+    """A batch: X (n, p), y (n,), (n,) weights and times where there are such columns.
+
+    ``beside`` is an Arrow record batch of the n rows, of the columns that are kept.
+    """
 
     X: FloatArray
     y: Any
     weight: FloatArray | None = None
     time: FloatArray | None = None
+    beside: Any = None
 
     def kept(self, rows: NDArray[np.bool_] | slice) -> Rows:
         """Some of the rows."""
-        return Rows(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+        parts = [None if part is None else part[rows] for part in self[:4]]
+        if self.beside is None:
+            return Rows(*parts)  # type: ignore[arg-type]
+        places = np.arange(len(self.y))[rows]
+        return Rows(*parts)._replace(beside=self.beside.take(places))  # type: ignore[arg-type]
 
     def keywords(self) -> dict[str, FloatArray]:
         """What goes with X and y into a method that learns."""

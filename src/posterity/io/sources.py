@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from posterity.io.csv_source import Batches, CsvSource
+from posterity.io.csv_source import Batches, CsvSource, TextFormat
 from posterity.io.errors import TableError
 
 
@@ -139,7 +139,7 @@ class ArrowSource:
 
 
 _CSV_ENDINGS = (".csv", ".tsv", ".txt")
-_ENDINGS: dict[str, tuple[str, Callable[[Path], Source]]] = {
+_ENDINGS: dict[str, tuple[str, Callable[..., Source]]] = {
     **dict.fromkeys(_CSV_ENDINGS, ("CSV", CsvSource)),
     **{ending + ".gz": ("gzip", CsvSource) for ending in _CSV_ENDINGS},
     **dict.fromkeys((".parquet", ".pq"), ("Parquet", ParquetSource)),
@@ -160,8 +160,10 @@ def ending_of(file: Path) -> str | None:
     return next((ending for ending in endings if file.name.lower().endswith(ending)), None)
 
 
-def open_file(path: str | os.PathLike[str]) -> Source:
+def open_file(path: str | os.PathLike[str], text: TextFormat | None = None) -> Source:
     """Open a table by its ending, once its first bytes agree with it.
+
+    ``text`` says how numbers and dates are written, where it is a text file.
 
     Raises
     ------
@@ -190,7 +192,7 @@ def open_file(path: str | os.PathLike[str]) -> Source:
             f"{file} is not what its ending says: {ending} promises {promised}, but the content is "
             f"{_article(found)}; rename it or convert it"
         )
-    return source(file)
+    return CsvSource(file, text) if source is CsvSource else source(file)
 
 
 def _article(found: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +13,24 @@ from numpy.typing import NDArray
 
 from posterity.io._ahead import read_ahead
 from posterity.io.columns import (
-    Categories,
     Dates,
-    Placed,
+    Encoding,
+    check_numbers,
     chosen_columns,
     encoders_for,
     make_encoders,
-    placed,
+    require,
 )
+from posterity.io.csv_source import TextFormat
+from posterity.io.encoders import Categories, Encoder, Placed, placed
 from posterity.io.errors import TableError
 from posterity.io.folders import open_source
+from posterity.io.lags import Lag, check_lags
 from posterity.io.missing import (
+    ColumnMeans,
     Missing,
     Policy,
+    counted,
     make_policy,
     refuse_infinite,
     surely_finite,
@@ -53,6 +60,8 @@ class TableStream:
         Rows of the file so far.
     n_skipped, n_filled : int
         Rows left out, and rows with a value filled in, by the policy for missing values.
+    n_missing, n_left_out : Counter of str
+        By column, its missing values; and those of them for which a row was left out.
     fraction : float
         Share of the file read so far, between 0 and 1.
     """
@@ -74,15 +83,16 @@ class TableStream:
         self._growing = growing
         self._since = since
         Beside(reading).check(source.schema, target.columns)
+        require(reading.keep, list(source.schema.names), "column to keep")
         self._restart()
 
-    def _restart(self) -> Policy:
+    def _restart(self) -> None:
         self.n_rows_read, self.fraction = 0, 0.0
+        self.n_missing: Counter[str] = Counter()
+        self.n_left_out: Counter[str] = Counter()
         for one in self._encoders:
-            if isinstance(one.encoder, Categories):
-                one.encoder.unseen.clear()
-        self._policy = make_policy(self._reading.missing, lambda: self.feature_names)
-        return self._policy
+            one.encoder.begin()
+        self._policy: Policy = make_policy(self._reading.missing, lambda: self.feature_names)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -109,10 +119,21 @@ class TableStream:
         return self._policy.n_filled
 
     @property
+    def used_columns(self) -> tuple[str, ...]:
+        """Columns of the table that the features are made from."""
+        return tuple(dict.fromkeys(one.encoder.column for one in self._encoders if one.names))
+
+    @property
+    def n_before(self) -> int:
+        """Rows at the start that are only the past of those after them, where there are lags."""
+        lags = [one.encoder.rows for one in self._encoders if isinstance(one.encoder, Lag)]
+        return max(lags, default=0)
+
+    @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """The levels of each category that are known, those without a feature too."""
         return {
-            one.encoder.column: one.encoder.levels
+            one.encoder.label: one.encoder.levels
             for one in self._encoders
             if isinstance(one.encoder, Categories)
         }
@@ -121,36 +142,38 @@ class TableStream:
     def unseen_levels(self) -> dict[str, dict[str, int]]:
         """For each column, the values that were not among its levels, and how often they came."""
         return {
-            one.encoder.column: dict(one.encoder.unseen)
+            one.encoder.label: dict(one.encoder.unseen)
             for one in self._encoders
             if isinstance(one.encoder, Categories) and one.encoder.unseen
         }
 
+    def fill_with(self, means: ColumnMeans) -> None:
+        """Fill missing values in with these means, and go on with them from here."""
+        self._reading = replace(self._reading, missing=means)
+
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for rows in self.batches():
             if self._reading.time is not None:
-                yield tuple(rows)
+                yield tuple(rows[:4])
             else:
                 yield rows[:2] if rows.weight is None else rows[:3]
 
     def batches(self) -> Iterator[Rows]:
         """The same with names for the parts of a batch."""
-        policy = self._restart()
+        self._restart()
         beside = Beside(self._reading, self._since)
         used = [one.encoder.column for one in self._encoders]
-        columns = list(dict.fromkeys([*used, *self._target.columns, *beside.columns]))
-        n_features = sum(len(one.places) for one in self._encoders)
+        keep = list(self._reading.keep)
+        columns = list(dict.fromkeys([*used, *self._target.columns, *beside.columns, *keep]))
+        n_features, n_before = sum(len(one.places) for one in self._encoders), self.n_before
         at_once = self._reading.rows_at_once(len(columns), n_features, FIRST_ROWS)
         batches, size = self._source.batches(columns, at_once), self._reading.batch_rows
         for batch, fraction in read_ahead(batches) if self._source.reads_ahead else batches:
             X, numbers = self._numbers(batch)
             weight, time = beside.read(batch, self._cell)
-            kept = None
-            if policy.means is not None or not surely_finite(X, numbers):
-                refuse_infinite(X, numbers, self._place)
-                kept = policy.apply(X, numbers, self._place)
-            rows = Rows(X, numbers, weight, time)
-            rows = rows if kept is None else rows.kept(kept)
+            rows = Rows(X, numbers, weight, time, batch.select(keep) if keep else None)
+            past = min(max(n_before - self.n_rows_read, 0), batch.num_rows)
+            rows = self._usable(rows.kept(slice(past, None)) if past else rows, past)
             rows = rows._replace(y=self._target.told(rows.y))
             self.n_rows_read += batch.num_rows
             self.fraction = fraction
@@ -158,6 +181,36 @@ class TableStream:
                 yield rows if len(rows.y) <= size else rows.kept(slice(start, start + size))
         if self.n_rows_read == 0:
             raise TableError(f"{self._source.path} has column names but no rows")
+
+    def _usable(self, rows: Rows, past: int) -> Rows:
+        """Rows without missing values, and none infinite; ``past`` rows were before the first."""
+        if self._policy.means is None and surely_finite(rows.X, rows.y):
+            return rows
+
+        def place(row: int, column: int) -> str:
+            return self._place(row + past, column)
+
+        refuse_infinite(rows.X, rows.y, place)
+        holes = self._holes(rows)
+        try:
+            kept = self._policy.apply(rows.X, rows.y, place)
+        except TableError as error:
+            if len(holes) > 1:
+                error.add_note(f"missing in the {len(rows.y):,} rows from there: {counted(holes)}")
+            raise
+        self.n_missing.update(holes)
+        self.n_left_out.update(self._holes(rows))
+        return rows if kept is None else rows.kept(kept)
+
+    def _holes(self, rows: Rows) -> dict[str, int]:
+        """How many values are missing in each column."""
+        if surely_finite(rows.X, rows.y):
+            return {}
+        counts = np.isnan(rows.X).sum(axis=0)
+        found = {column: int(counts[place]) for place, (_, column) in enumerate(self._features())}
+        for name in self._target.columns:
+            found[name] = max(int(np.isnan(rows.y).sum()), found.get(name, 0))
+        return {column: count for column, count in found.items() if count}
 
     def _numbers(self, batch: Any) -> tuple[FloatArray, FloatArray]:
         """Encode a record batch: X (n, p) C-contiguous, y (n,), with NaN where missing."""
@@ -204,6 +257,9 @@ def open_table(
     drop_first: bool = True,
     dates: Dates = "error",
     levels: Mapping[str, Sequence[str]] | None = None,
+    categories: Sequence[str] = (),
+    lags: Sequence[int] = (),
+    text: TextFormat | None = None,
 ) -> TableStream:
     r"""Open a table, on disk or in the hands of another library, as a stream of numbers.
 
@@ -253,11 +309,22 @@ def open_table(
         Whether the target has labels, for a classifier: y (n,) then holds these.
     drop_first : bool
         Leave out the first level of each category: right when the model has an intercept.
-    dates : {"error", "days"}
+    dates : {"error", "days", "calendar"}
         What becomes of columns of dates, times and durations: refused, for they have no one
-        meaning as numbers; or days since 1970 (UTC), since midnight, or of length.
+        meaning as numbers; days since 1970 (UTC), since midnight, or of length; or hour, weekday
+        and month, each a category ("when.hour=7"), those that differ in the first batch, and days
+        as well where the dates there never go back.
     levels : mapping of column to levels, optional
         The levels of these columns, in the order of their features, wherever they first come.
+        A column of numbers that is named here is one of categories.
+    categories : sequence of str
+        Columns of numbers, such as codes, that are categories all the same.
+    lags : sequence of int
+        The target so many rows before, each a feature ("load.lag24"). The first rows, as many as
+        the largest lag, are only the past of those after them. Rows are those of the table,
+        whether or not they are left out for a missing value.
+    text : TextFormat, optional
+        How numbers and dates are written in text files.
 
     Returns
     -------
@@ -290,12 +357,36 @@ def open_table(
     reading = Reading(
         batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
     )
-    source = open_any(table)
-    columns = chosen_columns(source.schema, target, features, drop, reading.beside)
+    how = Encoding(
+        drop_first=drop_first,
+        dates=dates,
+        levels=levels,
+        categories=(*categories, *(levels or ())),
+        holes=isinstance(missing, str) and missing == "level",
+        lags=check_lags(lags),
+    )
     goal: Target = TargetLabels(target) if labels else TargetNumbers(target)
+    return open_first(open_any(table, text), goal, reading, (features, drop), how)
+
+
+def open_first(
+    source: Source,
+    goal: Target,
+    reading: Reading,
+    columns: tuple[Sequence[str] | None, Sequence[str]],
+    how: Encoding,
+    *,
+    growing: bool = False,
+) -> TableStream:
+    """A table whose first batch says what its features are; `columns` are to use, and to drop."""
+    target = goal.columns[0]
+    chosen = chosen_columns(source.schema, target, *columns, reading.beside, how.lags)
     goal.check(source.schema)
-    encoders = first_encoders(source, columns, reading, (drop_first, dates, levels))
-    return TableStream(source, goal, encoders, reading)
+    if how.lags:
+        check_numbers(source.schema, target, "target of lags")
+    lags = [Lag(target, rows) for rows in how.lags]
+    encoders = (*(_first_encoders(source, chosen, reading, how) if chosen else ()), *lags)
+    return TableStream(source, goal, placed(encoders), reading, growing=growing)
 
 
 def open_rows(
@@ -306,23 +397,26 @@ def open_rows(
     target: Target | None = None,
     growing: bool = False,
     since: float | None = None,
+    text: TextFormat | None = None,
 ) -> TableStream:
     """Open a table as rows of the features that a model has learned, by their names.
 
     Without a target, y are the numbers of the rows; ``since`` is the time of the last row that the
     model has learned. Raises :class:`TableError` as :func:`open_table`.
     """
-    source = open_any(table)
     goal = target or TargetRows()
+    source = open_any(table, text)
     goal.check(source.schema)
     encoders = encoders_for(source.schema, names)
     return TableStream(source, goal, encoders, reading, growing=growing, since=since)
 
 
-def open_any(table: Any) -> Source:
+def open_any(table: Any, text: TextFormat | None = None) -> Source:
     """A source, of a path or of anything that holds a table."""
     if isinstance(table, str | os.PathLike):
-        return open_source(table)
+        return open_source(table, text)
+    if text is not None:
+        raise ValueError(f"text= is for text files, and this is a {type(table).__name__}")
     if not is_table(table):
         raise TableError(
             f"a {type(table).__name__} is no table: give a path, a data frame, an Arrow table or "
@@ -331,17 +425,14 @@ def open_any(table: Any) -> Source:
     return open_tables(table)
 
 
-def first_encoders(
-    source: Source,
-    columns: Sequence[str],
-    reading: Reading,
-    how: tuple[bool, Dates, Mapping[str, Sequence[str]] | None],
-) -> tuple[Placed, ...]:
+def _first_encoders(
+    source: Source, columns: Sequence[str], reading: Reading, how: Encoding
+) -> tuple[Encoder, ...]:
     """Encoders as the first batch has them be."""
     peek = source.batches(columns, reading.rows_at_once(len(columns), len(columns), FIRST_ROWS))
     first = next(peek, None)
     if first is None:
         raise TableError(f"{source.path} has column names but no rows")
-    encoders = make_encoders(source.schema, columns, first[0], *how)
+    encoders = make_encoders(source.schema, columns, first[0], how)
     peek.close()
-    return placed(encoders)
+    return encoders

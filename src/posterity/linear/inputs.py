@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from posterity.factor.usable import LARGEST
+from posterity.linear.kinds import refuse_accidents
 from posterity.linear.named import NamedRows
 from posterity.linear.targets import has_columns, read_targets
 
@@ -103,6 +104,7 @@ def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
 
 
 def _validated(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
+    refuse_accidents(X)
     try:
         columns = _arrow_columns(X)
         if columns is not None:

@@ -24,7 +24,7 @@ CONFIG = {
     "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
              "labelColor": "#333", "titleColor": "#333", "gridColor": "#e4e4e4"},
     "legend": {"labelFontSize": 12, "titleFontSize": 12, "orient": "top", "labelLimit": 400,
-               "symbolSize": 200},
+               "symbolSize": 200, "symbolOpacity": 1},
     "view": {"stroke": None},
 }  # fmt: skip
 VEGA_LITE = "6.4"
@@ -88,7 +88,7 @@ def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
         max=("greatest error", ",.4~g"), so_far=("mean error so far", ",.4~g"),
     )  # fmt: skip
     y = f"absolute error ({unit})"
-    key = ["each stretch, its mean", "all rows so far, mean"]
+    key = ["each stretch", "all rows so far"]
     layers: list[Spec] = []
     if drift := result.drift_periods():
         periods = [{"start": each.row_start, "end": each.row_end} for each in drift]
@@ -113,7 +113,7 @@ def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
             "encoding": {"x": x, "y": quantity("so_far", y), "color": names("what", key)},
         },
     ]  # fmt: skip
-    return chart("Absolute error of predictions along the stream", values, layers), values
+    return chart("Mean absolute error along the stream", values, layers), values
 
 
 def extremes_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
@@ -141,9 +141,11 @@ def coverage_along_time(result: ValidationResult) -> tuple[Spec, Rows]:
     scored = along.n_rows - along.n_unscored
     seen = np.maximum(np.cumsum(scored), 1)
     values, key = [], [f"{100 * level:g}%" for level in along.coverage]
+    late, lowest = 20 * along.row_end >= result.n_rows, [1.0]
     for name, (level, share) in zip(key, along.coverage.items(), strict=True):
         so_far = np.cumsum(np.where(scored > 0, share, 0.0) * scored) / seen
         spread = 1.96 * np.sqrt(level * (1.0 - level) / seen)
+        lowest += [level, float(so_far[late].min())]
         values += [
             {
                 "level": name, "end": int(along.row_end[k]), "promised": level,
@@ -154,7 +156,9 @@ def coverage_along_time(result: ValidationResult) -> tuple[Spec, Rows]:
             for k in range(len(along))
         ]  # fmt: skip
     x = quantity("end", axis=ROWS_AXIS, scale={"domain": [0, result.n_rows], "nice": False})
-    scale, axis = {"domain": [0, 1]}, {"format": ".0%"}
+    # Where it happens: all of the lines, and of the dots what is not far below them.
+    bottom = math.floor(10.0 * max(min(lowest) - 0.05, 0.0)) / 10.0
+    scale, axis = {"domain": [bottom, 1], "clamp": True}, {"format": ".0%"}
     colour = {**names("level", key), "title": "interval"}
     title = "targets inside the interval"
     told = tooltip(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from posterity.evaluation import PairedComparison
+from posterity.evaluation.paired_result import said_p
 from posterity.report import charts
 from posterity.report.page import Page, table, tag
 from posterity.report.validation import About, how_made, problems, slice_tables
@@ -18,6 +20,8 @@ LOSSES = {
     "squared": "squared error",
 }
 SURE = 0.05
+# Models so many times as far behind as the next better one are not drawn with the others.
+FAR = 10.0
 
 
 def comparison_report(comparison: PairedComparison, about: About) -> str:
@@ -101,7 +105,7 @@ def _ranking(page: Page, comparison: PairedComparison) -> list[Any]:
     for k in np.argsort(comparison.mean_losses, kind="stable"):
         name = comparison.names[int(k)]
         result, behind = comparison.results[name], comparison.between(name, comparison.best)
-        p_value = "best" if name == comparison.best else f"{behind.p_value:.2g}"
+        p_value = "best" if name == comparison.best else said_p(behind.p_value)
         shares = (f"{100 * share:.1f}%" for share in result.coverage.values())
         rows.append(
             (name, f"{comparison.mean_losses[k]:.5g}", f"{behind.mean:.4g}",
@@ -117,12 +121,28 @@ def _ranking(page: Page, comparison: PairedComparison) -> list[Any]:
         f"Mean loss less that of {comparison.best}, over all rows so far: above zero is worse. "
         "Bands are 95% intervals."
     )
+    others = [name for name in comparison.names if name != comparison.best]
+    near = _near(comparison, others)
+    if far := [name for name in others if name not in near]:
+        caption += f" Too far behind to be drawn: {', '.join(far)}."
     return [best, page.chart(spec, caption, _last(comparison, values))]
+
+
+def _near(comparison: PairedComparison, others: Sequence[str]) -> set[str]:
+    """Models that are not so far behind the best that nothing could be seen of the others."""
+    behind = {name: abs(comparison.between(name, comparison.best).mean) for name in others}
+    near: set[str] = set()
+    for name in sorted(behind, key=lambda name: behind[name]):
+        if near and behind[name] > FAR * max(behind[other] for other in near):
+            break
+        near.add(name)
+    return near
 
 
 def _differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows]:
     best, values = comparison.best, []
     others = [name for name in comparison.names if name != best]
+    near = _near(comparison, others)
     ends: list[float] = [0.0]
     for name in others:
         mean, error = comparison.difference_along(name, best)
@@ -132,8 +152,9 @@ def _differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows
                 {"model": name, "end": int(end), "value": charts.plain(mean[k]),
                  "low": charts.plain(low), "high": charts.plain(high)}
             )  # fmt: skip
-            # The first rows swing much: the later half sets the scale.
-            if 2 * k >= len(mean):
+            # The first rows swing much, and bad models are far away: the later half of those that
+            # are near sets the scale.
+            if 2 * k >= len(mean) and name in near:
                 ends += [float(low), float(high)]
     room = 0.25 * (max(ends) - min(ends)) or 1.0
     domain = [min(ends) - room, max(ends) + room]

@@ -18,11 +18,12 @@ POLICY = (
     "img-src data:; font-src data:"
 )
 STYLE = """
-:root { color-scheme: light; }
+:root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; margin: 0 auto;
   max-width: 62rem; padding: 1rem 1.25rem 4rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 1rem 0 .25rem; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-bottom: 2px solid #0072b2; }
+h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; }
 p, li { max-width: 46rem; }
 .skip { position: absolute; left: -999rem; }
 .skip:focus { left: 1rem; top: .5rem; background: #fff; padding: .5rem; }
@@ -34,7 +35,8 @@ p, li { max-width: 46rem; }
 .cards dd:first-of-type { font-size: 1.6rem; font-weight: 650; }
 .cards dd + dd { font-size: .9rem; color: #333; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0; }
-caption { text-align: left; color: #444; padding-bottom: .25rem; }
+caption { text-align: left; color: #444; padding-bottom: .25rem; min-width: 16rem;
+  max-width: calc(100vw - 2.5rem); }
 th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #ccc; text-align: left;
   vertical-align: top; overflow-wrap: break-word; }
 .number { text-align: right; }
@@ -45,6 +47,11 @@ figcaption { color: #444; font-size: .95rem; max-width: 46rem; }
 code { background: #f2f2f2; padding: .15rem .35rem; border-radius: 4px; white-space: pre-wrap; }
 summary { cursor: pointer; color: #00507d; }
 :focus-visible { outline: 3px solid #d55e00; outline-offset: 2px; }
+@media (prefers-color-scheme: dark) { :root { color-scheme: dark; }
+  body { color: #e6e6e6; background: #161616; }
+  .chart svg { filter: invert(.92) hue-rotate(180deg); }
+  .cards dt, .cards dd + dd, caption, figcaption { color: #bbb; } th, td { border-color: #444; }
+  code, .skip:focus { background: #2a2a2a; } summary { color: #8cc8f0; } }
 @media print { body { max-width: none; font-size: 11pt; } details, .skip { display: none; }
   figure, .cards div, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 """
@@ -155,7 +162,8 @@ class Page:
         self.specs.append(spec)
         place = tag("div", class_="chart", data_spec=f"spec-{len(self.specs)}")
         details = tag("details", tag("summary", "The numbers of this chart"), numbers)
-        return tag("figure", place, tag("figcaption", caption), details)
+        title = tag("h3", spec["description"])
+        return tag("figure", title, place, tag("figcaption", caption), details)
 
     def html(self) -> str:
         """The page, a few hundred kilobytes of which are the library that draws its charts.

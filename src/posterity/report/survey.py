@@ -40,23 +40,25 @@ class Survey:
         self.n_rows = 0
         for batch in self._stream:
             if len(batch[1]):
-                self._see(np.column_stack(batch[:2]))
+                self._see(*batch[:2])
             yield batch
 
-    def _see(self, table: FloatArray) -> None:
+    def _see(self, X: FloatArray, y: FloatArray) -> None:
+        columns = np.empty((X.shape[1] + 1, len(y)))
+        columns[:-1], columns[-1] = np.asarray(X).T, y
         if self.n_rows == 0:
-            self._origin = table.mean(axis=0)
-            self._low, self._high = table.min(axis=0), table.max(axis=0)
-            self._sum = np.zeros(table.shape[1])
+            self._origin = columns.mean(axis=1)
+            self._sum = np.zeros(len(columns))
             self._squares, self._with_y = self._sum.copy(), self._sum.copy()
-        self._low = np.minimum(self._low, table.min(axis=0))
-        self._high = np.maximum(self._high, table.max(axis=0))
-        centred = table - self._origin
+            self._top, self._bottom = _End(1.0, len(columns)), _End(-1.0, len(columns))
+        self._top.see(columns, self.n_rows)
+        self._bottom.see(columns, self.n_rows)
+        columns -= self._origin[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
-            self._sum += centred.sum(axis=0)
-            self._squares += np.einsum("ij,ij->j", centred, centred)
-            self._with_y += np.einsum("i,ij->j", centred[:, -1], centred)
-        self.n_rows += len(table)
+            self._sum += columns.sum(axis=1)
+            self._squares += np.einsum("ij,ij->i", columns, columns)
+            self._with_y += np.einsum("j,ij->i", columns[-1], columns)
+        self.n_rows += len(y)
 
     @property
     def n_rows_read(self) -> int:
@@ -83,32 +85,37 @@ class Survey:
         if self.n_rows < 2:
             return []
         found = []
-        constant = self._low == self._high
+        constant = self._bottom.values == self._top.values
         if constant[-1]:
             found.append(f"the target {target!r} never changes")
         if constant[:-1].any():
             which = _listed(features, np.flatnonzero(constant[:-1]))
             count = int(constant[:-1].sum())
             found.append(f"{_never(count)}: {which}")
-        found += self._far(features, target)
-        found += self._leaks(features, target)
-        return found
+        return found + self.suspicions(features, target)
+
+    def suspicions(self, features: Sequence[str], target: str) -> list[str]:
+        """Values that may be slips, and features that may tell the target, in words."""
+        if self.n_rows < 2:
+            return []
+        return [*self._far(features, target), *self._leaks(features, target)]
 
     def _far(self, features: Sequence[str], target: str) -> Iterator[str]:
         """Values so far out that they may be slips, and that lead a linear model."""
         spread, mean = self._spreads(), self._origin + self._sum / self.n_rows
         names = [*features, target]
         with np.errstate(divide="ignore", invalid="ignore"):
-            out = np.maximum(self._high - mean, mean - self._low) / spread
+            out = np.maximum(self._top.values - mean, mean - self._bottom.values) / spread
         # One among n zeros lies sqrt(n) out: a rare event, not a slip.
         for k in np.flatnonzero(out > FAR)[:SHOWN]:
-            far = (
-                self._high[k] if self._high[k] - mean[k] > mean[k] - self._low[k] else self._low[k]
-            )
-            if not (self._low[k] == 0.0 and self._high[k] == 1.0):
+            low, high = self._bottom.values[k], self._top.values[k]
+            above = high - mean[k] > mean[k] - low
+            end = self._top if above else self._bottom
+            if not (low == 0.0 and high == 1.0):
+                others = f"all others are {'at most' if above else 'at least'} {end.seconds[k]:.6g}"
                 yield (
-                    f"{names[k]!r} has a value of {far:.6g}, {out[k]:.0f} standard deviations from "
-                    f"its mean {mean[k]:.4g}: is it a slip?"
+                    f"row {end.row[k]:,} has {names[k]!r} = {end.values[k]:.6g}, {out[k]:.0f} "
+                    f"standard deviations from its mean {mean[k]:.4g}; {others}: is it a slip?"
                 )
 
     def _leaks(self, features: Sequence[str], target: str) -> Iterator[str]:
@@ -122,6 +129,36 @@ class Survey:
                 f"{features[k]!r} is almost {target!r} itself (correlation "
                 f"{correlation[k]:.5f}): is it known before the target is?"
             )
+
+
+class _End:
+    """The value farthest out of each column on one side, its row (from 0), and the next."""
+
+    def __init__(self, side: float, n: int) -> None:
+        self._side, self.row = side, np.zeros(n, dtype=np.int64)
+        self._two = np.full((2, n), -np.inf)
+
+    def see(self, columns: FloatArray, first_row: int) -> None:
+        """More rows (p, n), column by column."""
+        rows = (columns.argmax if self._side > 0.0 else columns.argmin)(axis=1)
+        most = self._side * columns[np.arange(len(columns)), rows]
+        # In a long stream most batches have nothing that is farther out.
+        for k in np.flatnonzero(most > self._two[1]):
+            if most[k] > self._two[0, k]:
+                self.row[k] = first_row + rows[k]
+            others = self._side * np.delete(columns[k], rows[k])
+            ranked = np.sort([*self._two[:, k], most[k], others.max(initial=-np.inf)])
+            self._two[:, k] = ranked[:-3:-1]
+
+    @property
+    def values(self) -> FloatArray:
+        """Farthest out (p,)."""
+        return self._side * self._two[0]
+
+    @property
+    def seconds(self) -> FloatArray:
+        """The next (p,)."""
+        return self._side * self._two[1]
 
 
 def _never(count: int) -> str:

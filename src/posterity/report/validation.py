@@ -119,7 +119,7 @@ def validation_report(
 def problems(about: About, more: Any = ()) -> Html:
     """What was found wrong with the data, or that nothing was."""
     found = [*about.problems, *more]
-    return bullets(found) if found else tag("p", "None of those that were looked for.")
+    return bullets(found) if found else tag("p", "No problems found.")
 
 
 def how_made(page: Page, about: About) -> None:
@@ -176,7 +176,12 @@ def _errors(page: Page, result: ValidationResult, about: About) -> None:
     header = ("baseline", "its error", "the model's", "skill", "its CRPS", "the model's",
               "skill by CRPS", "nats a row gained")  # fmt: skip
     caption = "Forecasts that need no features, on the same rows; skill 0% is no better than they"
-    page.section("How good are the predictions?", first, second, table(header, rows, caption))
+    tables = [table(header, rows, caption)]
+    if result.worst:
+        told = [(f"{one.row:,}", f"{one.y:.6g}", f"{one.error:.6g}") for one in result.worst]
+        caption = "The rows with the largest errors, counted from 0"
+        tables.append(table(("row", f"its {about.target}", "error"), told, caption))
+    page.section("How good are the predictions?", first, second, *tables)
 
 
 def _of_distributions(each: Baseline) -> tuple[str, ...]:

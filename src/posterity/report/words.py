@@ -8,6 +8,9 @@ import numpy as np
 
 from posterity.evaluation import Slices, ValidationResult
 
+# A row leads the squared error of so many rows when it has such a share of it.
+FEW, LEADS = 50, 0.2
+
 
 def headline(result: ValidationResult) -> str:
     """Say in words what the scores mean.
@@ -99,7 +102,16 @@ def _number(value: float) -> str:
 
 
 def caveats(result: ValidationResult) -> Iterator[str]:
-    """Name the rows that some scores leave out."""
+    """Name the rows that some scores leave out, and one that leads them."""
+    total = result.rmse**2 * result.n_rows
+    if result.worst and result.n_rows >= FEW and total > 0.0:
+        worst = result.worst[0]
+        share = worst.error**2 / total
+        if share > LEADS:
+            yield (
+                f"Row {worst.row:,} alone makes {100 * share:.0f}% of the squared error: its "
+                f"target is {worst.y:.6g}, the prediction was off by {worst.error:.6g}."
+            )
     if result.n_unscored:
         yield (
             f"The first predictions know too little to have a width: {_rows(result.n_unscored)} "
@@ -133,10 +145,21 @@ def shape_in_words(result: ValidationResult) -> str:
         return "The predictions have no distribution to judge."
     noise = max(0.01, 2.0 * (0.25 / pit.n_rows) ** 0.5)
     half, most = pit.coverage([0.5, 0.94]) - (0.5, 0.94)
+    wide_level = max(result.coverage, default=0.0)
+    n_scored = max(result.n_rows - result.n_unscored, 1)
+    narrow = wide_level >= 0.9 and "narrow" in verdict(
+        wide_level, result.coverage[wide_level], n_scored
+    )
+    tails = most < -noise or narrow
     below = float(pit.counts[:50].sum()) / pit.n_rows - 0.5
     found = []
-    if half < -noise or most < -noise:
-        where = "throughout" if half < -noise and most < -noise else "in part"
+    if half > noise and tails:
+        found.append(
+            "too wide in the middle and too narrow in the tails: a few targets lie far out, and a "
+            "robust model may do better"
+        )
+    elif half < -noise or tails:
+        where = "throughout" if half < -noise and tails else "in part"
         where = "in the tails" if half >= -noise else where
         found.append(f"too narrow {where}: targets lie farther out than predicted")
     elif half > noise or most > noise:

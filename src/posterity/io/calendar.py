@@ -1,0 +1,117 @@
+"""Dates and times as hour, weekday and month: categories whose levels everyone knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.io.conversions import as_days
+
+Codes = tuple[NDArray[np.intp], list[str]]
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# Part -> its words; Arrow's function counts them from the number that stands beside.
+PARTS: dict[str, tuple[tuple[str, ...], str, int]] = {
+    "hour": (tuple(map(str, range(24))), "hour", 0),
+    "weekday": (WEEKDAYS, "day_of_week", 0),
+    "month": (MONTHS, "month", 1),
+}
+
+
+def part_codes(values: Any, part: str) -> Codes:
+    """Place of each date or time among the words of a part; missing is one past the last.
+
+    Time stamps with a zone count in that zone, those without as they are written.
+
+    Examples
+    --------
+    >>> import datetime, pyarrow as pa
+    >>> codes, words = part_codes(pa.array([datetime.date(2024, 2, 29), None]), "month")
+    >>> codes, words[codes[0]]
+    (array([ 1, 12]), 'Feb')
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words, function, first = PARTS[part]
+    counted = getattr(pc, function)(values).cast(pa.int64())
+    codes = counted.fill_null(len(words) + first).to_numpy(zero_copy_only=False) - first
+    return codes.astype(np.intp), list(words)
+
+
+def reader_of(part: str) -> Callable[[Any], Codes]:
+    """What turns a column into codes of this part; it pickles."""
+    return partial(part_codes, part=part)
+
+
+def parts_of(kind: Any, values: Any) -> tuple[str, ...]:
+    """Parts that a column of this Arrow type has, and that differ among these values of it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    having = {"hour": pa.types.is_timestamp(kind) or pa.types.is_time(kind)}
+    dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    having |= {"weekday": dated, "month": dated}
+    # Of months, whose dates are all their first days, weekdays mean nothing.
+    having["weekday"] = dated and _n_values(pc.day(values)) != 1
+    return tuple(part for part, has in having.items() if has and _differs(values, part))
+
+
+def goes_on(values: Any) -> bool:
+    """Whether dates never go back, and do not all say the same: then they are a time."""
+    days = as_days(values)
+    days = days[~np.isnan(days)]
+    return len(days) > 1 and bool((np.diff(days) >= 0.0).all() and days[-1] > days[0])
+
+
+def part_in(label: str) -> tuple[str, str] | None:
+    """Column and part of ``when.hour``; None where it ends in no part.
+
+    Examples
+    --------
+    >>> part_in("when.hour"), part_in("when.minute")
+    (('when', 'hour'), None)
+    """
+    column, _, part = label.rpartition(".")
+    return (column, part) if column and part in PARTS else None
+
+
+_DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{2,4})\b(.*)", re.DOTALL)
+
+
+def written_dates(words: Sequence[str]) -> str:
+    """How dates like 04/30/21 are written, "%m/%d/%y"; "" where not all words are such.
+
+    A guess from whichever number is above 12; where none is, the day stands first, but after /.
+    """
+    found = [_DATE.fullmatch(word.strip()) for word in words]
+    dates = [one.groups() for one in found if one]
+    if not dates or len(dates) < len(words):
+        return ""
+    mark, (first, _, _, last, clock) = dates[0][1], dates[0]
+    years = f"%{'Y' if len(last) == 4 else 'y'}"
+    if len(first) == 4:
+        order = ("%Y", "%m", "%d")
+    else:
+        largest = [max(int(date[place]) for date in dates) for place in (0, 2)]
+        month_first = largest[1] > 12 or (largest[0] <= 12 and mark == "/")
+        order = ("%m", "%d", years) if month_first else ("%d", "%m", years)
+    colons = clock.count(":")
+    return mark.join(order) + ("", " %H:%M", " %H:%M:%S")[min(colons, 2)]
+
+
+def _differs(values: Any, part: str) -> bool:
+    codes, words = part_codes(values, part)
+    return len(np.unique(codes[codes < len(words)])) > 1
+
+
+def _n_values(values: Any) -> int:
+    return len(values.drop_null().unique())
+
+
+__all__ = ["PARTS", "goes_on", "part_codes", "part_in", "parts_of", "reader_of", "written_dates"]

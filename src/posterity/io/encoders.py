@@ -1,0 +1,180 @@
+"""How a column becomes numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.io.calendar import Codes, reader_of
+from posterity.io.conversions import MISSING, as_days, as_floats, text_codes
+
+FloatArray = NDArray[np.float64]
+
+
+class Encoder(Protocol):
+    """Turns one Arrow column into numbers; NaN where a value is missing."""
+
+    @property
+    def column(self) -> str:
+        """Name of the file's column."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features it makes; there may be none."""
+        ...
+
+    def begin(self) -> None:
+        """A stream starts at its first row."""
+        ...
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Write an Arrow array (n,) into out (n, len(names))."""
+        ...
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A numeric or boolean column, as it is."""
+
+    column: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column's own name."""
+        return (self.column,)
+
+    def begin(self) -> None:
+        """Nothing is kept of earlier rows."""
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Copy the numbers."""
+        out[:, 0] = as_floats(values)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of categories, one feature of zeros and ones for each level that is kept.
+
+    A value that is none of the levels gets zeros everywhere (as the dropped first level does), and
+    is counted in `unseen`. A missing value is the level "missing", where there is one.
+    ``coded`` says which words the values stand for, and `part` which part of a date they are.
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    drop_first: bool
+    part: str = ""
+    coded: Callable[[Any], Codes] = text_codes
+    unseen: Counter[str] = field(default_factory=Counter, compare=False)
+
+    @classmethod
+    def of_part(cls, column: str, part: str, levels: Sequence[str], drop_first: bool) -> Categories:
+        """Of the hour, weekday or month of a column of dates."""
+        return cls(column, tuple(levels), drop_first, part, reader_of(part))
+
+    @property
+    def label(self) -> str:
+        """The column, or ``column.part``."""
+        return f"{self.column}.{self.part}" if self.part else self.column
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """``column=level`` for each level that is kept."""
+        return tuple(f"{self.label}={level}" for level in self.levels[self.drop_first :])
+
+    def begin(self) -> None:
+        """Nothing unseen has come."""
+        self.unseen.clear()
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Write zeros and ones, and count what is none of the levels."""
+        codes, levels = self.coded(values)
+        index = {level: i for i, level in enumerate(self.levels)}
+        # One step more than there are levels: unknown; and the last: missing.
+        unknown, missing = len(self.levels), len(self.levels) + 1
+        place = np.array([index.get(level, unknown) for level in levels] + [missing])
+        found = place[codes]
+        rows = np.zeros((missing + 1, missing - 1))
+        np.fill_diagonal(rows, 1.0)
+        rows[missing] = rows[index[MISSING]] if MISSING in index else np.nan
+        out[:] = rows[:, self.drop_first :][found]
+        if unknown in place:
+            counts = np.bincount(codes, minlength=len(levels) + 1)
+            for code in np.flatnonzero((place == unknown) & (counts > 0)):
+                self.unseen[levels[code]] += int(counts[code])
+
+
+@dataclass(frozen=True)
+class Days:
+    """A column of dates, times or durations, in days: since 1970 (UTC), since midnight, or long."""
+
+    column: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column's own name."""
+        return (self.column,)
+
+    def begin(self) -> None:
+        """Nothing is kept of earlier rows."""
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Write days and their fractions."""
+        out[:, 0] = as_days(values)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An encoder, with the places of its features among those of a row."""
+
+    encoder: Encoder
+    places: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its features."""
+        return self.encoder.names
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Write into those of the columns of the rows ``out`` (n, m) that are its own."""
+        if not self.places:
+            return
+        first, last = self.places[0], self.places[-1]
+        if self.places == tuple(range(first, last + 1)):
+            self.encoder.fill(values, out[:, first : last + 1])
+            return
+        block = np.empty((len(values), len(self.places)))
+        self.encoder.fill(values, block)
+        out[:, self.places] = block
+
+    def grown(self, values: Any, n_features: int) -> Placed:
+        """With a feature at the end for each level in ``values`` that has not come so far."""
+        if not isinstance(self.encoder, Categories):
+            return self
+        codes, words = self.encoder.coded(values)
+        counts = np.bincount(codes, minlength=len(words) + 1)
+        there = {word for word, count in zip(words, counts, strict=False) if count}
+        new = sorted(there.difference(self.encoder.levels))
+        if not new:
+            return self
+        places = (*self.places, *range(n_features, n_features + len(new)))
+        return Placed(replace(self.encoder, levels=(*self.encoder.levels, *new)), places)
+
+
+def placed(encoders: Sequence[Encoder]) -> tuple[Placed, ...]:
+    """Encoders whose features stand side by side."""
+    made, first = [], 0
+    for encoder in encoders:
+        last = first + len(encoder.names)
+        made.append(Placed(encoder, tuple(range(first, last))))
+        first = last
+    return tuple(made)
+
+
+__all__ = ["Categories", "Days", "Encoder", "Numbers", "Placed", "placed"]

@@ -1,0 +1,68 @@
+"""What the target was in the rows before, as features of a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.io.conversions import as_floats
+
+FloatArray = NDArray[np.float64]
+_NAME = re.compile(r"(.+)\.lag([1-9]\d*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Lag:
+    """The value of a column ``rows`` rows before; NaN where there is no such row, or no value.
+
+    Batches must come in the order of the stream; `begin` goes back to its start.
+    """
+
+    column: str
+    rows: int
+    _past: list[FloatArray] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """``column.lag24`` for 24 rows."""
+        return (f"{self.column}.lag{self.rows}",)
+
+    def begin(self) -> None:
+        """Nothing came before."""
+        self._past[:] = [np.full(self.rows, np.nan)]
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Write what came before, and keep the end for the next batch."""
+        if not self._past:
+            self.begin()
+        whole = np.concatenate([self._past[0], as_floats(values)])
+        out[:, 0] = whole[: len(out)]
+        self._past[:] = [whole[len(out) :]]
+
+
+def check_lags(lags: Sequence[int]) -> tuple[int, ...]:
+    """The lags, each once; raises ``ValueError`` for what is no number of rows."""
+    for rows in lags:
+        if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+            raise ValueError(f"lags must be whole numbers of rows from 1 up, got {rows!r}")
+    return tuple(dict.fromkeys(map(int, lags)))
+
+
+def lag_in(name: str, present: Collection[str]) -> Lag | None:
+    """The lag that a feature's name stands for, where there is such a column.
+
+    Examples
+    --------
+    >>> lag_in("load.lag24", ["load"])
+    Lag(column='load', rows=24)
+    """
+    found = _NAME.fullmatch(name)
+    return Lag(found[1], int(found[2])) if found and found[1] in present else None
+
+
+__all__ = ["Lag", "check_lags", "lag_in"]

@@ -1,0 +1,46 @@
+"""Columns of a frame that would turn into numbers by accident: dates, and categories of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_DATES = ("datetime", "date", "time", "duration", "period")
+_CATEGORIES = ("categor", "enum", "dictionary")
+_CURES = {
+    "dates or times": "take numbers from it first (hour, weekday, days since a day), or read the "
+    'table by posterity.io.learn_stream(..., dates="calendar")',
+    "categories": "encode it, for example with "
+    "sklearn.preprocessing.OneHotEncoder(sparse_output=False), or read the table by "
+    "posterity.io.learn_stream",
+}
+
+
+def refuse_accidents(X: Any) -> None:
+    """Raise ``TypeError`` for a column of dates (which would be nanoseconds) or categories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> refuse_accidents(np.array([["2024-02-29"]], dtype="datetime64[D]"))
+    Traceback (most recent call last):
+    ...
+    TypeError: X holds dates or times (datetime64[D]), which are no numbers: take numbers from it \
+first (hour, weekday, days since a day), or read the table by \
+posterity.io.learn_stream(..., dates="calendar")
+    """
+    for name, kind in _columns(X):
+        lowered = str(kind).lower()
+        dated = lowered.startswith(_DATES)
+        if dated or lowered.startswith(_CATEGORIES):
+            held = "dates or times" if dated else "categories"
+            where = "X" if name is None else f"column {str(name)!r} of X"
+            raise TypeError(f"{where} holds {held} ({kind}), which are no numbers: {_CURES[held]}")
+
+
+def _columns(X: Any) -> list[tuple[Any, Any]]:
+    """Names and types of the columns of a frame or Arrow table; an array has one type."""
+    if hasattr(X, "schema") and hasattr(X.schema, "types"):
+        return list(zip(X.schema.names, X.schema.types, strict=True))
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return list(zip(X.columns, X.dtypes, strict=True))
+    return [(None, X.dtype)] if hasattr(X, "dtype") else []
