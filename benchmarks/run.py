@@ -14,6 +14,8 @@ NAMES = (
     "streams",
     "forgetting",
     "calls",
+    "label_calls",
+    "single_rows",
     "adapters",
     "batch",
     "instruction_sets",

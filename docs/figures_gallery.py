@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from sklearn.linear_model import BayesianRidge
 from sklearn.preprocessing import PolynomialFeatures
 
-from posterity import BayesianLinearRegression
+from posterity import BayesianLinearRegression, Forecaster
 from posterity.basis import Polynomial
 from posterity.calibration import Conformal
 from posterity.cli.drift import CHANGE, compare, drift_stream
@@ -23,6 +24,7 @@ from posterity.plots import (
     plot_changepoints,
     plot_coefficients_along_time,
     plot_coverage_along_time,
+    plot_forecast,
     plot_posterior_density,
     plot_predictions,
     plot_residuals,
@@ -171,6 +173,22 @@ def validated() -> Figure:
     return result.plot("A slope that changes after 300 rows")
 
 
+def next_week() -> Figure:
+    """Sales of a shop, and the fan of the two weeks that follow."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2026-01-01") + np.arange(126)
+    sold = 130.0 + 20.0 * np.sin(2.0 * np.pi * np.arange(126) / 7.0) + 9.0 * rng.normal(size=126)
+    forecast = Forecaster(seasonality=7).fit(sold[:112]).forecast(14)
+    dated = replace(forecast, times=days[112:])
+    figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+    axes = plot_forecast(
+        dated, figure.subplots(), history=sold[77:112], outcomes=sold[112:], unit="pieces sold"
+    )
+    axes.set_title("What comes in the next two weeks, and what came", loc="left", fontsize=10)
+    axes.legend(loc="upper left", ncols=3, fontsize=8)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "row_by_row": row_by_row,
     "maximised": maximised,
@@ -180,6 +198,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "change": change,
     "residuals": residuals,
     "validated": validated,
+    "next_week": next_week,
 }
 
 if __name__ == "__main__":

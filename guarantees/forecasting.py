@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guarantees.check import Check
-from posterity.forecasting import Forecaster, ForecastWarning
+from posterity.calibration import ConformalForecaster
+from posterity.forecasting import Forecaster, ForecastWarning, Form
 
 Array = NDArray[np.float64]
 HORIZON = 12
@@ -57,6 +58,16 @@ def total(rng: np.random.Generator, *, make: Callable[..., Array], n: int) -> tu
     return int(low[0] <= y[n:].sum() <= high[0]), 1
 
 
+def moved(rng: np.random.Generator) -> tuple[int, int]:
+    """Intervals of three steps of a walk whose noise trebles, moved by what was missed."""
+    y = np.cumsum(np.where(np.arange(330) < 80, 1.0, 3.0) * rng.normal(size=330))
+    walk = Forecaster(forms=[Form(drift=False)], n_draws=8).fit(y[:80])
+    progress = ConformalForecaster(walk, horizon=3).forecast_then_learn(y[80:])
+    held = (progress.low <= progress.outcomes) & (progress.outcomes <= progress.high)
+    known = np.isfinite(progress.outcomes)
+    return int(held[known].sum()), int(known.sum())
+
+
 def checks() -> list[Check]:
     """Series short and long, with a season and without."""
     settings = [
@@ -87,4 +98,13 @@ def checks() -> list[Check]:
         lowest=0.90,
         highest=0.99,
     )
-    return [*each, whole]
+    conformal = Check(
+        "Forecasts whose intervals are moved by what was missed (ConformalForecaster)",
+        "random walk, its noise trebles after 80 of 330 values",
+        0.95,
+        moved,
+        replicates=5,
+        lowest=0.92,
+        highest=0.97,
+    )
+    return [*each, whole, conformal]

@@ -29,7 +29,9 @@ EXTRAS = {
     "adapters._partitions": {"pyarrow"},
     "adapters._planning": {"pyarrow"},
     "adapters._survey": {"pyarrow"},
+    "adapters.nixtla": {"pandas"},
     "adapters.river": {"river", "pandas"},
+    "adapters.sktime": {"sktime", "pandas"},
     "adapters._river_distribution": {"river"},
     "adapters._river_features": {"river"},
 }

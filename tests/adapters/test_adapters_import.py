@@ -29,7 +29,7 @@ def test_public_names_are_there() -> None:
         posterity.adapters.to_nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("library", ["river", "arviz", "onnx", "mlflow", "spark"])
+@pytest.mark.parametrize("library", ["river", "arviz", "onnx", "mlflow", "spark", "sktime"])
 def test_a_missing_library_is_named_with_its_extra(
     library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,9 +39,11 @@ def test_a_missing_library_is_named_with_its_extra(
         if name.split(".")[0] == module:
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "posterity.adapters.river", raising=False)
+    for name in ("river", "sktime"):
+        monkeypatch.delitem(sys.modules, f"posterity.adapters.{name}", raising=False)
     ask = {
         "river": lambda: importlib.import_module("posterity.adapters.river"),
+        "sktime": lambda: importlib.import_module("posterity.adapters.sktime"),
         "arviz": lambda: posterity.adapters.to_arviz(model, [[0.0]], [0.0]),
         "onnx": lambda: posterity.adapters.to_onnx(model),
         "mlflow": lambda: importlib.import_module("posterity.adapters.mlflow").save_model(

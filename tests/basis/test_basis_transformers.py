@@ -52,6 +52,22 @@ every = pytest.mark.parametrize("basis", EVERY, ids=repr)
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
+@every
+@pytest.mark.parametrize("outside", ["extend", "clip", "raise"])
+def test_a_row_by_itself_is_as_in_an_array(basis: Any, outside: str) -> None:
+    if outside not in basis._ways_outside:
+        pytest.skip("no such way")
+    made = clone(basis).set_params(outside=outside).fit(X)
+    knots = getattr(made, "knots_", [np.zeros(0), np.zeros(0)])
+    edges = [[a, b] for a in knots[0] for b in knots[1][::2]]
+    far = [] if outside == "raise" else [[-9.0, 0.5], [0.5, 30.0]]
+    rows = np.vstack([X, np.array(edges + far).reshape(-1, 2)])
+    rows = rows if outside != "raise" else np.clip(rows, made.domain_[:, 0], made.domain_[:, 1])
+    each = np.array([made.transform_row(row) for row in rows])
+    # Several rows together: for one, there is nothing else.
+    np.testing.assert_allclose(each, made.transform(rows), rtol=1e-12, atol=1e-12)
+
+
 @each_kind
 def test_scikit_learn_accepts_it(kind: Any) -> None:
     check_estimator(kind(), on_skip=None)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from posterity.files import dumps, loads
 from posterity.forecasting import Forecaster, ForecastWarning, Form, GapWarning
 
 Array = NDArray[np.float64]
@@ -230,6 +231,115 @@ def test_progressive_forecasts_know_nothing_of_what_comes() -> None:
     two = Forecaster(forms=forms).fit(other[:50]).forecast_then_learn(other[50:], h=2)
     np.testing.assert_allclose(one.median[:6], two.median[:6])
     assert np.isfinite(two.median[:, 0, 0]).all()
+
+
+def test_anomalies_are_what_no_forecast_expected() -> None:
+    """p-values are uniform where the forecaster is right, and of one step those of its forecast."""
+    rng = np.random.default_rng(0)
+    y = np.cumsum(rng.normal(size=260))
+    y[200] += 9.0
+    model = Forecaster(forms=[Form(drift=False)], n_draws=16).fit(y[:60])
+    expected = float(model.forecast(1).p_value(y[60])[0])
+    p = model.forecast_then_learn(y[60:], h=1).p_values()[:, 0, 0]
+    assert p[0] == pytest.approx(expected, rel=1e-9)
+    assert np.flatnonzero(p < 1e-6).tolist() == [140, 141]  # there and back
+    usual = np.sort(np.delete(p, [140, 141]))
+    assert np.abs(usual - np.linspace(0.0, 1.0, len(usual))).max() < 0.1
+
+
+def panel_of(monthly: Array, n: int = 9) -> dict[str, Array]:
+    rng = np.random.default_rng(2)
+    noise = np.exp(0.03 * rng.normal(size=(n, 144)))
+    return {f"s{k}": monthly[k % 3 :] * noise[k, k % 3 :] for k in range(n)}
+
+
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_some_series_are_those_of_all(monthly: Array) -> None:
+    """Also where forms share a prior, and a shorter series has fewer rows than forms need."""
+    forms = [*SIMPLE, Form(1, (1, 2), shared=True), Form(12, (1, 2, 12), shared=True)]
+    series = panel_of(monthly) | {"short": monthly[-20:]}
+    model = Forecaster(forms=forms).fit(series)
+    whole = model.forecast(6)
+    some = model.forecast(6, series=["s4", "short"])
+    assert some.ids == ("s4", "short")
+    for name in some.ids:
+        row, place = whole.ids.index(name), some.ids.index(name)
+        np.testing.assert_allclose(some.median()[place], whole.median()[row], rtol=1e-12)
+        np.testing.assert_allclose(some.quantile(0.9)[place], whole.quantile(0.9)[row], rtol=1e-12)
+        np.testing.assert_allclose(some.weights[place], whole.weights[row], rtol=1e-12)
+    refused(lambda: model.forecast(6, series=["s44"]), "'s44' is not known: there are 's0'")
+    refused(lambda: model.forecast(6, series=[]), "series is empty")
+    alone = Forecaster(forms=SIMPLE).fit({"a": monthly}).learn_one(100.0)
+    assert (alone.ids_, alone.n_observations_) == (("a",), 145)
+
+
+def test_a_value_of_one_series_leaves_the_others(monthly: Array) -> None:
+    """What is its own is that of all its rows; what all share comes when a tenth more came."""
+    series = panel_of(monthly)
+    known = {name: y[:-20] for name, y in series.items()}
+    model = Forecaster(forms=SIMPLE).fit(known)
+    others = model.forecast(5, series=["s2", "s3"]).median()
+    for value in series["s1"][-20:-15]:
+        model.learn_one(value, series="s1")
+    np.testing.assert_array_equal(model.forecast(5, series=["s2", "s3"]).median(), others)
+    some = model.forecast(5, series=["s1"])
+    assert some.times.tolist() == [[128, 129, 130, 131, 132]]
+    whole = Forecaster(forms=SIMPLE).fit(known | {"s1": series["s1"][:-15]})
+    assert model.n_observations_ == whole.n_observations_
+    expected = whole.forecast(5, series=["s1"])
+    np.testing.assert_allclose(some.weights, expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(some.median(), expected.median(), rtol=1e-3)
+    np.testing.assert_allclose(model.forecast(5).median()[1], some.median()[0], rtol=1e-12)
+    same(model.partial_fit({"s0": [100.0]}), whole.partial_fit({"s0": [100.0]}))
+
+
+def test_values_one_by_one_are_the_whole_when_a_tenth_more_have_come(monthly: Array) -> None:
+    forms = [*SIMPLE, Form(1, (1, 2), shared=True)]
+    series = panel_of(monthly)
+    model = Forecaster(forms=forms).fit({name: y[:-20] for name, y in series.items()})
+    for step in range(20, 5, -1):
+        for name, y in series.items():
+            model.learn_one(y[-step], series=name)
+    assert model._recent is not None
+    learned = model._learned.observed.sum()
+    assert model._recent.observed.sum() <= 0.1 * learned
+    assert learned > 9 * 122  # learned anew on the way
+    np.testing.assert_array_equal(model.values_[4, -15:], series["s4"][-20:-5])
+    same(
+        model.partial_fit({"s0": [1.0]}),
+        Forecaster(forms=forms).fit(
+            {name: np.append(y[:-5], [1.0] * (name == "s0")) for name, y in series.items()}
+        ),
+    )
+
+
+def test_values_one_by_one_in_a_file(monthly: Array) -> None:
+    model = Forecaster(forms=SIMPLE).fit(panel_of(monthly)).learn_one(90.0, series="s1")
+    again = pickle.loads(pickle.dumps(model))
+    for other in (again, loads(dumps(model))):
+        np.testing.assert_array_equal(other.forecast(3).median(), model.forecast(3).median())
+    before = dumps(model)
+    model.forecast(4, series=["s1"])
+    assert dumps(model) == before
+
+
+def test_exogenous_columns_one_by_one() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {"unique_id": np.repeat(["a", "b"], 60), "ds": np.tile(np.arange(60), 2),
+         "price": rng.normal(size=120)}
+    )  # fmt: skip
+    frame["y"] = 5.0 * frame["price"] + 0.1 * rng.normal(size=120)
+    model = Forecaster(forms=[Form(1, (1, 2))]).fit(frame)
+    model.learn_one(5.0, [1.0], series="b")
+    ahead = pandas.DataFrame({"unique_id": "b", "ds": [61], "price": [2.0]})
+    assert model.forecast(1, ahead, series="b").median() == pytest.approx(10.0, abs=0.5)
+    refused(lambda: model.learn_one(1.0, series="b"), "a finite number for each")
+    refused(lambda: model.learn_one(1.0, [1.0]), "series is missing: say which of the 2")
+    refused(lambda: model.learn_one(1.0, [1.0], series="c"), "'c' is not known")
+    refused(lambda: model.learn_one(np.inf, [1.0], series="b"), "infinite")
+    assert model.n_observations_ == 121
 
 
 # ---- messages ------------------------------------------------------------------------------------

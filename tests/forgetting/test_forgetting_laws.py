@@ -371,15 +371,23 @@ def test_rows_are_given_as_they_are_and_stay_so(strategy: Forgetting) -> None:
 
 
 @pytest.mark.parametrize("strategy", EVERY, ids=str)
-def test_the_lean_prediction_is_the_prediction(strategy: Forgetting) -> None:
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_lean_prediction_is_the_prediction(strategy: Forgetting, learned: bool) -> None:
+    """Under a prior that is learned: that of the stream, whose prior is a few rows old."""
     X, y = stream(40)
-    model = BayesianLinearRegression(forgetting=strategy)
+    prior: Any = "auto" if learned else 1.0
+    model = BayesianLinearRegression(prior_precision=prior, forgetting=strategy)
+
+    def told(x: Any) -> float:
+        twin = copy.deepcopy(model)
+        return float((twin._known.predict_mean_ahead if learned else twin.predict)(x[None])[0])
+
     for x, target in zip(X, y, strict=True):
         model.predict_one(x)
         model.learn_one(x, target)
-        assert model.predict_one(x) == pytest.approx(model.predict([x])[0], rel=1e-9)
+        assert model.predict_one(x) == pytest.approx(told(x), rel=1e-9)
     model.partial_fit(X, y)
-    assert model.predict_one(X[0]) == pytest.approx(model.predict(X[:1])[0], rel=1e-9)
+    assert model.predict_one(X[0]) == pytest.approx(told(X[0]), rel=1e-9)
 
 
 @pytest.mark.parametrize("strategy", [RandomWalk(0.05), Adaptive()], ids=str)

@@ -92,6 +92,15 @@ def test_the_textbook_s_formula() -> None:
     np.testing.assert_allclose(told.mean(), NEW @ covariance @ (4.0 * X.T @ NUMBERS))
 
 
+def test_several_targets_are_drawn_together() -> None:
+    model = BayesianLinearRegression().fit(X, np.column_stack([NUMBERS, -NUMBERS]))
+    draws = model.sample_mean(NEW, 4_000, rng=0)
+    assert draws.shape == (4_000, 7, 2)
+    np.testing.assert_allclose(draws.mean(axis=0), model.predict(NEW), atol=0.02)
+    with pytest.raises(ValueError, match="2 targets"):
+        model.predict_mean_distribution(NEW)
+
+
 def test_rows_of_a_draw_belong_together() -> None:
     model = BayesianLinearRegression().fit(X, NUMBERS)
     draws = model.sample_mean(np.vstack([NEW[:1], -NEW[:1], np.zeros((1, 2))]), 50, rng=1)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
 from posterity.forgetting import Exponential, Stabilized
 from posterity.likelihoods.moderation import log_odds_averaged
+from posterity.posteriors.generalized import GeneralizedPosterior
 
 N, P = 400, 4
 NAMES = list("abcd")
@@ -96,6 +97,41 @@ def test_single_rows_are_predicted_as_arrays(forgetting: Any) -> None:
     for i in range(N - 100):
         rates.learn_one(X[i], y[i])
     assert np.allclose([rates.predict_one(x) for x in X[-100:]], rates.predict(X[-100:]))
+
+
+@pytest.mark.parametrize("approximation", ["laplace", "moments"])
+@pytest.mark.parametrize("forgetting", [Exponential(0.98), Stabilized(0.98), Stabilized(0.5)])
+@pytest.mark.parametrize("kind", MODELS)
+def test_fading_rows_are_learned_as_the_general_way_does(
+    kind: type[Model], forgetting: Any, approximation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, weights = problem(kind)
+    settings = {"prior_precision": 0.5, "approximation": approximation, "forgetting": forgetting}
+    lean, plain = (begun(kind, X, y, **settings) for _ in range(2))
+    for x, target, weight in zip(X[1:200], y[1:200], weights[1:200], strict=True):
+        lean.learn_one(x, target, weight)
+    assert "_learn_lean" in vars(lean)
+    monkeypatch.setattr(GeneralizedPosterior, "learns_lean", False)
+    for x, target, weight in zip(X[1:200], y[1:200], weights[1:200], strict=True):
+        plain.learn_one(x, target, weight)
+    assert "_learn_lean" not in vars(plain)
+    for one, other in zip(state(lean), state(plain), strict=True):
+        assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_under_a_learned_prior_a_row_is_predicted_as_in_the_pass_over_the_array() -> None:
+    X, y, weights = problem(BayesianLogisticRegression)
+    passed, loop, unread = (begun(BayesianLogisticRegression, X, y) for _ in range(3))
+    expected = passed.predict_then_learn(X[1:], y[1:], sample_weight=weights[1:]).pmf(1)
+    told = []
+    for x, target, weight in zip(X[1:], y[1:], weights[1:], strict=True):
+        told.append(loop.predict_proba_one(x)[1])
+        loop.learn_one(x, target, weight)
+        unread.learn_one(x, target, weight)
+    # Where a feature begins to vary, more is open than the pass knows of.
+    same = np.delete(np.arange(10, N - 1), 149 - 10)
+    assert np.allclose(np.array(told)[same], expected[same], rtol=1e-9, atol=1e-12)
+    assert all(np.array_equal(a, b) for a, b in zip(state(loop), state(unread), strict=True))
 
 
 @given(

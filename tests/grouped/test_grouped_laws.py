@@ -51,6 +51,11 @@ def assert_same(one: GroupedRegression, other: GroupedRegression, rtol: float = 
     assert one.n_observations_ == pytest.approx(other.n_observations_)
 
 
+def settled(model: GroupedRegression) -> GroupedRegression:
+    """The same, read from all rows: predictions of a stream are those of its last turn."""
+    return GroupedRegression(**model.get_params()).merge(model)
+
+
 @settings(max_examples=40)
 @given(SEEDS, SETTINGS)
 def test_batch_loop_stream_and_merge_agree(seed: int, kind: dict[str, Any]) -> None:
@@ -62,11 +67,11 @@ def test_batch_loop_stream_and_merge_agree(seed: int, kind: dict[str, Any]) -> N
         loop.learn_one(X[i], y[i], group=keys[i])
         if i % 50 == 7:
             loop.predict_one(X[i], group=keys[i])
-    assert_same(whole, loop)
+    assert_same(whole, settled(loop))
     stream = GroupedRegression(**kind)
     for part in (slice(0, 30), slice(30, 31), slice(31, 120)):
         stream.predict_then_learn(X[part], y[part], groups=keys[part])
-    assert_same(whole, stream)
+    assert_same(whole, settled(stream))
     merged = GroupedRegression(**kind).fit(X[:50], y[:50], groups=keys[:50])
     merged.merge(GroupedRegression(**kind).fit(X[50:], y[50:], groups=keys[50:]))
     assert_same(whole, merged)
@@ -93,7 +98,7 @@ def test_weight_two_is_the_row_twice(seed: int, kind: dict[str, Any]) -> None:
     assert_same(weighted, GroupedRegression(**kind).fit(one, other, groups=third))
     stream = GroupedRegression(**kind)
     stream.predict_then_learn(X, y, weights, groups=keys)
-    assert_same(weighted, stream)
+    assert_same(weighted, settled(stream))
 
 
 @given(SEEDS, SETTINGS, st.booleans())

@@ -45,6 +45,14 @@ for forgetting in (Exponential(0.98), Stabilized(0.98), Window(60), Adaptive()):
     model = po.BayesianLinearRegression(prior_precision=1.0, forgetting=forgetting)
     told = model.predict_then_learn(X, normal)
     note(f"{forgetting}", model.coef_, told.mean(), told.std())
+for settings in ({}, {"forgetting": Stabilized(0.98)}, {"forgetting": Adaptive()}):
+    for prior in (1.0, "auto"):
+        model = po.BayesianLinearRegression(prior_precision=prior, **settings)
+        said_of_rows = []
+        for x, target in zip(X[:100], normal):
+            said_of_rows.append(model.predict_one(x))
+            model.learn_one(x, target)
+        note(f"rows {prior} {settings}", said_of_rows, model.coef_)
 for model, target in (
     (po.BayesianLogisticRegression(prior_precision=1.0), labels),
     (po.BayesianPoissonRegression(prior_precision=1.0), counts),

@@ -1,7 +1,7 @@
 """Floor 5: doors to other people's software, each with the extra of its name.
 
-``posterity.adapters.river``, ``.arviz``, ``.mlflow``, ``.onnx``, ``.skops``, ``.spark`` and
-``.dask``; importing this package imports none of them.
+``posterity.adapters.river``, ``.arviz``, ``.mlflow``, ``.nixtla``, ``.onnx``, ``.skops``,
+``.sktime``, ``.spark`` and ``.dask``; importing this package imports none of them.
 """
 
 from __future__ import annotations

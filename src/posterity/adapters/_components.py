@@ -15,7 +15,7 @@ def components(known: LinearPosterior, asked: str) -> Components:
     """
     found = list(known.parts)
     for _, node in found:
-        if not node.predicts_lean:
+        if not node.is_one_factor:
             raise ValueError(
                 f"{asked} needs a posterior that is one factor, and this one averages over ways to "
                 "forget: use predict_distribution, or another way to forget than Adaptive and "

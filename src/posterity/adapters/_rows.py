@@ -141,8 +141,10 @@ class NamedRows(Generic[Model]):
         paths.known = known
         paths.width = len(names)
         if paths.learn is None and known.learns_lean:
-            paths.learn = known.row_path(names).learn
-        if paths.predict is None and known.predicts_lean:
+            path = known.row_path(names)
+            paths.learn = path.learn
+            paths.predict = path.predict_mean if known.predicts_lean else None
+        elif paths.predict is None and known.predicts_lean:
             paths.predict = known.row_path(names).predict_mean
         if paths.told is None and type(known) in SINGLE:
             paths.told = _told(known, names)

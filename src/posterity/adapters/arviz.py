@@ -21,6 +21,7 @@ from posterity.likelihoods import Poisson
 from posterity.linear import functions
 from posterity.linear.base import LinearModel
 from posterity.linear.inputs import explained, read_rows
+from posterity.linear.targets import refuse_several_targets
 from posterity.noise import LearnedNoise
 
 Array = NDArray[np.float64]
@@ -156,6 +157,7 @@ def _container(arviz: Any, groups: Any, coords: Any, dims: Any, improper: list[s
 
 
 def _rows_of(model: Any, X: Any, y: ArrayLike, exposure: ArrayLike | None) -> Rows:
+    refuse_several_targets(model, "ArviZ")
     model._known  # noqa: B018  (says that nothing was learned before X is looked at)
     counts = isinstance(model, BayesianPoissonRegression)
     if exposure is not None and not counts:

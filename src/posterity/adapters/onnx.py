@@ -25,6 +25,7 @@ from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.generalized._student_t_noise import PLACES, StudentTNoise
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.base import LinearModel
+from posterity.linear.targets import refuse_several_targets
 from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -82,6 +83,7 @@ RobustBayesianRegression
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
     onnx = needed("onnx", "onnx")
+    refuse_several_targets(model, "ONNX")
     model._known  # noqa: B018  (says that nothing was learned)
     if model.basis is not None:
         raise ValueError(

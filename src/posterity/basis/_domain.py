@@ -59,7 +59,23 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             outside the domain and ``outside`` is ``"raise"``; the message names row and feature.
         """
         check_is_fitted(self, "domain_")
-        X = self._read(X, reset=False)
+        return self._columns_at(self._read(X, reset=False))
+
+    def transform_row(self, x: Array) -> Array:
+        """Columns (m,) at one row (d,) of finite numbers, as :meth:`transform` makes them, sooner.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity.basis import Polynomial
+        >>> basis = Polynomial(degree=2, family="monomial").fit([[0.0], [1.0]])
+        >>> basis.transform_row(np.array([3.0]))
+        array([3., 9.])
+        """
+        return self._columns_at(x[None])[0]
+
+    def _columns_at(self, X: Array) -> Array:
+        """Columns (n, m) at rows (n, d) that were checked to be finite."""
         if self.outside == "clip":
             X = np.clip(X, self.domain_[:, 0], self.domain_[:, 1])
         elif self.outside == "raise":

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import SplineTransformer
@@ -82,7 +86,7 @@ class Spline(LocalFunctions):
             knots = self._given_knots(X.shape[1])
             self.domain_ = np.array([[places[0], places[-1]] for places in knots])
         self.knots_ = knots
-        self._splines = [
+        splines = [
             SplineTransformer(
                 degree=degree, knots=places[:, None], extrapolation="linear", include_bias=False
             )
@@ -90,6 +94,11 @@ class Spline(LocalFunctions):
             .fit(places[:, None])
             for places in knots
         ]
+        self._use(splines)
+
+    def _use(self, splines: list[SplineTransformer]) -> None:
+        """Take these splines, and their polynomials for single rows."""
+        self._splines, self._pieces = splines, Pieces.of(splines)
 
     def _given_knots(self, d: int) -> list[Array]:
         if self.domain is not None:
@@ -111,6 +120,8 @@ class Spline(LocalFunctions):
         return [places.copy() for places in knots.T]
 
     def _columns(self, X: Array) -> Array:
+        if len(X) == 1:
+            return self._pieces.at(X[0])[None]
         pieces = [
             spline.transform(np.ascontiguousarray(X[:, [feature]]))
             for feature, spline in enumerate(self._splines)
@@ -123,3 +134,58 @@ class Spline(LocalFunctions):
             for name, spline in zip(inputs, self._splines, strict=True)
             for index in range(spline.n_features_out_)
         ]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Splines of d features as the polynomials that they are between knots, c knots at most.
+
+    A piece starts at each knot, and one before the first, which like that after the last is a line.
+    ``starts`` (d, c + 1) are where they do, the first at the first knot, too; ``polynomials`` (d,
+    c + 1, degree + 1, m) have the constants first. What lacks to c and m is filled up: ``kept`` are
+    the columns that count, of d m.
+    """
+
+    starts: Array
+    polynomials: Array
+    kept: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, splines: list[SplineTransformer]) -> Self:
+        """The pieces of transformers of one feature each that go on as lines."""
+        each = [_polynomials(spline) for spline in splines]
+        knots = max(len(starts) for starts, _ in each)
+        _, size, columns = max((table.shape for _, table in each), key=lambda shape: shape[2])
+        starts = np.full((len(each), knots), np.inf)
+        tables = np.zeros((len(each), knots, size, columns))
+        kept = np.zeros((len(each), columns), dtype=bool)
+        for feature, (places, table) in enumerate(each):
+            starts[feature, : len(places)] = places
+            tables[feature, : len(table), :, : table.shape[2]] = table
+            kept[feature, : table.shape[2]] = True
+        return cls(starts, tables, np.flatnonzero(kept))
+
+    def at(self, x: Array) -> Array:
+        """Columns (m,) at one row (d,)."""
+        features = np.arange(len(x))
+        which = (self.starts[:, 1:] <= x[:, None]).sum(axis=1)
+        powers = np.power.outer(
+            x - self.starts[features, which], np.arange(self.polynomials.shape[2])
+        )
+        values = np.matmul(powers[:, None], self.polynomials[features, which])
+        return np.asarray(values.ravel()[self.kept])
+
+
+def _polynomials(spline: SplineTransformer) -> tuple[Array, Array]:
+    """Where the pieces of one feature's splines start, and their polynomials (pieces, size, m)."""
+    inner, degree = spline.bsplines_[0], spline.degree
+    knots = inner.t[degree:-degree]
+    table = np.zeros((len(knots) + 1, degree + 1, spline.n_features_out_))
+    for k in range(degree + 1):
+        slopes = inner(knots, nu=k)[:, : table.shape[2]] / math.factorial(k)
+        table[1:, k] = slopes
+        if k < 2:
+            table[0, k] = slopes[0]
+        else:
+            table[-1, k] = 0.0
+    return np.concatenate([knots[:1], knots]), table

@@ -24,6 +24,7 @@ Examples:
   posterity update fare.posterity tomorrow.csv
   posterity predict fare.posterity asked.csv > predicted.csv
   posterity show fare.posterity
+  posterity forecast load.csv --target load --time hour --horizon 48
   posterity demo
   posterity demo drift"""
 
@@ -76,7 +77,7 @@ def posterity(ctx: click.Context, settings: str | None) -> None:
 
     fit keeps a model in a file; update teaches it more rows, unlearn takes rows back, merge joins
     models that learned apart, predict tells what new rows will bring, and show tells what was
-    learned.
+    learned. forecast says what comes in the next steps of series.
     """
     guarded(_take_settings, ctx, settings)
 

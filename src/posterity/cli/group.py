@@ -167,6 +167,7 @@ def guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
 
 def _as_options(message: str) -> str:
     """What the library calls drop=['x'] or dates="days" is --drop x or --dates days here."""
+    message = message.replace("(unique_id)", "(--series)")
     message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", r"--drop \2", message)
     return re.sub(r'\b(missing|dates)="(\w+)"', r"--\1 \2", message)
 

@@ -41,7 +41,7 @@ def run(
     quiet: bool,
 ) -> None:
     """Read, predict, write, batch by batch."""
-    opened = _writer(output)
+    opened = writer_to(output)
     kept = read_model(model, file)
     names = kept.feature_names
     wrapped = container(None, "arrow")
@@ -80,7 +80,7 @@ def _columns(model: Any, X: Any, level: float, quantiles: tuple[float, ...]) -> 
     return told | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in quantiles}
 
 
-def _writer(output: str | None) -> Any:
+def writer_to(output: str | None) -> Any:
     """What opens the output, by its ending."""
     if output is None:
         return lambda: _csv(sys.stdout.buffer)

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from posterity.cli.group import guarded
+from posterity.cli import group
+from posterity.cli.group import guarded, written
 from posterity.cli.options import options
 
 FIT = """\b
@@ -44,6 +45,14 @@ Examples:
   posterity show fare.posterity --level 0.5
   posterity show fare.posterity --json | jq .coefficients"""
 
+FORECAST = """\b
+Examples:
+  posterity forecast load.csv --target load --time hour --horizon 48
+  posterity forecast sales.csv --target sold --time day --series shop --horizon 14 --level 0.8
+  posterity forecast load.csv --target load --time hour --horizon 48 --report next.html
+  posterity forecast sales.csv --target sold --time day --series shop --horizon 14 \\
+    --features price,holiday --future plan.csv --output next.parquet"""
+
 model_argument = click.argument("model", type=click.Path())
 file_argument = click.argument("file", type=click.Path(allow_dash=True))
 learned_target = click.option(
@@ -76,6 +85,13 @@ one_level = click.option(
     show_default=True,
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     help="Level of the intervals.",
+)
+several_quantiles = click.option(
+    "--quantile",
+    "quantiles",
+    multiple=True,
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    help="Also a quantile, as 0.1, in a column q0.1. May be given more than once.",
 )
 
 
@@ -167,13 +183,7 @@ def merge(**settings: Any) -> None:
     help="Where predictions go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
 @one_level
-@click.option(
-    "--quantile",
-    "quantiles",
-    multiple=True,
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    help="Also a quantile, as 0.1, in a column q0.1. May be given more than once.",
-)
+@several_quantiles
 @learned_missing
 @options("batch_rows", "memory", "quiet")
 def predict(**settings: Any) -> None:
@@ -202,4 +212,57 @@ def show(**settings: Any) -> None:
     guarded(run, **settings)
 
 
-VERBS = (fit, update, predict, show, merge, unlearn)
+@click.command(epilog=FORECAST, short_help="Say what comes in the next steps of series.")
+@file_argument
+@options("target")
+@click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Column of when each row was: dates, or whole numbers, in any order.  "
+    "[default: rows are in their order]",
+)
+@click.option("--series", metavar="COLUMN", help="Column of which series a row is of.")
+@click.option(
+    "--horizon", required=True, type=click.IntRange(min=1), help="How many steps to forecast."
+)
+@click.option(
+    "--seasonality",
+    multiple=True,
+    type=click.IntRange(min=2),
+    help="Steps in a season, 24 for hours of a day. May be given more than once.  "
+    "[default: from the times, or found]",
+)
+@click.option(
+    "--features",
+    metavar="a,b,...",
+    callback=group.names,
+    help="Other columns to forecast from; what they will be must be known, in --future.",
+)
+@click.option(
+    "--future",
+    metavar="TABLE",
+    type=click.Path(),
+    help="Table of the --features in the next steps, with columns of time and series as FILE has.",
+)
+@click.option(
+    "--output",
+    type=click.Path(),
+    help="Where forecasts go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
+)
+@one_level
+@several_quantiles
+@options("report", "quiet")
+def forecast(**settings: Any) -> None:
+    """Say what comes in the next steps of each series in FILE (or on standard input: -).
+
+    For each series and step: the median, which is the point forecast; mean, standard deviation and
+    the ends of the interval of what will be. Nothing has to be chosen but the horizon: several
+    autoregressions are averaged by how they have forecast so far. Values that are missing, and
+    times that are, were not observed. FILE is read whole.
+    """
+    from posterity.cli.forecast import Settings, run
+
+    guarded(run, Settings(**settings, command=written()))
+
+
+VERBS = (fit, update, predict, show, merge, unlearn, forecast)

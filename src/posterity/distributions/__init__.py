@@ -7,6 +7,7 @@ Making one only stores arrays; every formula runs over all rows at once.
 from __future__ import annotations
 
 from posterity.distributions.categorical import Categorical
+from posterity.distributions.joint_prediction import JointPrediction
 from posterity.distributions.log_normal_counts import LogNormalCounts
 from posterity.distributions.mixture import Mixture
 from posterity.distributions.multivariate import MultivariateNormal, MultivariateT
@@ -19,6 +20,7 @@ from posterity.distributions.transformed import Transformed
 
 __all__ = [
     "Categorical",
+    "JointPrediction",
     "LogNormalCounts",
     "Mixture",
     "MultivariateMixture",

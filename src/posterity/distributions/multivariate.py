@@ -270,7 +270,7 @@ class MultivariateT(_Joint):
     def _log_kernel(self, squared: FloatArray) -> FloatArray:
         rank = self._root.rank
         df = min(self.df, _standard_t.MOST_DF)
-        constant = -0.5 * rank * _LOG_2PI + _log_gamma_ratio(df, rank)
+        constant = -0.5 * rank * _LOG_2PI + float(log_gamma_ratio(df, rank))
         return constant - 0.5 * (df + rank) * np.log1p(squared / df)
 
     def _radii(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
@@ -279,14 +279,20 @@ class MultivariateT(_Joint):
         return radii
 
 
-def _log_gamma_ratio(df: float, rank: int) -> float:
+def log_gamma_ratio(df: ArrayLike, rank: int) -> FloatArray:
     """Log of Gamma((df + rank)/2) / (Gamma(df/2) (df/2)^(rank/2)): small, so not a difference.
 
     By steps of one, Gamma(x + 1) = x Gamma(x), after half a step if the rank is odd.
+
+    Examples
+    --------
+    >>> log_gamma_ratio([2.0, 1e15], 4).round(9)
+    array([0.69314718, 0.        ])
     """
+    df = np.asarray(df, dtype=np.float64)
     odd = rank % 2
     steps = 0.5 * odd + np.arange(rank // 2)
-    ratio = float(np.log1p(steps / (0.5 * df)).sum())
+    ratio: FloatArray = np.log1p(steps / (0.5 * df[..., None])).sum(axis=-1)
     if odd:
-        ratio += float(_standard_t.log_constant(np.asarray(df))[()].item()) + 0.5 * _LOG_2PI
+        ratio = ratio + (_standard_t.log_constant(df).reshape(df.shape) + 0.5 * _LOG_2PI)
     return ratio

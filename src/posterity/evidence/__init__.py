@@ -29,6 +29,7 @@ from posterity.evidence.integration import Integrated
 from posterity.evidence.maximization import Maximized, Maximum, maximize
 from posterity.evidence.relevance import Relevance
 from posterity.evidence.spectrum import Spectrum
+from posterity.evidence.together import Together
 
 __all__ = [
     "Bounded",
@@ -42,6 +43,7 @@ __all__ = [
     "RunningScales",
     "Spectrum",
     "Strategy",
+    "Together",
     "matched",
     "maximize",
 ]

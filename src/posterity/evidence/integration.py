@@ -228,11 +228,19 @@ class _Integral:
     noise_variance: float
 
     @classmethod
-    def of(cls, spectrum: Spectrum, noise: Noise) -> _Integral:
+    def of(
+        cls,
+        spectrum: Spectrum,
+        noise: Noise,
+        log_evidence_of: Callable[[Array], Array] | None = None,
+    ) -> _Integral:
         nodes, log_hyperprior = log_ratio_grid(int(np.count_nonzero(spectrum.squares)))
         ratios = np.exp(nodes) * spectrum.signal
         shares = spectrum.shares(ratios)
-        values = spectrum.log_evidence_of(shares, noise)
+        if log_evidence_of is None:
+            values = spectrum.log_evidence_of(shares, noise)
+        else:
+            values = log_evidence_of(shares)
         log_weights = log_hyperprior + _finite(values, spectrum, shares)
         top = float(log_weights.max())
         weights = np.exp(log_weights - top)
@@ -278,6 +286,9 @@ class _Integral:
         if not len(squares):
             return float(np.exp(self.weights @ np.log(self.ratios)))
         return float(np.exp(np.log(squares).sum() / len(squares)))
+
+
+integral_of = _Integral.of
 
 
 def _joined(parts: list[_Integral], measure: Measure, most: int, tolerance: float) -> _Joined:

@@ -24,9 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 
-from posterity import kernel
+from posterity.evidence._covariance_search import Point, search
 from posterity.factor import Factor
 from posterity.factor.grouped import whitened
 from posterity.noise import KnownNoise, Noise
@@ -35,10 +34,6 @@ Array = NDArray[np.float64]
 
 # So few groups are each told what the others say, and not what all do.
 FEW_GROUPS = 16
-# How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
-STARTS = 8
-# Slopes at which the search begins anew, from what it has found.
-ROUGH = (0.1, 0.01)
 # Noise of which nothing is seen is taken for this part of the variance of y.
 LEAST_NOISE = 1e-20
 
@@ -87,8 +82,7 @@ def learned(
     free: NDArray[np.bool_],
     *,
     intercept: bool,
-    tolerance: float = 1e-6,
-    start: SharedPrior | None = None,
+    tolerance: float = 1e-4,
 ) -> SharedPrior:
     """The prior of the highest evidence.
 
@@ -104,9 +98,7 @@ def learned(
         Whether the first coefficient is an intercept: then the variance of y is that around its
         mean.
     tolerance
-        Of the slope of the mean log evidence of a group, where the search ends.
-    start
-        Where it begins; by default that depends on the sample alone.
+        How far D may be from the best one, in standard deviations of what the groups leave open.
     """
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
@@ -115,10 +107,8 @@ def learned(
         scale = np.sqrt(frame.scale)
         return _told(frame, np.eye(p) / scale, _Means(frame, means, freed, np.eye(p) / scale))
     task = _Deviance(frame, noise, means, freed)
-    best, known = _starting_point(task, None if start is None else frame.root_of_covariance(start))
-    # Each search begins where K = I, which is where it is quick.
-    for until in (tolerance,) if known else (*ROUGH, tolerance):
-        best = _searched(task, best, until)
+    least = 0.1 * min(len(frame.rows) / sample.count, 1.0)
+    best = search(task, p, least, frame.scale, tolerance)
     root = _upper(np.asarray(np.linalg.inv(best)))
     return _told(frame, root, _Means(frame, means, freed, root))
 
@@ -154,7 +144,8 @@ def given(prior: Factor) -> SharedPrior:
 class _Frame:
     """Coordinates u = U w in which the mean of x x' is I, so that no unit of a feature matters.
 
-    ``root`` is U over the columns ``kept``: those that do not depend on others.
+    ``root`` is U over the columns ``kept``: those that do not depend on others. A residual below
+    ``least`` is none.
     """
 
     kept: NDArray[np.bool_]
@@ -163,6 +154,7 @@ class _Frame:
     sample: GroupSample
     scale: float
     tells: bool
+    least: float = 1e-300
 
     @classmethod
     def of(cls, sample: GroupSample, noise: Noise, *, intercept: bool) -> _Frame:
@@ -179,7 +171,8 @@ class _Frame:
         around = pooled.moments[int(intercept) :, 0]
         total = float(around @ around) + residual
         scale, tells = _signal(sample, noise, total, residual, int(kept.sum()))
-        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells)
+        least = max(LEAST_NOISE * total, 1e-300)
+        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells, least)
 
     @classmethod
     def plain(cls, sample: GroupSample) -> _Frame:
@@ -194,22 +187,6 @@ class _Frame:
         whole = np.zeros(len(self.kept))
         whole[self.kept] = solve_triangular(self.root, coefficients, check_finite=False)
         return whole
-
-    def root_of_covariance(self, start: SharedPrior) -> Array:
-        """A root of an earlier D, in these coordinates, no direction of it quite collapsed."""
-        p = len(self.root)
-        least = 0.1 * len(self.sample.rows) / self.sample.count
-        known = np.diag(start.root) > 0.0
-        covariance = np.zeros((p, p))
-        inner = self.root @ np.eye(len(self.kept))[np.ix_(self.kept, known)]
-        if known.any():
-            inverse = np.linalg.inv(start.root[np.ix_(known, known)])
-            inner = inner @ inverse
-            covariance = inner @ inner.T
-        new = ~known[self.kept]
-        covariance[new, new] += self.scale
-        values, vectors = np.linalg.eigh(covariance)
-        return vectors * np.sqrt(np.clip(values, least, None))
 
 
 def _signal(
@@ -251,7 +228,7 @@ class _Means:
         self.factor.append(self.columns.reshape(g * h, int(free.sum())), target.reshape(-1, 1))
         self.fixed = np.where(free, 0.0, mean)
         self.mean = self.fixed.copy()
-        self.mean[free] = kernel.solve_groups(self.factor.triangle[None])[0]
+        self.mean[free] = self.factor.coefficients()[:, 0]
         self.residual = float(self.factor.residual()[0, 0]) + frame.sample.residual
         diagonal = np.diag(root)
         own = 2.0 * float(np.sum(np.log(diagonal[diagonal > 0.0])))
@@ -270,79 +247,52 @@ class _Means:
 
 
 class _Deviance:
-    """-2 log evidence for each group, and its slope, as a function of a root L of D = L L'."""
+    """-2 log evidence as a function of a root L of D = L L'."""
 
     def __init__(self, frame: _Frame, noise: Noise, mean: Array, free: NDArray[np.bool_]) -> None:
         self.frame, self.noise, self.mean, self.free = frame, noise, mean, free
         self.width = len(frame.root)
 
-    def at(self, factor: Array) -> tuple[float, Array]:
-        """Value, and slope (p, p) by the entries of L.
+    def value(self, root: Array) -> float:
+        """-2 log evidence at a root, but for constants."""
+        return self._value_of(root, self._means(root))
+
+    def at(self, root: Array) -> Point:
+        """What is known at a root.
 
         With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
         noise precision, the slope by D is sum(M - M K M - c a a').
         """
-        root = _upper(np.asarray(np.linalg.inv(factor)))
-        means = _Means(self.frame, self.mean, self.free, root)
-        groups, noise = len(self.frame.rows), self.noise
-        freed = self.frame.sample.count - means.factor.rank
-        residual = max(means.residual, 1e-300)
-        value = -2.0 * noise.log_evidence(freed, residual, means.log_determinants)
-        precision = noise.precision(freed, residual)
+        means, noise = self._means(root), self.noise
+        freed, residual = self._noise_of(means)
+        precision = noise.precision(freed, residual) if means.residual >= residual else 0.0
         error = means.target - means.columns @ means.mean[self.free]
-        transposed = np.swapaxes(means.W, 1, 2)
-        information = transposed @ means.W
+        W = means.W @ root
+        transposed = np.swapaxes(W, 1, 2)
+        information = transposed @ W
         pull = (transposed @ error[:, :, None])[:, :, 0]
-        spread = information[:, :, self.free] @ _inverse_root(means.factor)
+        spread = (transposed @ means.columns) @ _inverse_root(means.factor)
         each = information - spread @ np.swapaxes(spread, 1, 2)
         slope = each.sum(axis=0) - precision * (pull.T @ pull)
+        slope += root.T @ root / self.frame.scale - np.eye(self.width)
+        learns = not isinstance(noise, KnownNoise)
+        value = self._value_of(root, means)
+        return Point(root, value, slope, each, freed if learns else np.inf)
+
+    def _means(self, root: Array) -> _Means:
+        inverse = _upper(np.asarray(np.linalg.inv(root)))
+        return _Means(self.frame, self.mean, self.free, inverse)
+
+    def _noise_of(self, means: _Means) -> tuple[float, float]:
+        """Observations that are left for the noise, and their residual."""
+        freed = self.frame.sample.count - means.factor.rank
+        return freed, max(means.residual, self.frame.least)
+
+    def _value_of(self, root: Array, means: _Means) -> float:
+        value = -2.0 * self.noise.log_evidence(*self._noise_of(means), means.log_determinants)
         # The prior: log |D| / 2 - tr(D) / 2s.
-        value += float(np.sum(factor**2)) / self.frame.scale
-        value -= 2.0 * float(np.linalg.slogdet(factor)[1])
-        slopes = 2.0 * (slope @ factor + factor / self.frame.scale - np.linalg.inv(factor).T)
-        return value / groups, slopes / groups
-
-
-def _starting_point(task: _Deviance, earlier: Array | None) -> tuple[Array, bool]:
-    """The best root of D of those proportional to I, or an earlier one if that is better.
-
-    What few rows said may have been far off, with the noise near zero: it is not trusted blindly.
-    """
-    frame = task.frame
-    least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
-    scales = np.geomspace(least, frame.scale, STARTS if earlier is None else 2)
-    roots = [np.sqrt(scale) * np.eye(task.width) for scale in scales]
-    roots += [] if earlier is None else [earlier]
-    best = int(np.argmin([task.at(root)[0] for root in roots]))
-    return roots[best], best == len(scales)
-
-
-def _searched(task: _Deviance, start: Array, tolerance: float) -> Array:
-    """The root L = L0 K of the best D: K lower triangular, its diagonal in logarithms."""
-    p = task.width
-    lower = np.tril_indices(p)
-    diagonal = lower[0] == lower[1]
-
-    def unpacked(entries: Array) -> Array:
-        K = np.zeros((p, p))
-        K[lower] = np.where(diagonal, np.exp(np.where(diagonal, entries, 0.0)), entries)
-        return K
-
-    def deviance(entries: Array) -> tuple[float, Array]:
-        K = unpacked(entries)
-        value, slope = task.at(start @ K)
-        by_entry = (start.T @ slope)[lower]
-        return value, np.where(diagonal, by_entry * K[lower], by_entry)
-
-    found = minimize(
-        deviance,
-        np.zeros(len(lower[0])),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(-10.0, 10.0) if first else (-1e4, 1e4) for first in diagonal],
-        options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": 1e-15},
-    )
-    return start @ unpacked(found.x)
+        value += float(np.sum(root**2)) / self.frame.scale
+        return value - 2.0 * float(np.linalg.slogdet(root)[1])
 
 
 # ---- inner ---------------------------------------------------------------------------------------

@@ -145,8 +145,14 @@ class Factor:
         intercept: bool,
         names: Sequence[str] | None = None,
     ) -> kernel.RowPath:
-        """The lean path that learns and predicts single rows in this factor, in place (k = 1)."""
-        return kernel.RowPath(self.triangle, self._counts, intercept, names)
+        """The lean path that learns and predicts single rows in this factor, in place."""
+        if self.n_targets == 1:
+            return kernel.RowPath(self.triangle, self._counts, intercept, names)
+        return kernel.TargetsPath(self.triangle, self._counts, intercept, names, self.n_targets)
+
+    def fading(self, prior: Factor, discount: float) -> kernel.FadingMember:
+        """The same, to learn rows before which all but the prior, which is in it, is discounted."""
+        return kernel.FadingMember(self.triangle, self._counts, prior.triangle, discount)
 
     # ---- algebra -------------------------------------------------------------------------------
 
@@ -313,7 +319,8 @@ class Factor:
         kept = self.determined
         if kept.all():
             return _solve(self.root, self.moments) if len(kept) else solution
-        solution[kept] = _solve(self.root[np.ix_(kept, kept)], self.moments[kept])
+        if kept.any():
+            solution[kept] = _solve(self.root[np.ix_(kept, kept)], self.moments[kept])
         return solution
 
     def covariance(self) -> Array:

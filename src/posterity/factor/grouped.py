@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from posterity import kernel
 from posterity.factor.factor import Factor
 from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sorted_rows
+from posterity.factor.packed import packed, unpacked
 from posterity.factor.parallel import partitions, run_together
 
 Array = NDArray[np.float64]
@@ -29,10 +30,9 @@ class NotInGroupError(ValueError):
 
 
 class GroupBank:
-    """The triangles of the rows of each group, and how much they weigh.
+    """The triangles of the rows of each group, packed, and how much they weigh.
 
-    Beside them there may be a second triangle for each: the same rows on top of a prior, which
-    :meth:`stack` makes and :meth:`tell` keeps up.
+    A prior is stacked on them where it is needed: what is kept is what the rows said.
 
     Examples
     --------
@@ -47,43 +47,55 @@ class GroupBank:
     ...     np.arange(2),
     ... )
     >>> bank.learn(rows)
-    >>> bank.count.tolist(), kernel.solve_groups(bank.triangles).ravel().tolist()
+    >>> bank.count.tolist(), solved(bank.packed, 1).ravel().round(9).tolist()
     ([1.0, 2.0], [5.0, 3.0])
     """
 
-    __slots__ = ("_arrays", "_posterior", "clock", "size")
+    __slots__ = ("_arrays", "clock", "n_coefficients", "size")
 
     def __init__(self, n_coefficients: int) -> None:
         q = n_coefficients + 1
-        shape = (0, q, kernel.leading_dimension(q))
+        self.n_coefficients = n_coefficients  # p, intercept included
+        # Replaced together, never one by one: what shares their memory looks whether they are new.
         self._arrays: list[NDArray[Any]]
-        self._arrays = [np.zeros(shape), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)]
-        self._posterior: Array | None = None
+        self._arrays = [
+            np.zeros((0, q * (q + 1) // 2)),
+            np.zeros(0),
+            np.zeros(0),
+            np.zeros(0, dtype=np.int64),
+        ]
         self.size = 0
         self.clock = 0
 
+    @classmethod
+    def of(cls, rows: Array) -> GroupBank:
+        """A bank with the triangles [R, z] (n, p, p + 1) of some rows, and no residual."""
+        groups, p, _ = rows.shape
+        bank = cls(p)
+        bank.grow(groups)
+        bank.packed[...] = packed(np.pad(rows, ((0, 0), (0, 1), (0, _padding(p)))))
+        return bank
+
     def __getstate__(self) -> dict[str, Any]:
         arrays = [array[: self.size] for array in self._arrays]
-        posterior = None if self._posterior is None else self.posterior
-        return {"arrays": arrays, "posterior": posterior, "clock": self.clock}
+        return {"arrays": arrays, "coefficients": self.n_coefficients, "clock": self.clock}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._arrays = [np.array(array) for array in state["arrays"]]
-        posterior = state["posterior"]
-        self._posterior = None if posterior is None else np.array(posterior)
+        self.n_coefficients = state["coefficients"]
         self.size, self.clock = len(self._arrays[0]), state["clock"]
 
     # ---- views ---------------------------------------------------------------------------------
 
     @property
-    def n_coefficients(self) -> int:
-        """p, intercept included."""
-        return self._arrays[0].shape[1] - 1
+    def packed(self) -> Array:
+        """(size, q (q + 1) / 2), a view: each group's rows, as :mod:`posterity.factor.packed`."""
+        return self._arrays[0][: self.size]
 
     @property
     def triangles(self) -> Array:
-        """(size, q, leading dimension), a view: each group's rows, as ``Factor.triangle``."""
-        return self._arrays[0][: self.size]
+        """(size, q, leading dimension), a copy: each group's rows, as ``Factor.triangle``."""
+        return unpacked(self.packed, self.n_coefficients + 1)
 
     @property
     def count(self) -> Array:
@@ -105,55 +117,36 @@ class GroupBank:
         _, count, seen, last = self._arrays
         return count, seen, last, self.clock
 
-    @property
-    def stacked(self) -> bool:
-        """Whether there are posterior triangles."""
-        return self._posterior is not None
-
-    @property
-    def posterior(self) -> Array:
-        """(size, q, leading dimension), a view: prior and rows."""
-        assert self._posterior is not None
-        return self._posterior[: self.size]
-
     def residuals(self, which: slice | Slots = slice(None)) -> Array:
         """Residual sums of squares of the rows alone."""
-        root = self.triangles[which, -1, self.n_coefficients]
-        return root * root
+        return self.packed[which, -1] ** 2
 
     def rows(self, which: slice | Slots = slice(None)) -> Array:
         """(size, p, p + 1) triangles [R, z] of the rows, a copy."""
         p = self.n_coefficients
-        return np.ascontiguousarray(self.triangles[which, :p, : p + 1])
+        return np.ascontiguousarray(unpacked(self.packed[which], p + 1)[:, :p, : p + 1])
 
     # ---- room ----------------------------------------------------------------------------------
 
-    def grow(self, size: int, newcomer: Array | None = None) -> None:
-        """Make room for ``size`` groups; the new ones know nothing, or what ``newcomer`` does."""
-        room = len(self._arrays[0])
-        if size > room:
-            self.reserve(max(size, 2 * room, 4))
-        if self._posterior is not None and size > self.size:
-            assert newcomer is not None
-            self._posterior[self.size : size] = newcomer
+    def grow(self, size: int) -> None:
+        """Make room for ``size`` groups; the new ones know nothing."""
+        self.reserve(size)
         self.size = max(self.size, size)
 
     def reserve(self, size: int) -> None:
         """Make room for ``size`` groups, which are still to come."""
-        if size > len(self._arrays[0]):
-            self._arrays = [_longer(array, size) for array in self._arrays]
-            if self._posterior is not None:
-                self._posterior = _longer(self._posterior, size)
+        room = len(self._arrays[0])
+        if size > room:
+            room = max(size, room + room // 2)
+            self._arrays = [_longer(array, room) for array in self._arrays]
 
     def keep(self, which: NDArray[np.bool_]) -> None:
         """Drop the groups for which ``which`` (size,) is False; the rest stay in order."""
         self._arrays = [array[: self.size][which] for array in self._arrays]
-        if self._posterior is not None:
-            self._posterior = self.posterior[which]
         self.size = len(self._arrays[0])
 
     def taken(self, which: NDArray[np.bool_]) -> GroupBank:
-        """A bank of copies of the groups for which ``which`` (size,) is True, without a prior."""
+        """A bank of copies of the groups for which ``which`` (size,) is True."""
         some = GroupBank(self.n_coefficients)
         some._arrays = [array[: self.size][which] for array in self._arrays]
         some.size, some.clock = len(some._arrays[0]), self.clock
@@ -168,12 +161,11 @@ class GroupBank:
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(self, rows: GroupedRows, discount: float = 1.0) -> None:
-        """Learn rows, of groups in the bank; posterior triangles are dropped.
+        """Learn rows, of groups in the bank.
 
         Before each row of a group but its first, what is known of the group weighs ``discount`` of
         what it did.
         """
-        self._posterior = None
         order = sorted_rows(rows.numbers, rows.slots)
         tallies = self._tallies
         X, y, weights, intercept = rows.X, rows.y, rows.weights, rows.intercept
@@ -186,17 +178,10 @@ class GroupBank:
         run_together(learn, order.shares(len(partitions(len(rows), self.n_coefficients))))
         self.clock += len(rows)
 
-    def count_row(self, slot: int, weight: float) -> None:
-        """Account for a row that was appended to the triangles of a group."""
-        self.clock += 1
-        self.count[slot] += weight
-        self.seen[slot] += weight
-        self.last[slot] = self.clock
-
     def tell(
         self, rows: GroupedRows, priors: Array, discount: float = 1.0, out: Array | None = None
     ) -> Array:
-        """Learn rows in both triangles; (4, n) says what each row was before it was learned.
+        """Learn rows; (4, n) says what each was before it, the group's rows stacked on its prior.
 
         Error, leverage, and by how much the row raises residual sum of squares and count of its
         group; the last is not told where each row raises it by 1. ``priors`` (k, q, ld): of the
@@ -206,13 +191,10 @@ class GroupBank:
         tallies = self._tallies
         X, y, weights, intercept = rows.X, rows.y, rows.weights, rows.intercept
         told = np.empty((4, len(rows))) if out is None else out
-        posterior = self._posterior
-        assert posterior is not None
 
         def learn(share: tuple[int, int]) -> None:
             kernel.tell_groups(
                 self._arrays[0],
-                posterior,
                 priors,
                 order,
                 X,
@@ -229,54 +211,33 @@ class GroupBank:
         self.clock += len(rows)
         return told
 
-    def stacked_on(self, priors: Array) -> GroupBank:
-        """The same bank with posterior triangles: the rows on ``priors``, as in :meth:`tell`."""
-        whole = np.empty_like(self._arrays[0])
-        posterior = whole[: self.size]
+    def posteriors(self, priors: Array, slots: Slots | None = None) -> Array:
+        """(n, q (q + 1) / 2) rows and ``priors`` of the groups at ``slots``, or of all.
+
+        Packed triangles; ``priors`` are as in :meth:`tell`.
+        """
+        slots = np.arange(self.size) if slots is None else slots
+        posterior = np.empty((len(slots), self._arrays[0].shape[1]))
 
         def stack(share: tuple[int, int]) -> None:
-            kernel.stack_groups(self.triangles, posterior, priors, share)
+            kernel.stack_groups(self._arrays[0], slots, priors, share, posterior)
 
-        run_together(stack, shares(self.size, self.n_coefficients))
-        twin = self._twin()
-        twin._posterior = whole
-        return twin
-
-    def some_stacked_on(self, priors: Array, slots: Slots) -> tuple[GroupBank, Slots]:
-        """A bank that has posterior triangles at least of the groups at ``slots`` (-1: of none).
-
-        Also where those are in it. Of few slots it costs as many triangles.
-        """
-        if len(slots) >= self.size:
-            return self.stacked_on(priors), slots
-        distinct, places = np.unique(slots, return_inverse=True)
-        strangers = int(np.searchsorted(distinct, 0))
-        distinct = distinct[strangers:]
-        own = distinct[distinct < len(priors) - 1]
-        some = GroupBank(self.n_coefficients)
-        some._arrays = [array[distinct] for array in self._arrays]
-        some.size, some.clock = len(distinct), self.clock
-        priors = np.concatenate([priors[own], priors[-1:]])
-        return some.stacked_on(priors), places.reshape(-1) - strangers
+        run_together(stack, shares(len(slots), self.n_coefficients))
+        return posterior
 
     def _twin(self) -> GroupBank:
         """A bank with the same arrays."""
         twin = GroupBank.__new__(GroupBank)
-        twin._arrays, twin._posterior = list(self._arrays), self._posterior
+        twin._arrays, twin.n_coefficients = list(self._arrays), self.n_coefficients
         twin.size, twin.clock = self.size, self.clock
         return twin
 
     def image(self, slots: Slots) -> BankImage:
         """What is needed to undo changes of the groups at ``slots``, and of new ones."""
-        arrays = self._arrays if self._posterior is None else [*self._arrays, self._posterior]
-        return BankImage(self, self._twin(), slots, [array[slots] for array in arrays])
-
-    def drop_posterior(self) -> None:
-        """Forget the posterior triangles, which no longer fit."""
-        self._posterior = None
+        return BankImage(self, self._twin(), slots, [array[slots] for array in self._arrays])
 
     def remove(self, rows: GroupedRows) -> None:
-        """Unlearn rows; posterior triangles are dropped.
+        """Unlearn rows.
 
         Raises :class:`NotInGroupError`, and changes nothing, when a row can't have been learned.
         """
@@ -284,7 +245,7 @@ class GroupBank:
         removed = np.bincount(rows.numbers, rows.weights, minlength=len(slots))
         left = self.count[slots] - removed
         left[np.abs(left) <= 1e-12 * np.maximum(removed, self.count[slots])] = 0.0
-        triangles = self.triangles[slots]
+        triangles = unpacked(self.packed[slots], self.n_coefficients + 1)
         stacked = rows.stacked()
         order = np.argsort(rows.numbers, kind="stable")
         ends = np.cumsum(np.bincount(rows.numbers, minlength=len(slots)))
@@ -293,41 +254,17 @@ class GroupBank:
             if without is None or left[group] < 0.0:
                 raise NotInGroupError(int(some[-1]))
             triangles[group] = without
-        self.triangles[slots] = triangles
+        self.packed[slots] = packed(triangles)
         self.count[slots] = left
         self.seen[slots] = np.where(left == 0.0, 0.0, self.seen[slots] - removed)
-        self._posterior = None
 
     def merge(self, other: GroupBank, slots: Slots) -> None:
-        """Learn all rows of ``other``, whose groups are at ``slots`` here; no posterior is left."""
-        self._posterior = None
-        kernel.merge_groups(self.triangles, other.triangles, slots)
+        """Learn all rows of ``other``, whose groups are at ``slots`` here."""
+        kernel.merge_groups(self.packed, other.packed, slots, self.n_coefficients)
         self.count[slots] += other.count
         self.seen[slots] += other.seen
         self.last[slots] = np.maximum(self.last[slots], other.last)
         self.clock = max(self.clock, other.clock)
-
-    # ---- reading -------------------------------------------------------------------------------
-
-    def predict(
-        self, X: Array, slots: Slots, newcomer: Array, *, intercept: bool
-    ) -> tuple[Array, Array]:
-        """Means (n,) and leverages (n,) under the posterior of each row's slot.
-
-        Slot -1 is a group that is not in the bank: ``newcomer``'s.
-        """
-        mean, leverage = np.empty(len(X)), np.empty(len(X))
-        posterior = self.posterior
-
-        def predict(share: tuple[int, int]) -> None:
-            kernel.predict_groups(posterior, newcomer, X, slots, intercept, share, mean, leverage)
-
-        run_together(predict, shares(len(X), self.n_coefficients, rows_each=1))
-        return mean, leverage
-
-    def coefficients(self) -> Array:
-        """(size, p) posterior means."""
-        return kernel.solve_groups(self.posterior)
 
 
 @dataclass(frozen=True)
@@ -342,11 +279,10 @@ class BankImage:
     def restore(self) -> None:
         """Put all of it back."""
         bank, before = self.bank, self.before
-        posterior = [] if before._posterior is None else [before._posterior]
-        for array, rows in zip([*before._arrays, *posterior], self.rows, strict=True):
+        for array, rows in zip(before._arrays, self.rows, strict=True):
             array[before.size :] = 0
             array[self.slots] = rows
-        bank._arrays, bank._posterior = list(before._arrays), before._posterior
+        bank._arrays = list(before._arrays)
         bank.size, bank.clock = before.size, before.clock
 
 
@@ -379,6 +315,27 @@ def _without(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     return left.triangle
 
 
+def predicted(
+    posteriors: Array, newcomer: Array, X: Array, places: Slots, *, intercept: bool
+) -> tuple[Array, Array]:
+    """Means (n,) and leverages (n,) of rows, each under the packed posterior at its place.
+
+    Place -1 is a group of which nothing is known: ``newcomer``'s, a triangle (q, ld).
+    """
+    mean, leverage = np.empty(len(X)), np.empty(len(X))
+
+    def predict(share: tuple[int, int]) -> None:
+        kernel.predict_groups(posteriors, newcomer, X, places, intercept, share, mean, leverage)
+
+    run_together(predict, shares(len(X), len(newcomer) - 1, rows_each=1))
+    return mean, leverage
+
+
+def solved(posteriors: Array, p: int) -> Array:
+    """(n, p) coefficients of packed triangles; 0 where they are not determined."""
+    return kernel.solve_groups(posteriors, p)
+
+
 def whitened(root: Array, rows: Array) -> tuple[Array, Array]:
     """Rows (g, h, p + 1) of each group, its coefficients integrated under a prior.
 
@@ -402,10 +359,14 @@ def whitened(root: Array, rows: Array) -> tuple[Array, Array]:
     return white, log_determinants
 
 
+def _padding(p: int) -> int:
+    return kernel.leading_dimension(p + 1) - (p + 1)
+
+
 def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
     longer: NDArray[Any] = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-__all__ = ["GroupBank", "NotInGroupError", "whitened"]
+__all__ = ["BankImage", "GroupBank", "NotInGroupError", "predicted", "solved", "whitened"]

@@ -114,3 +114,24 @@ def site_path(
     """
     triangle, counts = factor.triangle, factor._counts
     return kernel.SitePath(triangle, counts, intercept, names, site, account, check_targets)
+
+
+def softmax_path(
+    data: Factor,
+    prior: Array,
+    intercept: bool,
+    names: Sequence[str] | None,
+    basis: Array,
+    near: Array | None,
+    wide: Array,
+    account: object,
+    limit: int,
+    due: float,
+) -> kernel.SoftmaxPath:
+    """The lean path that learns labels of several classes, in place, and tells their probabilities.
+
+    ``prior`` (n, p) are rows with targets 0. The rest as in :class:`posterity.kernel.SoftmaxPath`.
+    """
+    triangles = data.triangle, data._counts, prior
+    points = basis, near, wide
+    return kernel.SoftmaxPath(intercept, names, *triangles, *points, account, limit, due)

@@ -30,7 +30,7 @@ def _nothing_to_check(made: Any) -> bool:
 
 def _posterior(known: Any) -> bool:
     prior, factor = known.prior, known.factor
-    return prior.n_targets == factor.n_targets == 1 and _as_long(prior, factor, known.intercept)
+    return prior.n_targets == factor.n_targets and _as_long(prior, factor, known.intercept)
 
 
 def _as_long(prior: Factor, factor: Factor, intercept: bool) -> bool:
@@ -48,7 +48,7 @@ def _window(known: Any) -> bool:
         _posterior(known)
         # Rows in units of their noise bring the intercept's column.
         and kept.X.shape in ((n, n_features), (n, known.n_coefficients))
-        and kept.y.shape == (n, 1)
+        and kept.y.shape == (n, known.factor.n_targets)
         and kept.weights.shape == kept.times.shape == (n,)
         and bool((kept.weights >= 0.0).all() and np.isfinite(kept.times).all())
         and bool((np.diff(kept.times) >= 0.0).all())
@@ -179,7 +179,7 @@ def _grouped(known: Any) -> bool:
         and len(turns) != 1
         and all(turn.rows.shape[1:] == (p, p + 1) for turn in turns)
         and (known.span is None or known.span.n_coefficients == p)
-        and known.rows >= 0
+        and 0 <= known.idle <= known.bank.clock
     )
 
 
@@ -205,7 +205,7 @@ def _shared_prior(prior: Any) -> bool:
 
 def _key_index(index: Any) -> bool:
     known = {"numbers", "text", "dates", "other", "none"}
-    return len(index._slots) == len(index.labels) and known.issuperset(index.kinds)
+    return index.is_distinct and known.issuperset(index.kinds)
 
 
 def _contrasts(known: Any) -> bool:

@@ -141,21 +141,18 @@ class Decoder:
         p, clock = node["coefficients"], node["clock"]
         if type(p) is not int or not 0 <= p <= triangles.LARGEST_SPARSE or type(clock) is not int:
             raise ValueError(f"groups can't have {p!r} coefficients and a clock of {clock!r}")
-        stacks = [
-            None if name is None else triangles.stacked(self._arrays[name], p + 1)
-            for name in (node["groups"], node["posterior"])
-        ]
+        # Files from before may have posteriors as well, which are made when they are needed.
+        packed = triangles.stacked(self._arrays[node["groups"]], p + 1)
         tallies = [self._arrays[name] for name in node["tallies"]]
         kinds = [np.float64, np.float64, np.int64]
-        size = len(self._arrays[node["groups"]])
         same = all(
-            array.shape == (size,) and array.dtype == kind
+            array.shape == (len(packed),) and array.dtype == kind
             for array, kind in zip(tallies, kinds, strict=True)
         )
-        if not same or (stacks[1] is not None and len(stacks[1]) != size):
+        if not same:
             raise ValueError("the parts of a bank of groups do not fit together")
         bank = GroupBank(p)
-        bank.__setstate__({"arrays": [stacks[0], *tallies], "posterior": stacks[1], "clock": clock})
+        bank.__setstate__({"arrays": [packed, *tallies], "coefficients": p, "clock": clock})
         return bank
 
     def _labels(self, node: dict[str, Any]) -> AnyArray:
@@ -221,10 +218,8 @@ def _with_attributes(kind: type, values: dict[str, Any]) -> Any:
 def _make_splines(basis: Any) -> None:
     """Of scikit-learn's splines a file has the knots alone."""
     row = np.zeros((1, 1))
-    basis._splines = [
-        type(basis)(degree=basis.degree, knots=places).fit(row)._splines[0]
-        for places in basis.knots_
-    ]
+    each = [type(basis)(degree=basis.degree, knots=places).fit(row) for places in basis.knots_]
+    basis._use([one._splines[0] for one in each])
 
 
 __all__ = ["Decoder"]

@@ -140,12 +140,9 @@ class Encoder:
         return entry | {"targets": factor.n_targets, "counts": counts}
 
     def _groups(self, bank: GroupBank) -> dict[str, Node]:
-        stacks = [bank.triangles, bank.posterior if bank.stacked else None]
-        upper = [None if stack is None else self._store(triangles.upper(stack)) for stack in stacks]
         tallies = [self._store(array) for array in (bank.count, bank.seen, bank.last)]
         return {
-            "groups": upper[0],
-            "posterior": upper[1],
+            "groups": self._store(bank.packed),
             "tallies": tallies,
             "coefficients": bank.n_coefficients,
             "clock": bank.clock,

@@ -28,6 +28,7 @@ HOMES = {
     "GroupedRegression": "posterity.grouped",
     "Forecaster": "posterity.forecasting.forecaster",
     "Conformal": "posterity.calibration.conformal",
+    "ConformalForecaster": "posterity.calibration.forecasts",
     "Recalibrated": "posterity.calibration.recalibrated",
     # bases
     "Fourier": "posterity.basis",
@@ -50,6 +51,7 @@ HOMES = {
     "Maximized": "posterity.evidence",
     "OddsScale": "posterity.evidence",
     "Relevance": "posterity.evidence",
+    "Together": "posterity.evidence",
     "InUnits": "posterity.evidence.members",
     "Weak": "posterity.evidence.members",
     # beliefs
@@ -92,6 +94,8 @@ HOMES = {
     "Nodes": "posterity.posteriors._nodes",
     "Choice": "posterity.evidence",
     "RunningScales": "posterity.evidence",
+    "TargetsPosterior": "posterity.posteriors",
+    "TargetViews": "posterity.posteriors.targets",
     "GeneralizedPosterior": "posterity.posteriors",
     "GeneralizedAverage": "posterity.posteriors",
     "DispersedPosterior": "posterity.posteriors.dispersed",
@@ -114,10 +118,10 @@ HOMES = {
     "NoiseSpread": "posterity.generalized._working_noise",
     "ModelStanding": "posterity.posteriors.ensemble",
     "GroupedPosterior": "posterity.posteriors.grouped",
-    "GroupBelief": "posterity.posteriors.grouped",
+    "GroupBelief": "posterity.posteriors._group_belief",
     "GroupSample": "posterity.evidence.shared",
     "SharedPrior": "posterity.evidence.shared",
-    "KeyIndex": "posterity.grouped.keys",
+    "KeyIndex": "posterity.grouped.index",
     "ForecastForm": "posterity.forecasting.forms",
     "SeriesPanel": "posterity.forecasting.panel",
     "SeriesCalendar": "posterity.forecasting.calendar",
@@ -147,6 +151,7 @@ CLASS_NAMES = {
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"fresh": None, "fresh_at": -1.0, "shared": None},
+    "TargetViews": {"each": None, "at": -1.0},
     "Choice": {"coefficients": None},
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None},
@@ -163,8 +168,11 @@ LATER: dict[str, dict[str, object]] = {
     "GroupedPosterior": {
         "turn": None,
         "brief": None,
-        "rows": 0,
+        "idle": 0,
         "span": None,
+        "moved": True,
+        "noise_residual": None,
+        "noise_count": 0.0,
         "read": None,
         "fresh": None,
     },
@@ -191,11 +199,11 @@ FORMER: dict[str, frozenset[str]] = {
     "AdaptivePosterior": BEFORE_DATA,
     "AveragedPosterior": BEFORE_DATA,
     "GeneralizedAverage": BEFORE_DATA,
-    "GroupedPosterior": frozenset({"learned_at", "exact_at"}),
+    "GroupedPosterior": frozenset({"learned_at", "exact_at", "rows", "residual", "count"}),
 }
 
 # Attributes that share memory with a factor, or can be told from the others: not in the file.
-DERIVED = frozenset({*SHARED, "_places", "_splines", "_answers"})
+DERIVED = frozenset({*SHARED, "_places", "_splines", "_pieces", "_answers", "_together"})
 
 # What an estimator may have learned.
 POSTERIORS = frozenset(name for name in HOMES if name.endswith("Posterior")) | {

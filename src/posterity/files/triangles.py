@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.factor.packed import places as _places
 from posterity.factor.usable import LARGEST
 
 Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 # A prior's triangle is mostly empty, too: up to this share of entries, each has its place with it.
 SPARSE = 0.25
@@ -87,26 +86,10 @@ def _rows_of(factor: NDArray[Any], length: int) -> int:
     return q
 
 
-def upper(stack: Array) -> Array:
-    """The upper halves (n, q (q + 1) / 2) of triangles (n, q, ld)."""
-    n, q, ld = stack.shape
-    return stack.reshape(n, q * ld)[:, _places(q, ld)]
-
-
 def stacked(halves: Array, q: int) -> Array:
-    """The triangles again; ``ValueError`` where they can't be any."""
+    """Packed triangles (n, q (q + 1) / 2) from a file; ``ValueError`` where they can't be any."""
     if halves.dtype != np.float64 or halves.ndim != 2 or halves.shape[1] != q * (q + 1) // 2:
         raise ValueError(f"an array of shape {halves.shape} holds no triangles of {q} rows")
     if not np.abs(halves).max(initial=0.0) <= LARGEST:  # NaN is not, either
         raise ValueError("triangles hold what is not finite, or too large")
-    ld = kernel.leading_dimension(q)
-    stack = np.zeros((len(halves), q, ld))
-    stack.reshape(len(halves), q * ld)[:, _places(q, ld)] = halves
-    return stack
-
-
-@lru_cache(maxsize=8)
-def _places(q: int, ld: int) -> Places:
-    """Where the upper triangle (q, q) is in the memory of (q, ld), row by row."""
-    rows, columns = np.triu_indices(q)
-    return rows * ld + columns
+    return halves

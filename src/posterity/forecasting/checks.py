@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.forms import Form
 from posterity.forecasting.panel import Panel
 
 # A series needs so many observed values.
@@ -17,6 +20,24 @@ NAMED = 3
 
 class ForecastWarning(UserWarning):
     """A forecast stands on less than it might seem."""
+
+
+def check_parameters(
+    seasonality: int | Sequence[int] | None, forms: Sequence[Form] | None, n_draws: int
+) -> None:
+    """Raise ``ValueError`` or ``TypeError`` for parameters of a forecaster that are none."""
+    if not (isinstance(n_draws, int | np.integer) and n_draws >= 2):
+        raise ValueError(f"n_draws is {n_draws!r}: at least 2 draws are needed")
+    periods: Iterable[Any] = () if seasonality is None else np.atleast_1d(np.asarray(seasonality))
+    for period in periods:
+        if period != int(period) or period < 2:
+            raise ValueError(
+                f"seasonality is {seasonality!r}: periods are whole numbers of steps, at least 2"
+            )
+    if forms is not None and not all(isinstance(form, Form) for form in forms):
+        raise TypeError("forms must be a sequence of Form, as in [Form(1, lags=(1, 2))]")
+    if forms is not None and not len(forms):
+        raise ValueError("forms is empty: give at least one, or None to have them chosen")
 
 
 def check_horizon(h: int) -> None:

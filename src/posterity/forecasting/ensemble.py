@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import Component, crps_of_one
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths, paths
-from posterity.forecasting.posterior import Posterior
+from posterity.forecasting.posterior import Posterior, Prior
 from posterity.forecasting.rows import Levels, learn, new_bank
 
 Array = NDArray[np.float64]
@@ -25,20 +25,24 @@ FEWEST_ROWS = 3
 WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
 # Numbers in the paths that are made at once.
 BLOCK = 3_000_000
+# The occasion of a forecast that is no trial.
+NOW = -1
+
+# Priors that series share, by form, and by the window they are for.
+Priors = Mapping[Form, Mapping[int, Prior | None]]
 
 
 @dataclass(eq=False)
 class Learner:
-    """One form: the triangles of all series' rows, up to some column of the panel."""
+    """One form: the triangles of all series' rows, up to some column of the panel.
+
+    ``priors`` are those that series share, by occasion: learned when a forecast first needs one.
+    """
 
     form: Form
     bank: GroupBank
     learned: int = 0
-
-    @classmethod
-    def begun(cls, form: Form, levels: Levels) -> Learner:
-        """One that has learned nothing."""
-        return cls(form, new_bank(form, levels))
+    priors: dict[int, Prior | None] = field(default_factory=dict)
 
     def learn_until(self, levels: Levels, column: int) -> None:
         """Learn the targets before ``column`` that were not yet learned."""
@@ -46,7 +50,9 @@ class Learner:
             learn(self.bank, levels, self.form, self.learned, column)
             self.learned = column
 
-    def paths(self, levels: Levels, future: Array, h: int, size: int) -> Iterator[Paths]:
+    def paths(
+        self, levels: Levels, future: Array, h: int, size: int, occasion: int = NOW
+    ) -> Iterator[Paths]:
         """Paths of all series, some at a time, from the last column learned on.
 
         ``future`` (S, h, m) are the exogenous columns of the next steps.
@@ -56,7 +62,9 @@ class Learner:
         triangles = bank.triangles[:, :, : p + 1].copy()
         triangles[:, :, : form.window.shape[1]] /= scale[:, None, None]
         triangles[:, :, p] /= scale[:, None]
-        prior = shared.learned(triangles, bank.count) if form.shared else None
+        if form.shared and occasion not in self.priors:
+            self.priors[occasion] = shared.learned(triangles, bank.count)
+        prior = self.priors.get(occasion)
         known = levels.until(self.learned)
         last, ahead = known.last(form.length), known.ahead(future, form.difference)
         share = max(1, BLOCK // (size * (form.length + 3 * h)))
@@ -112,17 +120,31 @@ class Tried:
         )
 
 
-def begun(forms: tuple[Form, ...], panel: Panel) -> tuple[list[Learner], dict[bool, Levels]]:
-    """A learner for each form, and the levels it learns."""
+def begun(
+    forms: Sequence[Form], panel: Panel, priors: Priors | None = None
+) -> tuple[list[Learner], dict[bool, Levels]]:
+    """A learner for each form, and the levels it learns; ``priors`` that were learned elsewhere."""
     levels = {log: Levels.of(panel, log=log) for log in {form.log for form in forms}}
-    return [Learner.begun(form, levels[form.log]) for form in forms], levels
+    learners = [
+        Learner(form, new_bank(form, levels[form.log]), 0, dict((priors or {}).get(form, {})))
+        for form in forms
+    ]
+    return learners, levels
 
 
 def tried(
-    learners: list[Learner], levels: dict[bool, Levels], panel: Panel, h: int, size: int
+    learners: list[Learner],
+    levels: dict[bool, Levels],
+    panel: Panel,
+    h: int,
+    size: int,
+    n_series: int | None = None,
 ) -> Tried:
-    """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way."""
-    origins, h = windows(panel.length, h, len(panel))
+    """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way.
+
+    Series may be some of ``n_series`` that are forecast.
+    """
+    origins, h = windows(panel.length, h, n_series or len(panel))
     shape = (len(learners), len(panel), len(origins), h)
     mean, sd, crps = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     outcomes = np.stack(
@@ -137,7 +159,7 @@ def tried(
             if not known.any():
                 continue
             future = panel.columns[:, origin : origin + h]
-            found = together(learner.paths(levels[log], future, h, size))
+            found = together(learner.paths(levels[log], future, h, size, window))
             part = Component(found.mean, found.sd, log)
             both = part.matched()
             y = np.where(known[:, None], outcomes[:, window], np.nan)

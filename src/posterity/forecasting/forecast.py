@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
-from posterity.forecasting.weighing import WIDEST_LOG, spread, weights
+from posterity.forecasting.weighing import WIDEST_LOG, Common, weights
 
 Array = NDArray[np.float64]
 
@@ -66,6 +66,14 @@ class StepDistribution:
         """Probabilities of no more than ``y``, a number or one for each step."""
         return self._told(self.marginals.cdf(self._read(y)))
 
+    def p_value(self, y: ArrayLike) -> Array:
+        """How often something as far out as ``y`` would come: small where it is an anomaly.
+
+        Twice the probability of the tail that ``y`` is in, of each step by itself.
+        """
+        below = self.cdf(y)
+        return 2.0 * np.minimum(below, 1.0 - below)
+
     def logpdf(self, y: ArrayLike) -> Array:
         """Log densities at outcomes ``y``, of each step by itself."""
         return self._told(self.marginals.logpdf(self._read(y)))
@@ -73,7 +81,7 @@ class StepDistribution:
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability scores of outcomes ``y``, less is better.
 
-        The integral is done numerically, to about 1e-4 of the score.
+        The integral is done numerically, to a few thousandths of the score at most.
         """
         return self._told(self.marginals.crps(self._read(y)))
 
@@ -207,20 +215,20 @@ def answered(
     future: Array,
     h: int,
     size: int,
+    common: Common | None = None,
 ) -> Forecast:
-    """The forecast of learners that know the whole panel, weighed by what they said before."""
+    """The forecast of learners that know the whole panel, weighed by what they said before.
+
+    ``common`` is what all series say, where these are some of them.
+    """
     each = [
         together(learner.paths(levels[learner.form.log], future, h, size)) for learner in learners
     ]
-    usable = np.array([learner.knows for learner in learners])
-    usable &= np.array([np.isfinite(path.mean).all(axis=(1, 2)) for path in each])
-    narrow = np.array([~path.log | (path.sd.max(axis=(1, 2)) <= WIDEST_LOG) for path in each])
-    narrow &= usable
-    usable = np.where(narrow.any(axis=0), narrow, usable)
-    shares = weights(said, usable)
-    factor = spread(said, usable)
+    usable = _usable(learners, [[path] for path in each])
+    common = common or Common.of(said, usable)
+    shares = weights(said, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    paths = [_spread_by(each[number], factor) for number in counted]
+    paths = [_spread_by(each[number], common.factor) for number in counted]
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(
         panel.ids,
@@ -232,7 +240,38 @@ def answered(
     )
 
 
+def common_of(
+    learners: list[Learner],
+    levels: dict[bool, Levels],
+    said: Tried,
+    future: Array,
+    h: int,
+    size: int,
+) -> Common:
+    """What all series say together, from their paths, some at a time."""
+    each = [learner.paths(levels[learner.form.log], future, h, size) for learner in learners]
+    return Common.of(said, _usable(learners, each))
+
+
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _usable(learners: Sequence[Learner], each: Sequence[Iterable[Paths]]) -> NDArray[np.bool_]:
+    """(F, S) whether a form says something of a series, and in logarithms something narrow."""
+    usable, narrow = [], []
+    for learner, parts in zip(learners, each, strict=True):
+        found = [
+            (
+                np.isfinite(path.mean).all(axis=(1, 2)),
+                ~path.log | (path.sd.max(axis=(1, 2)) <= WIDEST_LOG),
+            )
+            for path in parts
+        ]
+        some = learner.knows & np.concatenate([one for one, _ in found])
+        usable.append(some)
+        narrow.append(some & np.concatenate([one for _, one in found]))
+    best = np.array(narrow)
+    return np.where(best.any(axis=0), best, np.array(usable))
 
 
 def _spread_by(path: Paths, factor: float) -> Paths:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,14 +17,17 @@ from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
     check_horizon,
+    check_parameters,
     warn_of_short,
 )
-from posterity.forecasting.ensemble import Learner, Tried, begun, tried
-from posterity.forecasting.forecast import Forecast, answered
+from posterity.forecasting.ensemble import Learner, Priors, Tried, begun, tried
+from posterity.forecasting.forecast import Forecast, answered, common_of
 from posterity.forecasting.forms import Form, forms_for
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.progress import Progress, progress
+from posterity.forecasting.progress import GROWTH, Ends, Progress, progress
+from posterity.forecasting.recent import following, next_row, some_of
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.weighing import Common
 from posterity.safety import check_memory
 from posterity.transaction import all_or_nothing
 
@@ -62,6 +65,12 @@ class Forecaster(BaseEstimator):
         Seasonal periods in use.
     forms_ : tuple of Form
         Forms that are averaged.
+    values_ : (S, n) array
+        Values learned, the last of each series at the end.
+    times_ : (S, n) array
+        Their times.
+    exogenous_ : tuple of str
+        Names of the exogenous columns.
     n_observations_ : int
         Observed values learned, of all series.
 
@@ -90,7 +99,9 @@ class Forecaster(BaseEstimator):
     True
     """
 
+    # What was learned, and of several series the rows that came one by one since.
     _panel: Panel | None = None
+    _recent: Panel | None = None
 
     def __init__(
         self,
@@ -133,7 +144,7 @@ class Forecaster(BaseEstimator):
         ForecastWarning
             If a series is constant, or so short that only the simplest forms can learn it.
         """
-        self._check_parameters()
+        check_parameters(self.seasonality, self.forms, self.n_draws)
         panel = reading.read(y, X)
         check_enough(panel)
         return self._become(panel)
@@ -147,10 +158,26 @@ class Forecaster(BaseEstimator):
         """
         if self._panel is None:
             return self.fit(y, X)
-        return self._become(self._panel.then(self._following(y, X)))
+        return self._become(self._known.then(following(self._known, y, X)))
 
-    def learn_one(self, y: float, x: ArrayLike | None = None) -> Self:
-        """Learn the next value of a single series; ``x`` (m,) are its exogenous columns.
+    @all_or_nothing
+    def learn_one(self, y: float, x: ArrayLike | None = None, *, series: Any = None) -> Self:
+        """Learn the next value of one series; ``x`` (m,) are its exogenous columns.
+
+        Parameters
+        ----------
+        y : float
+            The value; NaN was not observed.
+        x : (m,) array, optional
+            Exogenous columns, where there are any.
+        series : optional
+            Its name, where several were learned.
+
+        Notes
+        -----
+        Of several series, what all say together (which forms there are, the prior they share, the
+        factor of their spreads) is learned anew when a tenth more values have come, and by
+        :meth:`partial_fit`. What is a series' own is always that of all of its rows.
 
         Examples
         --------
@@ -158,8 +185,15 @@ class Forecaster(BaseEstimator):
         >>> Forecaster().fit([1.0, 3.0, 2.0, 4.0]).learn_one(3.0).n_observations_
         5
         """
-        row = None if x is None else np.asarray(x, dtype=np.float64).reshape(1, -1)
-        return self.partial_fit(np.array([y], dtype=np.float64), row)
+        if self._panel is None or (series is None and self._panel.single):
+            columns = None if x is None else np.asarray(x, dtype=np.float64).reshape(1, -1)
+            return self.partial_fit(np.array([y], dtype=np.float64), columns)
+        row = next_row(self._panel, self._recent, series, y, x)
+        recent = row if self._recent is None else self._recent.then(row)
+        if recent.observed.sum() > GROWTH * self._panel.observed.sum():
+            return self._become(self._panel.then(recent))
+        self._recent = recent
+        return self
 
     @all_or_nothing
     def merge(self, other: Self) -> Self:
@@ -171,7 +205,9 @@ class Forecaster(BaseEstimator):
 
     # ---- forecasting -----------------------------------------------------------------------------
 
-    def forecast(self, h: int, X_future: Any = None) -> Forecast:
+    def forecast(
+        self, h: int, X_future: Any = None, *, series: Sequence[Any] | None = None
+    ) -> Forecast:
         """The joint distribution of the next ``h`` steps of each series.
 
         Parameters
@@ -181,20 +217,28 @@ class Forecaster(BaseEstimator):
         X_future : (h, m) array or data frame, optional
             Exogenous columns of these steps, if there were any; of several series a long frame
             with ``unique_id`` and ``ds``.
+        series : sequence, optional
+            Names of those to forecast. All series have been learned, and tried at the horizon,
+            once; then some cost what they cost, not what all do.
 
         Raises
         ------
         ValueError
-            If ``h`` is not positive, an exogenous column is missing, or the machine's memory is
-            too small for so many series, draws and steps at once.
+            If ``h`` is not positive, an exogenous column is missing, a series is not known, or the
+            machine's memory is too small for so many series, draws and steps at once.
         """
         check_horizon(h)
-        panel = self._known
-        future = reading.future(X_future, panel, int(h))
-        numbers = NUMBERS * len(self.forms_) * len(panel) * self.n_draws * int(h)
+        h, size, whole = int(h), self.n_draws, self._recent is None and series is None
+        panel = self._known if series is None else some_of(self._learned, self._recent, series)
+        future = reading.future(X_future, panel, h)
+        numbers = NUMBERS * len(self.forms_) * len(panel) * size * h
         check_memory(8.0 * numbers, f"a forecast of {len(panel):,} series at once")
-        learners, levels, said = self._tried(int(h))
-        return answered(panel, learners, levels, said, future, int(h), self.n_draws)
+        if whole:
+            return answered(panel, *self._tried(h), future, h, size)
+        forms, priors, common = self._shared(h)
+        learners, levels = begun(forms, panel, priors)
+        said = tried(learners, levels, panel, h, size, len(self.ids_))
+        return answered(panel, learners, levels, said, future, h, size, common)
 
     def predict(self, h: int, X_future: Any = None) -> Array:
         """Point forecasts, the medians, of the next ``h`` steps (S, h), or (h,) of one series."""
@@ -230,16 +274,20 @@ class Forecaster(BaseEstimator):
         >>> progress.median.shape, progress.by_step()["mae"].shape
         ((10, 1, 2), (2,))
         """
+        return self._progress(y, h, X, level)
+
+    def _progress(self, y: Any, h: int, X: Any, level: float, ends: Ends | None = None) -> Progress:
         check_horizon(h)
         if self._panel is None:
-            self._check_parameters()
+            check_parameters(self.seasonality, self.forms, self.n_draws)
             whole = reading.read(y, X)
             first = max(whole.length // 4, 2 * FEWEST_VALUES)
             check_enough(whole.before(max(whole.length - first, 0)))
         else:
-            whole = self._panel.then(self._following(y, X))
-            first = self._panel.length
-            advanced = set((whole.ends - _ends(self._panel, whole)).tolist())
+            known = self._known
+            whole = known.then(following(known, y, X))
+            first = known.length
+            advanced = set((whole.ends - _ends(known, whole)).tolist())
             if advanced != {whole.length - first}:
                 raise ValueError(
                     "forecast_then_learn needs as many new rows of each series, from the row after "
@@ -247,16 +295,53 @@ class Forecaster(BaseEstimator):
                 )
         known = whole.before(whole.length - first)
         forms = self._forms_of(known)
-        told = progress(whole, first, h, forms, self.n_draws, level)
+        told = progress(whole, first, h, forms, self.n_draws, level, ends)
         self._become(whole)
         return told
+
+    def before(self, rows: int) -> Self:
+        """The forecaster as it was ``rows`` rows of each series ago; this one stays as it is.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity.forecasting import Forecaster
+        >>> y = np.cumsum(np.random.default_rng(0).normal(size=80))
+        >>> forecaster = Forecaster(seasonality=()).fit(y)
+        >>> forecaster.before(5).forecast(5).crps(y[-5:]).shape  # what it would have said
+        (5,)
+        """
+        if not 0 <= rows < self._known.length:
+            raise ValueError(
+                f"rows is {rows}: it must be from 0 to less than {self._known.length}, as many "
+                "rows as were learned"
+            )
+        then = self._known.before(int(rows))
+        check_enough(then)
+        return self._branch()._become(then)
 
     # ---- what is known ---------------------------------------------------------------------------
 
     @property
     def ids_(self) -> tuple[Any, ...]:
         """Names of the series."""
-        return self._known.ids
+        return self._learned.ids
+
+    @property
+    def values_(self) -> Array:
+        """(S, n) values learned, the last of each series at the end; NaN was not observed."""
+        return self._known.values.copy()
+
+    @property
+    def times_(self) -> NDArray[Any]:
+        """(S, n) times of ``values_``."""
+        known = self._known
+        return known.calendar.times(known.ends[:, None] + np.arange(1 - known.length, 1))
+
+    @property
+    def exogenous_(self) -> tuple[str, ...]:
+        """Names of the exogenous columns."""
+        return self._known.names
 
     @property
     def n_observations_(self) -> int:
@@ -266,20 +351,27 @@ class Forecaster(BaseEstimator):
     @property
     def periods_(self) -> tuple[int, ...]:
         """Seasonal periods in use."""
-        return self._periods_of(self._known)
+        return self._periods_of(self._learned)
 
     @property
     def forms_(self) -> tuple[Form, ...]:
         """Forms that are averaged."""
-        return self._forms_of(self._known)
+        return self._forms_of(self._learned)
 
     # ---- inner -----------------------------------------------------------------------------------
 
     @property
-    def _known(self) -> Panel:
+    def _learned(self) -> Panel:
+        """What was learned at once: what all series say together comes from it."""
         if self._panel is None:
             raise NotFittedError("This Forecaster has learned nothing yet: call fit first")
         return self._panel
+
+    @property
+    def _known(self) -> Panel:
+        """All that was learned."""
+        learned = self._learned
+        return learned if self._recent is None else learned.then(self._recent)
 
     def _periods_of(self, panel: Panel) -> tuple[int, ...]:
         if self.seasonality is not None:
@@ -300,50 +392,16 @@ class Forecaster(BaseEstimator):
         return branch
 
     def _become(self, panel: Panel) -> Self:
-        self._panel = panel
+        self._panel, self._recent = panel, None
         self.__dict__.pop("_answers", None)
+        self.__dict__.pop("_together", None)
         return self
-
-    def _check_parameters(self) -> None:
-        if not (isinstance(self.n_draws, int | np.integer) and self.n_draws >= 2):
-            raise ValueError(f"n_draws is {self.n_draws!r}: at least 2 draws are needed")
-        given = self.seasonality
-        periods: Iterable[Any] = () if given is None else np.atleast_1d(np.asarray(given))
-        for period in periods:
-            if period != int(period) or period < 2:
-                raise ValueError(
-                    f"seasonality is {given!r}: periods are whole numbers of steps, at least 2"
-                )
-        if self.forms is not None and not all(isinstance(form, Form) for form in self.forms):
-            raise TypeError("forms must be a sequence of Form, as in [Form(1, lags=(1, 2))]")
-        if self.forms is not None and not len(self.forms):
-            raise ValueError("forms is empty: give at least one, or None to have them chosen")
-
-    def _following(self, y: Any, X: Any) -> Panel:
-        """New rows on the grid of those that are known."""
-        known = self._known
-        timed = reading.columns_of(y) is not None or reading.has_times(y)
-        panel = reading.read(y, X, known.calendar if timed else None)
-        if timed:
-            return replace(panel, ids=known.ids) if known.single and panel.single else panel
-        if known.single and panel.single:
-            return replace(panel, ids=known.ids, ends=known.ends + panel.length)
-        before = dict(zip(known.ids, known.ends, strict=True))
-        new = [name for name in panel.ids if name not in before]
-        if new and known.calendar.kind != "numbers":
-            raise ValueError(
-                f"series {new[0]!r} is new, and its rows have no times: give a frame with "
-                "unique_id, ds and y, as the series that are known have times"
-            )
-        # Rows without times follow the last one of their series.
-        first = np.array([before.get(name, -1) + 1 for name in panel.ids])
-        return replace(panel, ends=first + panel.ends, calendar=known.calendar)
 
     def _tried(self, h: int) -> tuple[list[Learner], dict[bool, Levels], Tried]:
         """Learners of all rows, and how they did at this horizon: kept until rows come."""
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
-            panel, forms = self._known, self.forms_
+            panel, forms = self._learned, self.forms_
             warn_of_short(panel, self.periods_)
             learners, levels = begun(forms, panel)
             said = tried(learners, levels, panel, h, self.n_draws)
@@ -351,8 +409,20 @@ class Forecaster(BaseEstimator):
             answers[h] = learners, levels, said
         return answers[h]
 
+    def _shared(self, h: int) -> tuple[list[Form], Priors, Common]:
+        """What all series say together at this horizon: kept until they are learned anew."""
+        kept = self.__dict__.setdefault("_together", {})
+        if h not in kept:
+            learners, levels, said = self._tried(h)
+            future = np.zeros((len(self._learned), h, len(self._learned.names)))
+            common = common_of(learners, levels, said, future, h, self.n_draws)
+            priors = {learner.form: learner.priors for learner in learners}
+            kept[h] = [learner.form for learner in learners], priors, common
+        return kept[h]
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: one for name, one in super().__getstate__().items() if name != "_answers"}
+        state = super().__getstate__()
+        return {name: one for name, one in state.items() if name not in ("_answers", "_together")}
 
 
 # ---- inner ---------------------------------------------------------------------------------------

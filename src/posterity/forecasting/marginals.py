@@ -33,16 +33,25 @@ class Component:
         """Some of the series."""
         return Component(self.mean[which], self.sd[which], self.log)
 
-    def score(self, y: Array) -> tuple[Array, Array]:
-        """Distribution function and density (S, h) at ``y`` (S, h)."""
+    def cdf(self, y: Array) -> Array:
+        """Distribution function (S, h) at ``y`` (S, h)."""
+        return np.asarray(ndtr(self._z(y)).mean(axis=1))
+
+    def density(self, y: Array) -> Array:
+        """Density (S, h) at ``y`` (S, h)."""
+        z = self._z(y)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            height = (np.exp(-0.5 * z * z) / (ROOT_2_PI * self.sd)).mean(axis=1)
+            if self.log:
+                return np.where(y > 0.0, height / np.where(y > 0.0, y, 1.0), 0.0)
+        return np.asarray(height)
+
+    def _z(self, y: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             x = np.log(np.maximum(y, 0.0)) if self.log else y
             z = (x[:, None, :] - self.mean) / self.sd
-            z = np.where(np.isnan(z), 0.0, z)
-            density = (np.exp(-0.5 * z * z) / (ROOT_2_PI * self.sd)).mean(axis=1)
-            if self.log:
-                density = np.where(y > 0.0, density / np.where(y > 0.0, y, 1.0), 0.0)
-            return np.asarray(ndtr(z).mean(axis=1)), density
+        z[np.isnan(z)] = 0.0
+        return np.asarray(z)
 
     def moments(self) -> tuple[Array, Array]:
         """(S, h) mean and variance of the values."""
@@ -70,7 +79,7 @@ class Component:
         folded = np.where(self.sd > 0.0, folded, off)
         return mean, 0.5 * ROOT_2_PI * folded.mean(axis=1)
 
-    def quantile_of_matched(self, q: float) -> Array:
+    def quantile_of_matched(self, q: float | Array) -> Array:
         """(S, h) quantiles of that normal, as values."""
         mean, sd = self.matched()
         x = mean + ndtri(q) * np.minimum(sd, LARGEST_SD if self.log else np.inf)
@@ -95,15 +104,15 @@ class Marginals:
 
     def cdf(self, y: Array) -> Array:
         """(S, h) probabilities of no more than ``y``."""
-        return self._mixed(lambda part: part.score(y)[0])
+        return self._mixed(lambda part: part.cdf(y))
 
     def logpdf(self, y: Array) -> Array:
         """(S, h) log densities."""
         with np.errstate(divide="ignore"):
-            return np.log(self._mixed(lambda part: part.score(y)[1]))
+            return np.log(self._mixed(lambda part: part.density(y)))
 
-    def quantile(self, q: float) -> Array:
-        """(S, h) quantiles, to nine digits of the spread."""
+    def quantile(self, q: float | Array) -> Array:
+        """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,)."""
         return self._by_blocks(lambda some: some._quantile(q))
 
     def crps(self, y: Array) -> Array:
@@ -130,15 +139,15 @@ class Marginals:
         return np.asarray(total)
 
     def _by_blocks(self, of: Callable[[Marginals], Array]) -> Array:
-        some = self.components[0].mean
-        share = max(1, BLOCK // max(1, some.shape[1] * some.shape[2]))
+        numbers = sum(part.mean.shape[1] * part.mean.shape[2] for part in self.components)
+        share = max(1, BLOCK // max(1, numbers))
         parts = [slice(start, start + share) for start in range(0, len(self.weights), share)]
         return np.concatenate([of(self._part(which)) for which in parts])
 
     def _part(self, which: slice) -> Marginals:
         return Marginals([part.part(which) for part in self.components], self.weights[which])
 
-    def _quantile(self, q: float) -> Array:
+    def _quantile(self, q: float | Array) -> Array:
         """Newton's method on the scale of normal scores, within a bracket that always closes."""
         low, high = self._bracket(q)
         guesses = np.stack([part.quantile_of_matched(q) for part in self.components], axis=2)
@@ -148,33 +157,40 @@ class Marginals:
         answer, cells = x.reshape(-1), self._cells()
         left = np.flatnonzero(high.reshape(-1) > low.reshape(-1))
         low, high = low.reshape(-1)[left], high.reshape(-1)[left]
+        level = np.broadcast_to(q, x.shape).reshape(-1)[left]
         for _ in range(STEPS):
             if not len(left):
                 break
             x = answer[left]
             cdf, density = cells.score(x, left)
             u = ndtri(np.clip(cdf, 1e-300, 1.0 - 1e-16))
-            above = cdf >= q
+            above = cdf >= level
             high, low = np.where(above, x, high), np.where(above, low, x)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = (ndtri(q) - u) * np.exp(-0.5 * u * u) / (ROOT_2_PI * density)
+                step = (ndtri(level) - u) * np.exp(-0.5 * u * u) / (ROOT_2_PI * density)
                 inside = (x + step >= low) & (x + step <= high)
             moved = np.where(inside, x + step, 0.5 * (low + high))
             answer[left] = moved
-            done = (np.abs(cdf - q) < NEAR) | (high - low <= 4e-16 * np.abs(x))
-            left, low, high = left[~done], low[~done], high[~done]
+            done = (np.abs(cdf - level) < NEAR) | (high - low <= 4e-16 * np.abs(x))
+            left, low, high, level = left[~done], low[~done], high[~done], level[~done]
         return answer.reshape(len(self.weights), -1)
 
     def _cells(self) -> Cells:
-        h = self.components[0].mean.shape[2]
-        parts = [
-            (part.log, _by_cell(part.mean), _by_cell(part.sd), np.repeat(weight, h))
-            for part, weight in zip(self.components, self.weights.T, strict=True)
-            if weight.any()
-        ]
+        parts = []
+        for log in (False, True):
+            some = [
+                (part, np.broadcast_to(weight[:, None, None] / part.mean.shape[1], part.mean.shape))
+                for part, weight in zip(self.components, self.weights.T, strict=True)
+                if part.log == log and weight.any()
+            ]
+            if some:
+                means = np.concatenate([part.mean for part, _ in some], axis=1)
+                sds = np.concatenate([part.sd for part, _ in some], axis=1)
+                shares = np.concatenate([share for _, share in some], axis=1)
+                parts.append((log, _by_cell(means), _by_cell(sds), _by_cell(shares)))
         return Cells(parts)
 
-    def _bracket(self, q: float) -> tuple[Array, Array]:
+    def _bracket(self, q: float | Array) -> tuple[Array, Array]:
         """The lowest and the highest quantile of all normals of positive weight."""
         low: Any = np.inf
         high: Any = -np.inf
@@ -197,35 +213,50 @@ class Marginals:
         # What is between the outcome and the mass counts whole.
         total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         first, last = np.minimum(y, high), np.maximum(y, low)
+        lower, upper = np.minimum(below, high - low), np.minimum(above, high - low)
+        cells = self._cells()
         for node, weight in zip(nodes, weights, strict=True):
-            lower, upper = np.minimum(below, high - low), np.minimum(above, high - low)
-            left = self.cdf(first - lower * (1.0 - node))
-            right = self.cdf(last + upper * node)
+            left = cells.cdf((first - lower * (1.0 - node)).reshape(-1)).reshape(y.shape)
+            right = cells.cdf((last + upper * node).reshape(-1)).reshape(y.shape)
             total = total + weight * (lower * np.square(left) + upper * np.square(1.0 - right))
         return np.asarray(total)
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The same with series and steps in one axis, of which some may be asked for."""
+    """The same with series and steps in one axis, of which some may be asked for.
+
+    ``parts`` are all normals (n, K) of the values, and all of the logarithms: whether they are of
+    logarithms, means, standard deviations, and weights.
+    """
 
     parts: list[tuple[bool, Array, Array, Array]]
 
+    def cdf(self, y: Array) -> Array:
+        """Distribution function (n,) at ``y`` (n,)."""
+        return self._summed(y, slice(None), lambda z, _: ndtr(z))
+
     def score(self, y: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
         """Distribution function and density (n,) at ``y`` (n,) of the cells ``which`` (n,)."""
-        cdf, density = np.zeros(len(y)), np.zeros(len(y))
+        cdf = self._summed(y, which, lambda z, _: ndtr(z))
+        return cdf, self._summed(y, which, lambda z, scale: np.exp(-0.5 * z * z) / scale)
+
+    def _summed(
+        self, y: Array, which: slice | NDArray[np.intp], of: Callable[[Array, Array], Array]
+    ) -> Array:
+        """Weighted sums (n,) of a function of z and of the height of a density's peak."""
+        total = np.zeros(len(y))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             log = np.log(np.maximum(y, 0.0))
             for in_logs, mean, sd, weight in self.parts:
-                x, scale = (log, np.where(y > 0.0, y, np.inf)) if in_logs else (y, 1.0)
+                x, unit = (log, np.where(y > 0.0, y, np.inf)) if in_logs else (y, np.ones(len(y)))
                 spread = sd[which]
                 z = (x[:, None] - mean[which]) / spread
-                z = np.where(np.isnan(z), 0.0, z)
+                z[np.isnan(z)] = 0.0
+                each = of(z, ROOT_2_PI * spread * unit[:, None])
                 share = weight[which]
-                cdf += np.where(share > 0.0, share * ndtr(z).mean(axis=1), 0.0)
-                height = (np.exp(-0.5 * z * z) / spread).mean(axis=1) / (ROOT_2_PI * scale)
-                density += np.where(share > 0.0, share * height, 0.0)
-        return cdf, density
+                total += np.where(share > 0.0, share * each, 0.0).sum(axis=1)
+        return total
 
 
 def crps_of_one(part: Component, y: Array) -> Array:

@@ -90,6 +90,12 @@ class Panel:
         """(S,) number of observed values."""
         return np.asarray(np.isfinite(self.values).sum(axis=1))
 
+    @property
+    def lengths(self) -> Index:
+        """(S,) rows from the first observed one to the end."""
+        known = np.isfinite(self.values) | np.isfinite(self.columns).any(axis=2)
+        return np.where(known.any(axis=1), self.length - known.argmax(axis=1), 0)
+
     def before(self, rows: int) -> Panel:
         """The same without the last ``rows`` rows of each series."""
         if rows == 0:
@@ -102,14 +108,24 @@ class Panel:
             ends=self.ends - rows,
         )
 
-    def part(self, which: slice) -> Panel:
-        """Some of the series."""
+    def part(self, which: Index) -> Panel:
+        """Some of the series, by their numbers."""
         return replace(
             self,
-            ids=self.ids[which],
+            ids=tuple(self.ids[number] for number in which),
             values=self.values[which],
             ends=self.ends[which],
             columns=self.columns[which],
+        )
+
+    def of_length(self, length: int) -> Panel:
+        """The same with so many columns, of which there must be no fewer than there are rows."""
+        cut = max(self.length - length, 0)
+        more = ((0, 0), (max(length - self.length, 0), 0))
+        return replace(
+            self,
+            values=np.pad(self.values[:, cut:], more, constant_values=np.nan),
+            columns=np.pad(self.columns[:, cut:], (*more, (0, 0)), constant_values=np.nan),
         )
 
     def then(self, other: Panel) -> Panel:
@@ -126,8 +142,8 @@ class Panel:
         new = np.array([place[name] for name in other.ids], dtype=np.int64)
         ends = np.full(len(ids), np.iinfo(np.int64).min)
         ends[old] = self.ends
-        begun = other.ends - _lengths(other) + 1
-        early = np.flatnonzero((begun <= ends[new]) & (_lengths(other) > 0))
+        begun = other.ends - other.lengths + 1
+        early = np.flatnonzero((begun <= ends[new]) & (other.lengths > 0))
         if len(early):
             first = early[0]
             raise ValueError(
@@ -148,9 +164,10 @@ class Panel:
                 both[target, stop - panel.length : stop][known] = source[known]
         values = np.ascontiguousarray(both[:, :, 0])
         single = self.single and len(ids) == 1
-        return replace(
+        panel = replace(
             self, ids=ids, values=values, ends=ends, columns=both[:, :, 1:], single=single
         )
+        return panel.of_length(max(int(panel.lengths.max(initial=0)), 1))
 
     def called(self, name: Any) -> str:
         """A series in words, for messages."""
@@ -186,12 +203,6 @@ def check_same_columns(panel: Panel, other: Panel) -> None:
             f"the rows have the exogenous columns {list(other.names)}, but what was learned had "
             f"{list(panel.names)}: give the same ones"
         )
-
-
-def _lengths(panel: Panel) -> Index:
-    """(S,) rows from the first observed one to the end."""
-    known = np.isfinite(panel.values) | np.isfinite(panel.columns).any(axis=2)
-    return np.where(known.any(axis=1), panel.length - known.argmax(axis=1), 0)
 
 
 def _sortable(ids: tuple[Any, ...]) -> bool:

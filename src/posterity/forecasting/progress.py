@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 # Forms are weighed anew when so much more has come, and a horizon at least.
 GROWTH = 0.1
 
+Ends = Callable[[int, Array], tuple[Array, Array]]
+
 
 @dataclass(frozen=True, eq=False)
 class Progress:
@@ -34,6 +36,20 @@ class Progress:
     level : float
         Of the intervals from ``low`` to ``high``.
     median, low, high, crps, outcomes : (n, S, h) array
+    pit : (n, S, h) array
+        Probabilities, by the forecasts, of no more than what came.
+
+    Examples
+    --------
+    A value that no forecast of one step expected:
+
+    >>> from posterity.forecasting import Forecaster, Form
+    >>> y = np.cumsum(np.random.default_rng(0).normal(size=80))
+    >>> y[70] += 12.0
+    >>> walk = Forecaster(forms=[Form(drift=False)]).fit(y[:50])
+    >>> strange = walk.forecast_then_learn(y[50:], h=1).p_values()[:, 0, 0]
+    >>> int(strange.argmin()), bool(strange.min() < 1e-6)
+    (20, True)
     """
 
     ids: tuple[Any, ...]
@@ -43,6 +59,15 @@ class Progress:
     high: Array
     crps: Array
     outcomes: Array
+    pit: Array
+
+    def p_values(self) -> Array:
+        """(n, S, h) how often something as far out would come: small where it is an anomaly.
+
+        Twice the probability of the tail that the outcome is in. Entries [:, :, 0] say it of each
+        new row before it is learned.
+        """
+        return 2.0 * np.minimum(self.pit, 1.0 - self.pit)
 
     def by_step(self) -> dict[str, Array]:
         """(h,) mean absolute error, mean CRPS, and share of outcomes held, by steps ahead."""
@@ -58,6 +83,10 @@ class Progress:
             "crps": mean(self.crps),
             "coverage": mean(held.astype(np.float64)),
         }
+
+
+def _central(level: float, h: int) -> tuple[Array, Array]:
+    return np.full(h, 0.5 - 0.5 * level), np.full(h, 0.5 + 0.5 * level)
 
 
 def forecasts(
@@ -80,20 +109,32 @@ def forecasts(
 
 
 def progress(
-    whole: Panel, first: int, h: int, forms: tuple[Form, ...], size: int, level: float
+    whole: Panel,
+    first: int,
+    h: int,
+    forms: tuple[Form, ...],
+    size: int,
+    level: float,
+    ends: Ends | None = None,
 ) -> Progress:
-    """All of these forecasts, beside what came."""
+    """All of these forecasts, beside what came.
+
+    ``ends`` may say the probabilities (h,) below the ends of the intervals of each forecast, by its
+    number and by ``pit`` of those before: of what came until then.
+    """
     shape = (whole.length - first, len(whole), h)
-    median, low, high, crps, outcomes = (np.full(shape, np.nan) for _ in range(5))
+    median, low, high, crps, outcomes, pit = (np.full(shape, np.nan) for _ in range(6))
     for number, forecast in enumerate(forecasts(whole, first, h, forms, size)):
         steps = forecast.horizon
         y = whole.values[:, first + number : first + number + steps]
         marginals = forecast.marginals
         median[number, :, :steps] = marginals.quantile(0.5)
-        low[number, :, :steps] = marginals.quantile(0.5 - 0.5 * level)
-        high[number, :, :steps] = marginals.quantile(0.5 + 0.5 * level)
+        below, above = _central(level, h) if ends is None else ends(number, pit)
+        low[number, :, :steps] = marginals.quantile(below[:steps])
+        high[number, :, :steps] = marginals.quantile(above[:steps])
         known = np.isfinite(y)
-        scores = marginals.crps(np.where(known, y, median[number, :, :steps]))
-        crps[number, :, :steps] = np.where(known, scores, np.nan)
+        came = np.where(known, y, median[number, :, :steps])
+        crps[number, :, :steps] = np.where(known, marginals.crps(came), np.nan)
+        pit[number, :, :steps] = np.where(known, marginals.cdf(came), np.nan)
         outcomes[number, :, :steps] = y
-    return Progress(whole.ids, level, median, low, high, crps, outcomes)
+    return Progress(whole.ids, level, median, low, high, crps, outcomes, pit)

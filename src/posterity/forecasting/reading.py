@@ -175,6 +175,7 @@ def _placed(
         raise ValueError(
             f"series {ids[which[double[0]]]!r} has time {times[double[0]]} twice: each time may "
             "come once; add the rows up, or choose one"
+            + ("" if len(ids) > 1 else ", or say which series each row is of (unique_id)")
         )
     if calendar is None:
         calendar = _found(times, same)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -16,23 +18,35 @@ POWER = 3.0
 WIDEST_LOG = 1.0
 # Factors of the spread that are tried, and the sd of their logarithm before any window is seen.
 FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
+# Of the variance within forms at least so much is left to begin with.
+LEAST_LEFT = 0.3
 LEVELS = np.array([0.5, 0.8, 0.95])
 
 
-def weights(tried: Tried, usable: NDArray[np.bool_]) -> Array:
+@dataclass(frozen=True, eq=False)
+class Common:
+    """What all series say together of forms: their ``usual`` (F,) scores, and how wide they are.
+
+    ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads.
+    """
+
+    usual: Array
+    factor: float
+
+    @classmethod
+    def of(cls, tried: Tried, usable: NDArray[np.bool_]) -> Common:
+        """As they have forecast the windows."""
+        return cls(_usual(_scores(tried, usable)), spread(tried, usable))
+
+
+def weights(tried: Tried, usable: NDArray[np.bool_], usual: Array | None = None) -> Array:
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
     Proportional to CRPS^-3 over the windows. A form that could not be tried on a series is taken
-    for as good, relative to the best, as it is for the other series on average.
+    for as good, relative to the best, as it is ``usual`` (F,): for the other series on average.
     """
-    score = _mean(tried.crps)
-    with np.errstate(divide="ignore"):
-        score = np.log(np.maximum(score, 1e-300))
-    score = np.where(usable, score, np.nan)
-    best = np.where(np.isnan(score), np.inf, score).min(axis=0, initial=np.inf)
-    score = score - np.where(np.isfinite(best), best, 0.0)
-    usual = _mean(np.clip(score, 0.0, 3.0))
-    usual = np.where(np.isnan(usual), 0.0, usual)
+    score = _scores(tried, usable)
+    usual = _usual(score) if usual is None else usual
     score = np.where(np.isnan(score), usual[:, None], score)
     score = np.where(usable, score, np.inf)
     score -= np.where(np.isfinite(score), score, np.inf).min(axis=0)
@@ -45,7 +59,8 @@ def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
 
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
     more so the more they differ. The factor is that whose intervals of 50, 80 and 95% held nearest
-    to that in the windows, all series together; it starts from 1, and few windows move it little.
+    to that in the windows, all series together; it starts from where widths and errors agree
+    (:func:`_sharpened`), and few windows move it little.
     In each window the forms are weighed by the others.
     """
     others = [weights(tried.without(window), usable) for window in range(tried.n_windows)]
@@ -65,13 +80,49 @@ def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
         log = np.log(np.where(tried.outcomes > 0.0, tried.outcomes, np.nan))
         x = np.where(tried.log[:, None, None, None], log, tried.outcomes)
         z = np.where(known, (x - tried.mean) / tried.sd, 0.0)
+    begin = _sharpened(tried, share)
     lost = []
     for factor in FACTORS:
         rank = (share * ndtr(z / factor)).sum(axis=0)[seen]
         held = (np.abs(2.0 * rank - 1.0)[:, None] <= LEVELS).mean(axis=0)
         missed = float(np.mean(np.square(held - LEVELS) / (LEVELS * (1.0 - LEVELS))))
-        lost.append(count * missed + np.square(np.log(factor) / SPREAD))
+        lost.append(count * missed + np.square(np.log(factor / begin) / SPREAD))
     return float(FACTORS[int(np.argmin(lost))])
+
+
+def _sharpened(tried: Tried, share: Array) -> float:
+    """The factor at which the mixture is as wide as its errors, where each form is.
+
+    The square error of a weighted mean is the mean square error of its parts, less the variance
+    between them (Krogh and Vedelsby 1995), by which the mixture is wider. So of what is within
+    the forms, twice that has to be taken off. Logarithms are taken for values by their slope.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(tried.log[:, None, None, None], np.exp(tried.mean), tried.mean)
+        sd = np.where(tried.log[:, None, None, None], mean * tried.sd, tried.sd)
+        mean, sd = np.where(share > 0.0, mean, 0.0), np.where(share > 0.0, sd, 0.0)
+        centre = (share * mean).sum(axis=0)
+        within = (share * np.square(sd)).sum(axis=(0, 2, 3))
+        between = (share * np.square(mean - centre)).sum(axis=(0, 2, 3))
+    ratio = between / np.where(within > 0.0, within, 1.0)
+    ratio = ratio[np.isfinite(ratio) & (within > 0.0)]
+    left = 1.0 - 2.0 * float(np.median(ratio)) if len(ratio) else 1.0
+    return float(np.sqrt(np.clip(left, LEAST_LEFT, 1.0)))
+
+
+def _scores(tried: Tried, usable: NDArray[np.bool_]) -> Array:
+    """(F, S) log CRPS relative to the best form; NaN where there is none."""
+    score = _mean(tried.crps)
+    with np.errstate(divide="ignore"):
+        score = np.log(np.maximum(score, 1e-300))
+    score = np.where(usable, score, np.nan)
+    best = np.where(np.isnan(score), np.inf, score).min(axis=0, initial=np.inf)
+    return np.asarray(score - np.where(np.isfinite(best), best, 0.0))
+
+
+def _usual(score: Array) -> Array:
+    usual = _mean(np.clip(score, 0.0, 3.0))
+    return np.where(np.isnan(usual), 0.0, usual)
 
 
 def _mean(values: Array) -> Array:

@@ -31,6 +31,7 @@ OPEN = 1e6
 LEAST_SPREAD = 0.1
 Z_95 = 1.959963984540054
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+ROOT_HALF, FAR_TAIL = math.sqrt(0.5), -30.0
 
 
 @dataclass(frozen=True)
@@ -195,11 +196,18 @@ class AsymmetricLaplaceNoise(WorkingNoise):
     def _normaliser_one(self, e: float, v: float) -> tuple[float, float]:
         q, root = self.quantile, math.sqrt(v)
         p = 1.0 - q
-        above = -q * e + 0.5 * q * q * v + float(log_ndtr((e - q * v) / root))
-        below = p * e + 0.5 * p * p * v + float(log_ndtr(-(e + p * v) / root))
+        above = -q * e + 0.5 * q * q * v + _log_ndtr_one((e - q * v) / root)
+        below = p * e + 0.5 * p * p * v + _log_ndtr_one(-(e + p * v) / root)
         top = max(above, below)
         log_z = top + math.log(math.exp(above - top) + math.exp(below - top))
         return log_z, math.exp(above - log_z)
+
+
+def _log_ndtr_one(x: float) -> float:
+    """Log of the normal distribution function of one number."""
+    if x < FAR_TAIL:  # where erfc vanishes
+        return float(log_ndtr(x))
+    return math.log(0.5 * math.erfc(-ROOT_HALF * x))
 
 
 def _most_probable_scale(rows: Rows, prior: Factor, w: Array, loss: float) -> float:

@@ -44,7 +44,7 @@ class Classifier(GeneralizedModel):
     # Of two classes: whether the posterior is of the log odds of the first, because it came late.
     _flipped: bool = False
     _places: tuple[Labels, dict[Any, int]]
-    _predict_lean: Callable[..., dict[Any, float]]  # type: ignore[assignment]
+    _predict_lean: Callable[..., dict[Any, float] | None]  # type: ignore[assignment]
 
     # ---- what was learned ------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class Classifier(GeneralizedModel):
         return self._all_coefficients[:, int(self._intercept) :]
 
     @property
-    def intercept_(self) -> Array:  # type: ignore[override]
+    def intercept_(self) -> Array:
         """(1,), or (K,) with more than two classes; 0.0 without."""
         coefficients = self._all_coefficients
         return coefficients[:, 0] if self._intercept else np.zeros(len(coefficients))

@@ -40,6 +40,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
         inner = super()._before_data().single()
         return self._kind.around(inner, self._working_noise(), scale)
 
+    takes_targets: ClassVar[bool] = False
     _kind: ClassVar[type[HeavyTailedPosterior]] = HeavyTailedPosterior
 
     def _noise(self) -> KnownNoise:

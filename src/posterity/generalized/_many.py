@@ -13,7 +13,8 @@ from posterity.linear.base import learned_by
 from posterity.noise import LOG_2PI
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_prior import ContrastPrior
-from posterity.posteriors.softmax import Approximation, SoftmaxPosterior
+from posterity.posteriors._softmax_reading import Approximation
+from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_memory
 

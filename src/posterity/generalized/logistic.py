@@ -337,6 +337,10 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     def predict_proba_one(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:
         """Probability of each label at one row ``x``; nothing before any label was seen.
 
+        Where the prior is learned and rows came after :meth:`fit`, or without it, by the one prior
+        that the next label is met with, as in :meth:`predict_then_learn`; :meth:`predict_proba`
+        weighs all priors by all rows anew.
+
         Examples
         --------
         >>> model = BayesianLogisticRegression().fit([[0.0], [1.0]], ["a", "b"])
@@ -349,11 +353,15 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             if self._knowledge is None:
                 return {}
             if not self._predicts_lean:
-                columns = self._columns(self._reader().values(x))
-                probabilities = np.exp(self._log_probabilities(columns)[0])
-                return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
+                return self._told_of_row(x)
             predict = self._open_lean("_predict_lean", "probabilities")
-        return predict(x)
+        told = predict(x)
+        return self._told_of_row(x) if told is None else told
+
+    def _told_of_row(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:
+        """The general path of predict_proba_one."""
+        probabilities = np.exp(self._log_probabilities(self._columns(self._path.values(x)))[0])
+        return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Most probable label at one row ``x``; None before any label was seen.

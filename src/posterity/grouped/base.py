@@ -12,9 +12,20 @@ from sklearn.base import RegressorMixin
 
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
-from posterity.grouped.inputs import NO_KIND, By, Input, read, split, split_one, weighty
-from posterity.grouped.keys import KeyIndex, Keys, key_of
-from posterity.kernel import RowPath
+from posterity.grouped.index import KeyIndex
+from posterity.grouped.inputs import (
+    NO_KIND,
+    By,
+    Input,
+    key_names,
+    read,
+    split,
+    split_one,
+    taken_out,
+    weighty,
+)
+from posterity.grouped.keys import Keys, key_of
+from posterity.kernel import GroupPath
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import explained, read_points, refuse_no_weight
 from posterity.linear.state import Knowing
@@ -40,7 +51,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     _learned_names = ("_knowledge", "_index")
 
     _index: KeyIndex
-    _row_path: RowPath
+    _row_path: GroupPath
 
     # ---- attributes ------------------------------------------------------------------------------
 
@@ -164,15 +175,17 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         --------
         >>> from posterity import GroupedRegression
         >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0)
-        >>> model.fit([[0.0], [1.0]], [1.0, 3.0], groups=["a", "a"]).predict_one([3.0], group="a")
+        >>> model = model.fit([[0.0], [1.0]], [1.0, 3.0], groups=["a", "a"])
+        >>> round(model.predict_one([3.0], group="a"), 9)
         7.0
         """
         model = self if self._knowledge else self._begun_from(x, group)
-        place = None if group is None else model._index.place(group)
-        if place is None:
+        x, group = model._apart(x, group)
+        slot = None if group is None else model._index.place(group)
+        if slot is None:
             x, keys = model._split_one(x, group)
-            place = int(model._index.places(keys)[0])
-        return model._known.predict_one(model._path.values(x), place)
+            slot = int(model._index.places(keys)[0])
+        return model._known.predict_row(model._path, slot, x)
 
     # ---- state -----------------------------------------------------------------------------------
 
@@ -279,11 +292,19 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     def _split_one(self, x: Any, group: Any) -> tuple[Any, Keys]:
         return split_one(x, self.by, group, len(self._index.kinds))
 
+    def _apart(self, x: Any, group: Any) -> tuple[Any, Any]:
+        """The features and the key of a row, where its mapping has both."""
+        if group is None and self.by is not None and isinstance(x, Mapping):
+            return taken_out(x, key_names(self.by))
+        return x, group
+
     @property
-    def _path(self) -> RowPath:
-        """What reads single rows of features."""
+    def _path(self) -> GroupPath:
+        """What learns and predicts single rows."""
         if "_row_path" not in self.__dict__:
-            self._row_path = self._reader()
+            names = getattr(self, "feature_names_in_", None)
+            known = self._known
+            self._row_path = GroupPath(known.bank.n_coefficients, known.intercept, names)
         return self._row_path
 
     def _one(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from posterity.factor.grouped_rows import GroupedRows, check_together
-from posterity.grouped.keys import KeyIndex, Keys, key_of, read_keys
+from posterity.grouped.index import KeyIndex
+from posterity.grouped.keys import Keys, chosen, key_of, read_keys
 from posterity.linear.inputs import read_rows
 
 Array = NDArray[np.float64]
@@ -83,16 +84,23 @@ def split_one(
     """The same for one row: of a mapping the keys may be a part."""
     names = key_names(by)
     if group is None and names and isinstance(x, Mapping):
-        missing = [name for name in names if name not in x]
-        if missing:
-            raise ValueError(f"x lacks the key {missing[0]!r}")
-        rest = {name: value for name, value in x.items() if name not in names}
-        return rest, read_keys([[x[name]] for name in names], names)
+        rest, group = taken_out(x, names)
+        return rest, key_of(group, len(names))
     if group is None:
         if names:
             raise ValueError(f"by is {by!r}, but x has no names: give a mapping, or group=")
         return x, Keys(np.zeros(1, dtype=np.int32), [NO_KEY], NO_KIND)
     return x, key_of(group, max(n_parts, len(names)))
+
+
+def taken_out(x: Mapping[str, Any], names: list[str]) -> tuple[dict[str, Any], Any]:
+    """The features of a mapping, and its key; a tuple where there are several names."""
+    rest = dict(x)
+    missing = [name for name in names if name not in rest]
+    if missing:
+        raise ValueError(f"x lacks the key {missing[0]!r}")
+    parts = [rest.pop(name) for name in names]
+    return rest, parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def read(
@@ -118,8 +126,7 @@ def weighty(given: Input) -> Input:
     used = np.unique(left)
     place = np.zeros(len(given.keys.labels), dtype=np.int32)
     place[used] = np.arange(len(used))
-    labels = [given.keys.labels[i] for i in used.tolist()]
-    keys = Keys(place[left], labels, given.keys.kinds)
+    keys = Keys(place[left], chosen(given.keys.labels, used), given.keys.kinds)
     return Input(given.X[some], given.y[some], given.weights[some], keys)
 
 
@@ -164,4 +171,13 @@ def _length(X: Any) -> int:
     return len(X) if hasattr(X, "__len__") else len(np.asarray(X))
 
 
-__all__ = ["NO_KIND", "Input", "key_names", "read", "split", "split_one", "weighty"]
+__all__ = [
+    "NO_KIND",
+    "Input",
+    "key_names",
+    "read",
+    "split",
+    "split_one",
+    "taken_out",
+    "weighty",
+]

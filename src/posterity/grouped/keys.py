@@ -1,11 +1,11 @@
-"""The keys of groups: number those of many rows quickly, and remember each group's place."""
+"""The keys of rows, as numbers: read from columns of many kinds."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -15,12 +15,8 @@ from numpy.typing import NDArray
 from posterity.factor.grouped_rows import numbered
 
 Numbers = NDArray[np.int32]
-Slots = NDArray[np.intp]
+Labels = list[Any] | NDArray[np.int64]
 
-_PLAIN: dict[tuple[str, ...], tuple[type, ...]] = {
-    ("numbers",): (int, np.integer),
-    ("text",): (str,),
-}
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECONDS = "datetime64[us]"
 
@@ -30,109 +26,16 @@ class Keys:
     """Keys of n rows: ``numbers`` (n,) of the ``labels``, in the order of their first rows.
 
     ``kinds`` says for each key column whether it holds numbers, text, dates or something else;
-    a date's label is its number of microseconds since 1970.
+    a date's label is its number of microseconds since 1970. Whole numbers come as an array.
     """
 
     numbers: Numbers
-    labels: list[Any]
+    labels: Labels
     kinds: tuple[str, ...]
 
-
-@dataclass
-class KeyIndex:
-    """The place of each group: ``labels`` in the order of their slots, as in :class:`Keys`.
-
-    Examples
-    --------
-    >>> index = KeyIndex()
-    >>> index.places(read_keys([np.array([7, 3, 7])], ["key"]), new=True).tolist()
-    [0, 1]
-    >>> index.places(read_keys([np.array([3, 5])], ["key"])).tolist()
-    [1, -1]
-    """
-
-    labels: list[Any] = field(default_factory=list)
-    kinds: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self._slots = {label: slot for slot, label in enumerate(self.labels)}
-
-    def image(self) -> IndexImage:
-        """What is needed to undo the coming of new keys."""
-        return IndexImage(self, self.labels, self._slots, len(self.labels), self.kinds)
-
-    def copy(self) -> KeyIndex:
-        """The same, to go its own way."""
-        return KeyIndex(list(self.labels), self.kinds)
-
-    def places(self, keys: Keys, *, new: bool = False) -> Slots:
-        """Slots of the labels of ``keys``; those that are not here get one if ``new``, or -1."""
-        self.check_kinds(keys)
-        if new and not self.kinds:
-            self.kinds = keys.kinds
-        if new and not self.labels:
-            self.labels = list(keys.labels)
-            self._slots = dict(zip(self.labels, range(len(self.labels)), strict=True))
-            return np.arange(len(self.labels))
-        if new:
-            for label in keys.labels:
-                if label not in self._slots:
-                    self._slots[label] = len(self.labels)
-                    self.labels.append(label)
-        found = (self._slots.get(label, -1) for label in keys.labels)
-        return np.fromiter(found, dtype=np.intp, count=len(keys.labels))
-
-    def place(self, key: Any) -> int | None:
-        """The slot of a number or text that is here as it is given; None for all else."""
-        known = isinstance(key, _PLAIN.get(self.kinds, ()))
-        return self._slots.get(key) if known else None
-
-    def check_kinds(self, keys: Keys) -> None:
-        """Raise ``ValueError`` where text comes for numbers, say: nothing would be found."""
-        if not self.kinds or not keys.labels or keys.kinds == self.kinds:
-            return
-        if len(keys.kinds) != len(self.kinds):
-            raise ValueError(
-                f"a key has {len(keys.kinds)} parts, but {len(self.kinds)} in what was learned"
-            )
-        for mine, theirs in zip(self.kinds, keys.kinds, strict=True):
-            if mine != theirs and "other" not in (mine, theirs):
-                raise ValueError(
-                    f"the keys are {theirs}, but {mine} in what was learned: give keys of one type"
-                )
-
-    def keep(self, which: NDArray[np.bool_]) -> KeyIndex:
-        """The index of those for which ``which`` (size,) is True, in the same order."""
-        return KeyIndex([self.labels[slot] for slot in np.flatnonzero(which)], self.kinds)
-
-    def shown(self) -> NDArray[Any]:
-        """The keys as users know them: (G,) numbers, dates, or objects."""
-        if self.kinds == ("dates",):
-            return np.array(self.labels, dtype=np.int64).view(_MICROSECONDS)
-        if self.kinds == ("numbers",):
-            return np.array(self.labels)
-        array = np.empty(len(self.labels), dtype=object)
-        for slot, label in enumerate(self.labels):
-            array[slot] = tuple(map(_shown, label, self.kinds)) if len(self.kinds) > 1 else label
-        return array
-
-
-@dataclass(frozen=True)
-class IndexImage:
-    """An index as it was: keys are only ever put behind the others."""
-
-    index: KeyIndex
-    labels: list[Any]
-    slots: dict[Any, int]
-    size: int
-    kinds: tuple[str, ...]
-
-    def restore(self) -> None:
-        """Put all of it back."""
-        del self.labels[self.size :]
-        while len(self.slots) > self.size:
-            self.slots.popitem()
-        self.index.labels, self.index._slots, self.index.kinds = self.labels, self.slots, self.kinds
+    def label(self, number: int) -> Any:
+        """The key of this number, of Python's own types."""
+        return listed(self.labels[number : number + 1])[0]
 
 
 def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
@@ -151,7 +54,7 @@ def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
         numbers, distinct = numbered(pairs)
         together = len(distinct)
     rows = _first_rows(numbers, together)
-    parts = [[c.labels[i] for i in c.numbers[rows].tolist()] for c in read]
+    parts = [listed(chosen(c.labels, c.numbers[rows])) for c in read]
     kinds = tuple(kind for column in read for kind in column.kinds)
     return Keys(numbers, list(zip(*parts, strict=True)), kinds)
 
@@ -160,6 +63,18 @@ def key_of(value: Any, n_parts: int, name: str = "group") -> Keys:
     """The key of one row; a tuple where a key has several parts."""
     parts = list(value) if n_parts > 1 and isinstance(value, tuple | list) else [value]
     return read_keys([[part] for part in parts], [name] * len(parts))
+
+
+def chosen(labels: Labels, numbers: NDArray[Any]) -> Labels:
+    """The labels of these numbers."""
+    if isinstance(labels, np.ndarray):
+        return labels[numbers]
+    return [labels[number] for number in numbers.tolist()]
+
+
+def listed(labels: Labels) -> list[Any]:
+    """Labels of Python's own types."""
+    return labels if isinstance(labels, list) else labels.tolist()
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -196,7 +111,7 @@ def _from_numpy(values: NDArray[Any], name: str) -> Keys:
 
 def _numbered(values: NDArray[np.int64], kind: str) -> Keys:
     numbers, distinct = numbered(np.ascontiguousarray(values))
-    return Keys(numbers, distinct.tolist(), (kind,))
+    return Keys(numbers, distinct, (kind,))
 
 
 def _from_pandas(column: Any, name: str) -> Keys:
@@ -263,7 +178,7 @@ def _relabelled(codes: NDArray[Any], labels: list[Any], name: str) -> Keys:
     if kind == "dates":
         stamps = np.array([_stamp(label) for label in labels], dtype=np.int64)
         again, distinct = numbered(stamps)  # two time zones may mean one moment
-        return Keys(again[numbers], distinct.tolist(), (kind,))
+        return Keys(again[numbers], distinct, (kind,))
     return Keys(numbers, labels, (kind,))
 
 
@@ -295,10 +210,6 @@ def _stamp(day: date) -> int:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def _shown(label: Any, kind: str) -> Any:
-    return np.int64(label).view(_MICROSECONDS) if kind == "dates" else label
 
 
 def _first_rows(numbers: Numbers, count: int) -> NDArray[np.intp]:
@@ -339,4 +250,4 @@ def _check_lengths(one: Numbers, other: Numbers) -> None:
         raise ValueError(f"the key columns have {len(one)} and {len(other)} rows")
 
 
-__all__ = ["KeyIndex", "Keys", "key_of", "read_keys"]
+__all__ = ["Keys", "Labels", "chosen", "key_of", "listed", "read_keys"]

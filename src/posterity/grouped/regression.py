@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.forgetting import Exponential, Stabilized
 from posterity.grouped.base import GroupedModel
 from posterity.grouped.inputs import By, read, weighty
-from posterity.grouped.keys import key_of
 from posterity.grouped.single import plain_model
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import check_same_features, read_weights
@@ -19,9 +18,6 @@ from posterity.noise import Distribution
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
-
-# Values and weights up to this are learned at once; others are looked at more closely.
-LARGEST = 1e70
 
 
 class GroupedRegression(GroupedModel):
@@ -81,13 +77,13 @@ class GroupedRegression(GroupedModel):
     Notes
     -----
     The prior is that of the highest evidence (restricted maximum likelihood, with a weak prior of D
-    that keeps it off zero; Chung et al. 2015), from 2,048 groups at most, drawn evenly. Reading
-    learns it anew from all rows; a stream goes on with one that is learned anew after a fourth,
-    later half more rows, from 1,000 on as many again, from 100,000 on twice as many. Above 64
-    groups, predictions use the prior and the noise of that moment: of all rows after a `fit`, an
-    `unlearn` or a `merge`, and as old as a stream's once rows came later. The uncertainty of
-    the mean is part of what a new group is told. Of a known group the mean knows the rows already;
-    with up to 16 groups each is told what the others say instead. D itself is taken for certain.
+    that keeps it off zero; Chung et al. 2015), from 2,048 groups at most, drawn evenly. A stream
+    goes on with one that is learned anew after a fourth, later half more rows, from 1,000 on as
+    many again, from 100,000 on twice as many. Predictions use the prior and the noise of that
+    moment: of all rows after a `fit`, an `unlearn` or a `merge`, and as old as a stream's once rows
+    came later. Attributes are read from all rows. The uncertainty of the mean is part of what a new
+    group is told. Of a known group the mean knows the rows already; with up to 16 groups each is
+    told what the others say instead. D itself is taken for certain.
 
     Examples
     --------
@@ -228,13 +224,10 @@ class GroupedRegression(GroupedModel):
         """
         if self._knowledge is None:
             return self._take_over(self._begun_from(x, group).learn_one(x, y, weight, group=group))
+        x, group = self._apart(x, group)
         slot = None if group is None else self._index.place(group)
-        if slot is not None and 0.0 < weight <= LARGEST and self._known.discount == 1.0:
-            row, target = self._path.values(x), float(y)
-            if (np.abs(row).sum() + abs(target)) * weight <= LARGEST:  # NaN is not, either
-                with self._changing(key_of(group, len(self._index.kinds))):
-                    self._known.learn_row(slot, row, target, weight)
-                return self
+        if slot is not None and self._known.learn_row(self._path, slot, x, y, weight):
+            return self
         X, keys = self._split_one(x, group)
         weights = None if weight == 1.0 else read_weights([weight], 1)
         given = self._one(X, float(y), weights, keys)
@@ -270,7 +263,7 @@ class GroupedRegression(GroupedModel):
         strangers = np.flatnonzero(rows.slots < 0)
         if len(strangers):
             row = int(np.argmax(np.isin(rows.numbers, strangers)))
-            label = given.keys.labels[int(rows.numbers[row])]
+            label = given.keys.label(int(rows.numbers[row]))
             raise ValueError(
                 f"row {row} is of the group {label!r}, of which nothing was learned: nothing was "
                 "changed"

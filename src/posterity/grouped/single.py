@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from posterity.factor import Factor
+from posterity.factor.packed import unpacked
 from posterity.grouped.base import GroupedModel
 from posterity.linear import BayesianLinearRegression
 from posterity.noise import LearnedNoise
@@ -15,7 +18,9 @@ from posterity.priors import GaussianPrior
 def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
     """What is known of the group at ``slot``, under the shared prior and the noise as they are."""
     known, read = model._known, model._known.exact()
-    triangle, priors = read.bank.posterior[slot], read.prior.priors
+    priors = read.prior.priors
+    posterior = known.bank.posteriors(priors, np.array([slot]))
+    triangle = unpacked(posterior, known.bank.n_coefficients + 1)[0]
     prior, factor = Factor(known.bank.n_coefficients), Factor(known.bank.n_coefficients)
     factor.commit(triangle, known.bank.count[slot], known.bank.seen[slot])
     prior.commit(priors[min(slot, len(priors) - 1)], 0.0, 0.0)

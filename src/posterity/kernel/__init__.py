@@ -9,6 +9,7 @@ __path__.append(str(FOLDER / instruction_set()))
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._groups import (
+    KeyTable,
     SortedRows,
     count_rows,
     learn_groups,
@@ -37,7 +38,16 @@ from posterity.kernel._kernel import (
     slide,
     track_noise,
 )
-from posterity.kernel._paths import RowPath, SitePath
+from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
+from posterity.kernel._paths import (
+    GroupPath,
+    NodesPath,
+    RowPath,
+    SitePath,
+    SoftmaxPath,
+    TargetsPath,
+    look_at_labels,
+)
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
     expected_labels,
@@ -51,9 +61,18 @@ from posterity.kernel._sites import (
 __all__ = [
     "MOST_COLUMNS",
     "MOST_NODES",
+    "FadingMember",
+    "GroupPath",
+    "KeyTable",
+    "LearnedPrior",
+    "MemberNoise",
+    "MembersPath",
+    "NodesPath",
     "RowPath",
     "SitePath",
+    "SoftmaxPath",
     "SortedRows",
+    "TargetsPath",
     "adapt",
     "append_block",
     "average_members",
@@ -73,6 +92,7 @@ __all__ = [
     "learn_sites",
     "learn_stabilized",
     "learn_wandering",
+    "look_at_labels",
     "merge_groups",
     "normal_scores",
     "number_keys",

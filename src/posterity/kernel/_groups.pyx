@@ -39,17 +39,21 @@ cdef extern from "posterity_groups.h" nogil:
         double *residual_gain
         double *count_gain
     Py_ssize_t PK_GATHERING_SIZE(pk_shape shape)
+    Py_ssize_t PK_TRIANGLE_SIZE(pk_shape shape)
+    Py_ssize_t PK_PACKED_SIZE(pk_shape shape)
     Py_ssize_t pk_number_keys(const long long *keys, Py_ssize_t first, Py_ssize_t n, int *numbers, long long *distinct, Py_ssize_t count, Py_ssize_t room, int *table, size_t mask)
     Py_ssize_t pk_number_range(const long long *keys, Py_ssize_t n, long long low, int *numbers, long long *distinct, int *table)
+    size_t pk_place(const int *table, const long long *distinct, long long key, size_t mask)
+    void pk_ask_for_place(const int *table, long long key, size_t mask)
     void pk_place_keys(const long long *distinct, Py_ssize_t count, int *table, size_t mask)
     int pk_count_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t groups, Py_ssize_t *counts)
     void pk_place_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *next, int *order)
     int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies)
-    Py_ssize_t pk_tell_groups(double *data, double *posterior, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies, const pk_told *told)
-    void pk_stack_groups(const double *data, double *posterior, const double *priors, Py_ssize_t n_priors, double *buffer, Py_ssize_t first, Py_ssize_t last, pk_shape shape)
-    void pk_merge_groups(double *data, const double *other, const Py_ssize_t *slot, double *buffer, Py_ssize_t groups, pk_shape shape)
-    void pk_predict_groups(const double *posterior, const double *newcomer, double *buffer, const pk_rows *rows, const Py_ssize_t *slot, Py_ssize_t first, Py_ssize_t last, pk_shape shape, double *mean, double *leverage)
-    void pk_solve_groups(const double *bank, Py_ssize_t size, pk_shape shape, double *coefficients)
+    Py_ssize_t pk_tell_groups(double *data, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies, const pk_told *told)
+    void pk_stack_groups(const double *data, const Py_ssize_t *slot, double *posterior, const double *priors, Py_ssize_t n_priors, double *work, Py_ssize_t first, Py_ssize_t last, pk_shape shape)
+    void pk_merge_groups(double *data, const double *other, const Py_ssize_t *slot, double *work, Py_ssize_t groups, pk_shape shape)
+    void pk_predict_groups(const double *posterior, const double *newcomer, double *work, const pk_rows *rows, const Py_ssize_t *place, Py_ssize_t first, Py_ssize_t last, pk_shape shape, double *mean, double *leverage)
+    void pk_solve_groups(const double *bank, double *T, Py_ssize_t size, pk_shape shape, double *coefficients)
     void pk_whiten_groups(const double *root, const double *rows, Py_ssize_t h, double *work, Py_ssize_t wide, Py_ssize_t first, Py_ssize_t last, Py_ssize_t p, double *white, double *log_determinants)
 
 
@@ -59,18 +63,25 @@ cdef double[::1] _aligned(Py_ssize_t size):
     return storage[offset:offset + size]
 
 
-cdef pk_shape _shape(const double[:, :, ::1] bank) except *:
+cdef pk_shape _shape(const double[:, ::1] bank, Py_ssize_t p) except *:
+    """Of the triangles of ``p`` coefficients that are packed in ``bank`` (size, q (q + 1) / 2)."""
     cdef pk_shape shape
-    shape.q, shape.ld, shape.k = bank.shape[1], bank.shape[2], 1
-    shape.p = shape.q - 1
-    if shape.q < 1 or shape.ld != (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE:
-        raise ValueError(f"the triangles of a bank have shape ({shape.q}, {shape.ld})")
+    shape.p, shape.q, shape.k = p, p + 1, 1
+    shape.ld = (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE
+    if p < 0 or bank.shape[1] != PK_PACKED_SIZE(shape):
+        raise ValueError(f"triangles of {p} coefficients are packed in {bank.shape[1]} numbers")
     return shape
 
 
-cdef int _same_shape(const double[:, :, ::1] bank, const double[:, :, ::1] other) except -1:
-    if bank.shape[1] != other.shape[1] or bank.shape[2] != other.shape[2]:
-        raise ValueError("the triangles of two banks do not have the same shape")
+cdef int _is_triangle(pk_shape shape, const double[:, ::1] triangle) except -1:
+    if triangle.shape[0] != shape.q or triangle.shape[1] != shape.ld:
+        raise ValueError("a prior's triangle does not have the shape of the others")
+    return 0
+
+
+cdef int _are_inside(const Py_ssize_t[::1] slots, Py_ssize_t size, Py_ssize_t least=0) except -1:
+    if slots.shape[0] and not least <= np.min(slots) <= np.max(slots) < size:
+        raise ValueError("a slot is outside the bank")
     return 0
 
 
@@ -145,6 +156,105 @@ def count_rows(const int[::1] numbers, Py_ssize_t first, Py_ssize_t last, Py_ssi
     return np.asarray(counts)
 
 
+cdef class KeyTable:
+    """Distinct whole numbers in the order in which they came, and the place of each: 8 bytes a key, and 8 to 16 more
+    once one is looked up.
+
+    Examples
+    --------
+    >>> table = KeyTable(np.array([7, 3]))
+    >>> table.places(np.array([3, 5, 7]), True).tolist(), table.keys.tolist()
+    ([1, 2, 0], [7, 3, 5])
+    """
+
+    cdef long long[::1] stored
+    cdef int[::1] table
+    cdef Py_ssize_t size, hashed
+
+    def __init__(self, keys):
+        self.stored = np.ascontiguousarray(keys, dtype=np.int64)
+        self.size, self.hashed = self.stored.shape[0], 0
+        if self.size > 2**30:
+            raise ValueError(f"{self.size} keys: at most 1,073,741,824 can be told apart")
+
+    def __reduce__(self):
+        return KeyTable, (self.keys.copy(),)
+
+    def __len__(self):
+        return self.size
+
+    @property
+    def keys(self):
+        """(size,) the keys, a view."""
+        return np.asarray(self.stored)[:self.size]
+
+    @property
+    def is_distinct(self):
+        """Whether no key is here twice."""
+        cdef Py_ssize_t k
+        self._hash()
+        for k in range(self.size):
+            if self.table[<Py_ssize_t> self._at(self.stored[k])] != k:
+                return False
+        return True
+
+    cdef int _hash(self) except -1:
+        """Have all keys in the table, which is at most half full."""
+        cdef Py_ssize_t length = 16, k
+        while length < 2 * self.size:
+            length *= 2
+        if self.table is None or self.table.shape[0] < length:
+            self.table = np.full(length, -1, dtype=np.int32)
+            self.hashed = 0
+        for k in range(self.hashed, self.size):
+            self.table[<Py_ssize_t> self._at(self.stored[k])] = <int> k
+        self.hashed = self.size
+        return 0
+
+    cdef size_t _at(self, long long key) noexcept:
+        return pk_place(&self.table[0], &self.stored[0], key, <size_t> self.table.shape[0] - 1)
+
+    cdef int _add(self, long long key) except -1:
+        if self.size == self.stored.shape[0]:
+            longer = np.empty(max(2 * self.size, 16), dtype=np.int64)
+            longer[:self.size] = self.stored[:self.size]
+            self.stored = longer
+        self.stored[self.size] = key
+        self.size += 1
+        if 2 * self.size > self.table.shape[0]:
+            self._hash()
+        else:
+            self.table[<Py_ssize_t> self._at(key)] = <int> (self.size - 1)
+            self.hashed = self.size
+        return 0
+
+    def place(self, long long key):
+        """The place of a key, -1 where it is not here."""
+        self._hash()
+        return self.table[<Py_ssize_t> self._at(key)] if self.size else -1
+
+    def places(self, const long long[::1] keys, bint new):
+        """Places (n,) of distinct keys; those that are not here get one if ``new``, or -1."""
+        cdef Py_ssize_t[::1] places = np.empty(keys.shape[0], dtype=np.intp)
+        cdef Py_ssize_t i
+        self._hash()
+        if self.stored.shape[0] == 0:
+            self.stored = np.empty(16, dtype=np.int64)
+        for i in range(keys.shape[0]):
+            if i + 8 < keys.shape[0]:
+                pk_ask_for_place(&self.table[0], keys[i + 8], <size_t> self.table.shape[0] - 1)
+            places[i] = self.table[<Py_ssize_t> self._at(keys[i])]
+            if places[i] < 0 and new:
+                self._add(keys[i])
+                places[i] = self.size - 1
+        return np.asarray(places)
+
+    def cut(self, Py_ssize_t size):
+        """Drop all keys but the first ``size``."""
+        if size < self.size:
+            self.size, self.hashed, self.table = size, 0, None
+
+
 cdef class SortedRows:
     """Rows in the order of their groups, those of each as they came. ``slots`` says where each group is.
 
@@ -206,15 +316,15 @@ cdef pk_tallies _tallies(arrays, Py_ssize_t size) except *:
     return tallies
 
 
-def learn_groups(double[:, :, ::1] bank, SortedRows order, const double[:, ::1] X, const double[::1] y,
+def learn_groups(double[:, ::1] bank, SortedRows order, const double[:, ::1] X, const double[::1] y,
                  const double[::1] weights, bint intercept, double discount, tallies, share):
-    """Learn each row in the triangle of its group, in place; ``tallies`` are (count, seen, last, clock).
+    """Learn each row in the packed triangle of its group, in place; ``tallies`` are (count, seen, last, clock).
 
     ``share`` (first, last) limits it to these groups. Before each row of a group but the first, what its
     triangle holds is multiplied by ``discount``. Raises ``FloatingPointError``, with the bank spoilt, for
     rows that are not finite or too large to square.
     """
-    cdef pk_shape shape = _shape(bank)
+    cdef pk_shape shape = _shape(bank, X.shape[1] + intercept)
     cdef pk_rows rows = _rows(shape, X, y, weights, intercept)
     cdef pk_tallies counts = _tallies(tallies, bank.shape[0])
     cdef pk_grouped grouped = order.pointers(rows, discount, bank.shape[0], share)
@@ -223,21 +333,20 @@ def learn_groups(double[:, :, ::1] bank, SortedRows order, const double[:, ::1] 
     cdef int failed = 0
     if first < last:
         with nogil:
-            failed = pk_learn_groups(&bank[0, 0, 0], &buffer[0], &grouped, first, last, shape, &counts)
+            failed = pk_learn_groups(&bank[0, 0], &buffer[0], &grouped, first, last, shape, &counts)
     if failed:
         raise FloatingPointError("the rows are not finite, or too large to square")
 
 
-def tell_groups(double[:, :, ::1] bank, double[:, :, ::1] posterior, const double[:, :, ::1] priors, SortedRows order,
-                const double[:, ::1] X, const double[::1] y, const double[::1] weights, bint intercept, double discount,
-                tallies, share, told):
-    """As ``learn_groups``, and in the posterior triangles as well, which hold ``priors`` besides.
+def tell_groups(double[:, ::1] bank, const double[:, :, ::1] priors, SortedRows order, const double[:, ::1] X,
+                const double[::1] y, const double[::1] weights, bint intercept, double discount, tallies, share, told):
+    """As ``learn_groups``, and say what each row was before it was learned, the group's prior, of ``priors`` (k, q, ld),
+    stacked on its rows: slot s has prior s, or the last one.
 
-    ``told`` (4, n) is filled with what each row was before it was learned: its error and leverage, and
-    by how much it raises the group's residual sum of squares and its count; the last is left as it is
-    without weights and discount.
+    ``told`` (4, n) is filled with its error and leverage, and by how much it raises the group's residual sum of
+    squares and its count; the last is left as it is without weights and discount.
     """
-    cdef pk_shape shape = _shape(bank)
+    cdef pk_shape shape = _shape(bank, X.shape[1] + intercept)
     cdef pk_rows rows = _rows(shape, X, y, weights, intercept)
     cdef pk_tallies counts = _tallies(tallies, bank.shape[0])
     cdef pk_grouped grouped = order.pointers(rows, discount, bank.shape[0], share)
@@ -245,76 +354,80 @@ def tell_groups(double[:, :, ::1] bank, double[:, :, ::1] posterior, const doubl
     cdef double[:, :] said = told
     cdef pk_told pointers
     cdef Py_ssize_t first = share[0], last = share[1], failed = 0
-    _same_shape(bank, posterior)
-    _same_shape(bank, priors)
-    if posterior.shape[0] != bank.shape[0] or priors.shape[0] == 0:
-        raise ValueError("there must be a posterior triangle for each of the data, and a prior")
+    if priors.shape[0] == 0:
+        raise ValueError("there must be a prior")
+    _is_triangle(shape, priors[0])
     if said.shape[0] != 4 or said.shape[1] != rows.n or (rows.n > 1 and said.strides[1] != sizeof(double)):
         raise ValueError(f"told has shape ({said.shape[0]}, {said.shape[1]}): expected (4, {rows.n})")
     if first < last:
         pointers.error, pointers.leverage = &said[0, 0], &said[1, 0]
         pointers.residual_gain, pointers.count_gain = &said[2, 0], &said[3, 0]
         with nogil:
-            failed = pk_tell_groups(&bank[0, 0, 0], &posterior[0, 0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0],
-                                    &grouped, first, last, shape, &counts, &pointers)
+            failed = pk_tell_groups(&bank[0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0], &grouped, first, last,
+                                    shape, &counts, &pointers)
     if failed:
         raise ArithmeticError("a triangle holds less than its prior")
 
 
-def stack_groups(const double[:, :, ::1] bank, double[:, :, ::1] posterior, const double[:, :, ::1] priors, share):
-    """Posterior triangles of slots first to last of ``share``: priors[slot], or the last, with the data on it."""
-    cdef pk_shape shape = _shape(bank)
-    cdef double[::1] buffer = _aligned(PK_PANEL * shape.q)
+def stack_groups(const double[:, ::1] bank, const Py_ssize_t[::1] slots, const double[:, :, ::1] priors, share,
+                 double[:, ::1] posterior):
+    """Packed posteriors of the groups at slots[first..last) of ``share``: priors[slot], or the last, and the rows."""
+    cdef pk_shape shape = _shape(bank, priors.shape[1] - 1)
+    cdef double[::1] work = _aligned(2 * PK_TRIANGLE_SIZE(shape))
     cdef Py_ssize_t first = share[0], last = share[1]
-    _same_shape(bank, posterior)
-    _same_shape(bank, priors)
-    if not 0 <= first <= last <= min(bank.shape[0], posterior.shape[0]) or priors.shape[0] == 0:
+    _shape(posterior, shape.p)
+    _are_inside(slots, bank.shape[0])
+    if not 0 <= first <= last <= slots.shape[0] == posterior.shape[0] or priors.shape[0] == 0:
         raise ValueError(f"there are no slots {first} to {last}")
     if first < last:
+        _is_triangle(shape, priors[0])
         with nogil:
-            pk_stack_groups(&bank[0, 0, 0], &posterior[0, 0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0],
+            pk_stack_groups(&bank[0, 0], &slots[0], &posterior[0, 0], &priors[0, 0, 0], priors.shape[0], &work[0],
                             first, last, shape)
 
 
-def merge_groups(double[:, :, ::1] bank, const double[:, :, ::1] other, const Py_ssize_t[::1] slots):
-    """Append each triangle of ``other`` to that of its slot, in place."""
-    cdef pk_shape shape = _shape(bank)
-    cdef double[::1] buffer = _aligned(shape.ld)
-    _same_shape(bank, other)
-    if slots.shape[0] != other.shape[0] or (len(slots) and not 0 <= np.min(slots) <= np.max(slots) < bank.shape[0]):
-        raise ValueError("a slot is outside the bank")
+def merge_groups(double[:, ::1] bank, const double[:, ::1] other, const Py_ssize_t[::1] slots, Py_ssize_t p):
+    """Append each packed triangle of ``other`` to that of its slot, in place."""
+    cdef pk_shape shape = _shape(bank, p)
+    cdef double[::1] work = _aligned(2 * PK_TRIANGLE_SIZE(shape))
+    _shape(other, p)
+    _are_inside(slots, bank.shape[0])
+    if slots.shape[0] != other.shape[0]:
+        raise ValueError(f"there are {other.shape[0]} triangles, and {slots.shape[0]} slots")
     if other.shape[0]:
         with nogil:
-            pk_merge_groups(&bank[0, 0, 0], &other[0, 0, 0], &slots[0], &buffer[0], slots.shape[0], shape)
+            pk_merge_groups(&bank[0, 0], &other[0, 0], &slots[0], &work[0], slots.shape[0], shape)
 
 
-def predict_groups(const double[:, :, ::1] posterior, const double[:, ::1] newcomer, const double[:, ::1] X,
-                   const Py_ssize_t[::1] slots, bint intercept, share, double[::1] mean, double[::1] leverage):
-    """Mean and leverage, filled in, of rows first to last of ``share``; slot -1 is that of the newcomer."""
-    cdef pk_shape shape = _shape(posterior)
+def predict_groups(const double[:, ::1] posterior, const double[:, ::1] newcomer, const double[:, ::1] X,
+                   const Py_ssize_t[::1] places, bint intercept, share, double[::1] mean, double[::1] leverage):
+    """Mean and leverage, filled in, of rows first to last of ``share``, each under the packed posterior at its place.
+
+    Place -1 is that of the newcomer's triangle (q, ld).
+    """
+    cdef pk_shape shape = _shape(posterior, X.shape[1] + intercept)
     cdef pk_rows rows = _rows(shape, X, None, None, intercept)
-    cdef double[::1] buffer = _aligned(shape.ld)
+    cdef double[::1] work = _aligned(PK_TRIANGLE_SIZE(shape) + shape.ld)
     cdef Py_ssize_t first = share[0], last = share[1]
-    cdef const double *bank = &posterior[0, 0, 0] if posterior.shape[0] else NULL
-    if newcomer.shape[0] != shape.q or newcomer.shape[1] != shape.ld:
-        raise ValueError("the newcomer's triangle does not have the shape of the others")
-    if not (slots.shape[0] == mean.shape[0] == leverage.shape[0] == rows.n and 0 <= first <= last <= rows.n):
-        raise ValueError(f"slots, mean and leverage must have length {rows.n}")
+    cdef const double *bank = &posterior[0, 0] if posterior.shape[0] else NULL
+    _is_triangle(shape, newcomer)
+    if not (places.shape[0] == mean.shape[0] == leverage.shape[0] == rows.n and 0 <= first <= last <= rows.n):
+        raise ValueError(f"places, mean and leverage must have length {rows.n}")
     if first < last:
-        if np.max(slots) >= posterior.shape[0] or np.min(slots) < -1:
-            raise ValueError("a slot is outside the bank")
+        _are_inside(places, posterior.shape[0], -1)
         with nogil:
-            pk_predict_groups(bank, &newcomer[0, 0], &buffer[0], &rows, &slots[0], first, last, shape, &mean[0],
+            pk_predict_groups(bank, &newcomer[0, 0], &work[0], &rows, &places[0], first, last, shape, &mean[0],
                               &leverage[0])
 
 
-def solve_groups(const double[:, :, ::1] bank):
-    """Coefficients (size, p) of the triangles; those that are not determined are 0."""
-    cdef pk_shape shape = _shape(bank)
-    cdef double[:, ::1] coefficients = np.zeros((bank.shape[0], shape.p))
-    if bank.shape[0] and shape.p:
+def solve_groups(const double[:, ::1] bank, Py_ssize_t p):
+    """Coefficients (size, p) of the packed triangles; those that are not determined are 0."""
+    cdef pk_shape shape = _shape(bank, p)
+    cdef double[:, ::1] coefficients = np.zeros((bank.shape[0], p))
+    cdef double[::1] work = _aligned(PK_TRIANGLE_SIZE(shape))
+    if bank.shape[0] and p:
         with nogil:
-            pk_solve_groups(&bank[0, 0, 0], bank.shape[0], shape, &coefficients[0, 0])
+            pk_solve_groups(&bank[0, 0], &work[0], bank.shape[0], shape, &coefficients[0, 0])
     return np.asarray(coefficients)
 
 

@@ -1,14 +1,16 @@
 /* Rows of many factors of the same shape (k = 1): numbering, sorting and learning them. See posterity_kernel.h.
  *
- * A bank is (size, q, ld). Rows come in any order; sorted by group (stably, so that the rows of a group keep
- * their order) each group's rows are gathered a few at a time and learned as those of a single factor are.
- * What concerns groups first..last touches no other group: threads may share a bank.
+ * A bank holds packed triangles (size, q (q + 1) / 2). Rows come in any order; sorted by group (stably, so that the
+ * rows of a group keep their order) each group's rows are gathered a few at a time and learned as those of a single
+ * factor are. What concerns groups first..last touches no other group: threads may share a bank.
  */
 #ifndef POSTERITY_GROUP_ROWS_H
 #define POSTERITY_GROUP_ROWS_H
 
 #include "posterity_kernel.h"
+#include "posterity_packed.h"
 
+#define PK_AHEAD 24 /* rows of single groups that are asked for before their turn */
 #define PK_GATHERED 128 /* rows of one group that are brought together at a time */
 #define PK_LARGEST 1e150 /* squares of larger values would overflow */
 
@@ -27,6 +29,11 @@ PK_INLINE size_t pk_place(const int *table, const long long *distinct, long long
     while (table[at] >= 0 && distinct[table[at]] != key)
         at = (at + 1) & mask;
     return at;
+}
+
+PK_INLINE void pk_ask_for_place(const int *table, long long key, size_t mask)
+{
+    __builtin_prefetch(table + (pk_mix((unsigned long long)key) & mask));
 }
 
 /* Number keys (n) by first appearance: numbers (n), and the distinct keys, of which there is room for
@@ -115,18 +122,24 @@ typedef struct {
 /* Room for the rows of one group. */
 typedef struct {
     double *X, *Y, *weights, *discounts, *error, *leverage, *residual, *held;
+    double *T, *P, *spare; /* (q, ld) of the group at hand */
     double *panel;  /* (PK_WORK_SIZE) */
     double *flight; /* (PK_WORK_SIZE) apart from it: rows in flight must stay padded with zeros */
 } pk_gathering;
 
 #define PK_WORK_SIZE(shape) \
-    (PK_PANEL * (shape).q > PK_FLIGHT_SIZE(shape) ? PK_PANEL * (shape).q : PK_FLIGHT_SIZE(shape))
-#define PK_GATHERING_SIZE(shape) (PK_GATHERED * ((shape).p + 6) + (shape).ld + 2 * PK_WORK_SIZE(shape))
+    (PK_PANEL * (shape).ld > PK_FLIGHT_SIZE(shape) ? PK_PANEL * (shape).ld : PK_FLIGHT_SIZE(shape))
+#define PK_TRIANGLE_SIZE(shape) ((shape).q * (shape).ld)
+#define PK_GATHERING_SIZE(shape) \
+    (PK_GATHERED * ((shape).p + 6) + (shape).ld + 2 * PK_WORK_SIZE(shape) + 3 * PK_TRIANGLE_SIZE(shape))
 
 PK_INLINE pk_gathering pk_new_gathering(double *buffer, pk_shape shape)
 {
     pk_gathering g;
-    g.panel = buffer;
+    g.T = buffer;
+    g.P = g.T + PK_TRIANGLE_SIZE(shape);
+    g.spare = g.P + PK_TRIANGLE_SIZE(shape);
+    g.panel = g.spare + PK_TRIANGLE_SIZE(shape);
     g.flight = g.panel + PK_WORK_SIZE(shape);
     g.X = g.flight + PK_WORK_SIZE(shape);
     g.Y = g.X + PK_GATHERED * shape.p;
@@ -154,10 +167,19 @@ PK_INLINE void pk_ask_for(const pk_grouped *grouped, ptrdiff_t at, ptrdiff_t end
         __builtin_prefetch(all->weights + i);
 }
 
-PK_INLINE void pk_ask_for_triangle(const double *T, pk_shape shape)
+PK_INLINE void pk_ask_for_triangle(const double *packed, pk_shape shape)
 {
-    for (ptrdiff_t c = 0; c < shape.q * shape.ld; c += 8)
-        __builtin_prefetch(T + c, 1, 2);
+    for (ptrdiff_t c = 0; c < PK_PACKED_SIZE(shape) + PK_LINE; c += PK_LINE)
+        __builtin_prefetch(packed + c, 1, 2);
+}
+
+/* The triangle of a slot; memory of one that has learned nothing is not read. */
+PK_INLINE void pk_take_out(double *T, const double *data, const pk_tallies *tallies, ptrdiff_t slot, pk_shape shape)
+{
+    if (tallies->seen[slot] == 0.0)
+        memset(T, 0, (size_t)PK_TRIANGLE_SIZE(shape) * sizeof(double));
+    else
+        pk_unpack(T, data + slot * PK_PACKED_SIZE(shape), shape);
 }
 
 /* The rows order[first..first + count) of all, side by side. */
@@ -240,10 +262,27 @@ PK_INLINE void pk_append_panels(double *T, double *work, const pk_grouped *group
     }
 }
 
-/* Few rows of an empty triangle go in one by one: they never pretend to a rank beyond their number. */
-PK_INLINE int pk_go_by_panels(const double *T, ptrdiff_t count, pk_shape shape)
+/* Fewer rows than this go without being laid by columns first. */
+PK_INLINE int pk_go_by_panels(ptrdiff_t count, pk_shape shape)
 {
-    return count >= 2 * shape.q || (count >= 2 && !pk_is_deficient(T, shape));
+    return count >= 2 * shape.q && count >= PK_LANES;
+}
+
+/* Append a few of a group's rows at once, asking for as many of those that come after. */
+PK_INLINE void pk_append_some(double *T, double *work, const pk_grouped *grouped, ptrdiff_t first, ptrdiff_t stop,
+                              ptrdiff_t end, pk_shape shape)
+{
+    for (; first < stop; first += PK_PANEL) {
+        ptrdiff_t count = stop - first < PK_PANEL ? stop - first : PK_PANEL;
+        for (ptrdiff_t r = 0; r < count; r++) {
+            ptrdiff_t i = grouped->order[first + r];
+            double *row = work + r * shape.ld;
+            pk_clear_padding(row, shape);
+            pk_load_row(row, &grouped->all, i, pk_root_weight(&grouped->all, i), shape);
+            pk_ask_for(grouped, first + r + PK_AHEAD, end);
+        }
+        pk_append_few(T, work, count, shape);
+    }
 }
 
 /* The same rows, before each of which the data fade; nothing fades before a group's first row, and a row of
@@ -297,30 +336,34 @@ static int pk_learn_groups(double *data, double *buffer, const pk_grouped *group
     ptrdiff_t end = grouped->offset[to], asked = 0;
     int usable = 1;
     for (ptrdiff_t group = from; group < to; group++) {
-        double *T = data + grouped->slot[group] * shape.q * shape.ld;
+        ptrdiff_t slot = grouped->slot[group], begin = grouped->offset[group], stop = grouped->offset[group + 1];
+        double *T = g.T, *packed = data + slot * PK_PACKED_SIZE(shape);
+        if (begin == stop)
+            continue;
         if (group + 1 < to)
-            pk_ask_for_triangle(data + grouped->slot[group + 1] * shape.q * shape.ld, shape);
-        ptrdiff_t begin = grouped->offset[group], stop = grouped->offset[group + 1];
-        if (grouped->discount == 1.0 && pk_go_by_panels(T, stop - begin, shape)) {
-            pk_append_panels(T, g.panel, grouped, begin, stop, end, shape, &asked);
+            pk_ask_for_triangle(data + grouped->slot[group + 1] * PK_PACKED_SIZE(shape), shape);
+        pk_take_out(T, data, tallies, slot, shape);
+        if (grouped->discount == 1.0) {
+            if (pk_go_by_panels(stop - begin, shape))
+                pk_append_panels(T, g.panel, grouped, begin, stop, end, shape, &asked);
+            else
+                pk_append_some(T, g.panel, grouped, begin, stop, end, shape);
             usable &= pk_is_usable(T, shape);
-            pk_tally(grouped, tallies, grouped->slot[group], begin, stop - begin, NULL);
+            pk_pack(packed, T, shape);
+            pk_tally(grouped, tallies, slot, begin, stop - begin, NULL);
             continue;
         }
         for (ptrdiff_t first = begin; first < stop; first += PK_GATHERED) {
             ptrdiff_t count = stop - first < PK_GATHERED ? stop - first : PK_GATHERED;
+            int begins = tallies->count[slot] == 0.0;
             pk_rows rows = pk_gather(grouped, &g, first, count);
-            if (grouped->discount < 1.0) {
-                int begins = tallies->count[grouped->slot[group]] == 0.0;
-                rows = pk_fading(grouped, &g, rows, begins);
-                rows.held = g.held;
-                pk_learn_rows(T, g.flight, &rows, shape, &before);
-            } else {
-                pk_append_block(T, g.panel, &rows, shape);
-            }
-            pk_tally(grouped, tallies, grouped->slot[group], first, count, NULL);
+            rows = pk_fading(grouped, &g, rows, begins);
+            rows.held = g.held;
+            pk_learn_rows(T, g.flight, &rows, shape, &before);
+            pk_tally(grouped, tallies, slot, first, count, NULL);
         }
         usable &= pk_is_usable(T, shape);
+        pk_pack(packed, T, shape);
     }
     return !usable;
 }
@@ -358,27 +401,30 @@ PK_INLINE void pk_learn_few(double *T, double *buffer, const pk_rows *rows, pk_s
     }
 }
 
-/* The same, and in the bank of posterior triangles too, which tells of each row before it. priors (n_priors, q, ld):
- * that of slot s is s, or the last one; only asked for where data fade. Returns 0, or the 1-based group whose
- * posterior held less than its prior. */
-static ptrdiff_t pk_tell_groups(double *data, double *posterior, const double *priors, ptrdiff_t n_priors,
-                                double *buffer, const pk_grouped *grouped, ptrdiff_t from, ptrdiff_t to,
-                                pk_shape shape, pk_tallies *tallies, const pk_told *told)
+/* The same, and in a posterior triangle as well, on the group's prior, which tells of each row before it. priors
+ * (n_priors, q, ld): that of slot s is s, or the last one. Returns 0, or the 1-based group whose posterior held less
+ * than its prior. */
+static ptrdiff_t pk_tell_groups(double *data, const double *priors, ptrdiff_t n_priors, double *buffer,
+                                const pk_grouped *grouped, ptrdiff_t from, ptrdiff_t to, pk_shape shape,
+                                pk_tallies *tallies, const pk_told *told)
 {
     pk_gathering g = pk_new_gathering(buffer, shape);
     pk_before before = {g.error, g.leverage, g.residual};
-    ptrdiff_t size = shape.q * shape.ld, end = grouped->offset[to], asked = 0;
+    ptrdiff_t end = grouped->offset[to], asked = 0;
     int failed = 0;
     for (ptrdiff_t group = from; group < to; group++) {
-        ptrdiff_t slot = grouped->slot[group];
-        double *T = data + slot * size, *P = posterior + slot * size;
-        const double *prior = priors + (slot < n_priors ? slot : n_priors - 1) * size;
-        if (group + 1 < to) {
-            pk_ask_for_triangle(data + grouped->slot[group + 1] * size, shape);
-            pk_ask_for_triangle(posterior + grouped->slot[group + 1] * size, shape);
-        }
-        for (ptrdiff_t first = grouped->offset[group]; first < grouped->offset[group + 1]; first += PK_GATHERED) {
-            ptrdiff_t left = grouped->offset[group + 1] - first, count = left < PK_GATHERED ? left : PK_GATHERED;
+        ptrdiff_t slot = grouped->slot[group], begin = grouped->offset[group], stop = grouped->offset[group + 1];
+        double *T = g.T, *P = g.P;
+        const double *prior = priors + (slot < n_priors ? slot : n_priors - 1) * PK_TRIANGLE_SIZE(shape);
+        if (begin == stop)
+            continue;
+        if (group + 1 < to)
+            pk_ask_for_triangle(data + grouped->slot[group + 1] * PK_PACKED_SIZE(shape), shape);
+        pk_take_out(T, data, tallies, slot, shape);
+        memcpy(g.spare, T, (size_t)PK_TRIANGLE_SIZE(shape) * sizeof(double));
+        pk_stack(P, g.spare, prior, shape);
+        for (ptrdiff_t first = begin; first < stop; first += PK_GATHERED) {
+            ptrdiff_t count = stop - first < PK_GATHERED ? stop - first : PK_GATHERED;
             pk_rows rows = pk_gather(grouped, &g, first, count);
             pk_look_ahead(grouped, first, count, end, told);
             if (grouped->discount < 1.0) {
@@ -390,13 +436,14 @@ static ptrdiff_t pk_tell_groups(double *data, double *posterior, const double *p
             } else {
                 pk_learn_few(P, g.flight, &rows, shape, &before);
                 pk_pass_on(grouped, &g, &rows, P, first, shape, told);
-                if (pk_go_by_panels(T, count, shape))
+                if (pk_go_by_panels(count, shape))
                     pk_append_panels(T, g.panel, grouped, first, first + count, end, shape, &asked);
                 else
-                    pk_append_block(T, g.panel, &rows, shape);
+                    pk_append_some(T, g.panel, grouped, first, first + count, end, shape);
             }
             pk_tally(grouped, tallies, slot, first, count, told->count_gain);
         }
+        pk_pack(data + slot * PK_PACKED_SIZE(shape), T, shape);
         if (failed)
             return group + 1;
     }

@@ -1,4 +1,4 @@
-/* Many factors of the same shape side by side (k = 1), each with rows of its own. See posterity_kernel.h. */
+/* Many packed factors of the same shape side by side (k = 1), each with rows of its own. See posterity_kernel.h. */
 #ifndef POSTERITY_GROUPS_H
 #define POSTERITY_GROUPS_H
 
@@ -6,60 +6,63 @@
 
 /* ---- triangles of groups -------------------------------------------------------------------------- */
 
-/* Posterior triangles of slots from..to: each group's data stacked on its prior. buffer (q, PK_PANEL). */
-static void pk_stack_groups(const double *data, double *posterior, const double *priors, ptrdiff_t n_priors,
-                            double *buffer, ptrdiff_t from, ptrdiff_t to, pk_shape shape)
+/* Posteriors of the groups at slot[from..to): the rows of each on its prior. posterior (n, q (q + 1) / 2); work holds
+ * two triangles. */
+static void pk_stack_groups(const double *data, const ptrdiff_t *slot, double *posterior, const double *priors,
+                            ptrdiff_t n_priors, double *work, ptrdiff_t from, ptrdiff_t to, pk_shape shape)
 {
-    ptrdiff_t size = shape.q * shape.ld;
-    for (ptrdiff_t slot = from; slot < to; slot++) {
-        double *P = posterior + slot * size;
-        const double *T = data + slot * size, *prior = priors + (slot < n_priors ? slot : n_priors - 1) * size;
-        memcpy(P, prior, (size_t)size * sizeof(double));
-        if (!pk_is_deficient(P, shape)) {
-            pk_append_triangle(P, buffer, T, 1.0, shape);
-            continue;
-        }
-        for (ptrdiff_t i = 0; i < shape.q; i++) {  /* row by row: no rank that is not there */
-            memcpy(buffer, T + i * shape.ld, (size_t)shape.ld * sizeof(double));
-            pk_append_row(P, buffer, shape);
-        }
-    }
-}
-
-/* Append other's triangle g to the bank's triangle slot[g]. buffer (ld). */
-static void pk_merge_groups(double *data, const double *other, const ptrdiff_t *slot, double *buffer,
-                            ptrdiff_t groups, pk_shape shape)
-{
-    for (ptrdiff_t g = 0; g < groups; g++)
-        for (ptrdiff_t i = 0; i < shape.q; i++) {
-            memcpy(buffer, other + (g * shape.q + i) * shape.ld, (size_t)shape.ld * sizeof(double));
-            pk_append_row(data + slot[g] * shape.q * shape.ld, buffer, shape);
-        }
-}
-
-/* Mean and leverage of each row in the triangle of its slot, or in `newcomer` where the slot is -1. buffer (ld). */
-static void pk_predict_groups(const double *posterior, const double *newcomer, double *buffer,
-                              const pk_rows *rows, const ptrdiff_t *slot, ptrdiff_t from, ptrdiff_t to,
-                              pk_shape shape, double *mean, double *leverage)
-{
-    ptrdiff_t size = shape.q * shape.ld;
+    double *T = work, *P = work + PK_TRIANGLE_SIZE(shape);
     for (ptrdiff_t i = from; i < to; i++) {
-        if (i + 2 < to && slot[i + 2] >= 0)
-            for (ptrdiff_t c = 0; c < size; c += 8)
-                __builtin_prefetch(posterior + slot[i + 2] * size + c);
-        const double *P = slot[i] < 0 ? newcomer : posterior + slot[i] * size;
-        pk_load_row(buffer, rows, i, 1.0, shape);
-        leverage[i] = pk_predict_row(P, buffer, shape);
-        mean[i] = -buffer[shape.p];
+        ptrdiff_t s = slot[i] < n_priors ? slot[i] : n_priors - 1;
+        if (i + 2 < to)
+            pk_ask_for_triangle(data + slot[i + 2] * PK_PACKED_SIZE(shape), shape);
+        pk_unpack(T, data + slot[i] * PK_PACKED_SIZE(shape), shape);
+        pk_stack(P, T, priors + s * PK_TRIANGLE_SIZE(shape), shape);
+        pk_pack(posterior + i * PK_PACKED_SIZE(shape), P, shape);
     }
 }
 
-/* Coefficients (size, p) of the triangles; those that are not determined are 0. */
-static void pk_solve_groups(const double *bank, ptrdiff_t size, pk_shape shape, double *coefficients)
+/* Append other's triangle g to the bank's triangle slot[g]. work (q + q, ld). */
+static void pk_merge_groups(double *data, const double *other, const ptrdiff_t *slot, double *work, ptrdiff_t groups,
+                            pk_shape shape)
+{
+    double *T = work, *rows = work + PK_TRIANGLE_SIZE(shape);
+    for (ptrdiff_t g = 0; g < groups; g++) {
+        pk_unpack(T, data + slot[g] * PK_PACKED_SIZE(shape), shape);
+        pk_unpack(rows, other + g * PK_PACKED_SIZE(shape), shape);
+        for (ptrdiff_t i = 0; i < shape.q; i++)
+            pk_append_row(T, rows + i * shape.ld, shape);
+        pk_pack(data + slot[g] * PK_PACKED_SIZE(shape), T, shape);
+    }
+}
+
+/* Mean and leverage of each row under the posterior at its place, or `newcomer` (unpacked) where that is -1. work
+ * holds a triangle and a row. */
+static void pk_predict_groups(const double *posterior, const double *newcomer, double *work, const pk_rows *rows,
+                              const ptrdiff_t *place, ptrdiff_t from, ptrdiff_t to, pk_shape shape, double *mean,
+                              double *leverage)
+{
+    double *P = work, *row = work + PK_TRIANGLE_SIZE(shape);
+    ptrdiff_t unpacked = -1;
+    for (ptrdiff_t i = from; i < to; i++) {
+        if (i + 2 < to && place[i + 2] >= 0)
+            pk_ask_for_triangle(posterior + place[i + 2] * PK_PACKED_SIZE(shape), shape);
+        if (place[i] >= 0 && place[i] != unpacked) {
+            pk_unpack(P, posterior + place[i] * PK_PACKED_SIZE(shape), shape);
+            unpacked = place[i];
+        }
+        pk_load_row(row, rows, i, 1.0, shape);
+        leverage[i] = pk_predict_row(place[i] < 0 ? newcomer : P, row, shape);
+        mean[i] = -row[shape.p];
+    }
+}
+
+/* Coefficients (size, p) of the packed triangles; those that are not determined are 0. work (q, ld). */
+static void pk_solve_groups(const double *bank, double *T, ptrdiff_t size, pk_shape shape, double *coefficients)
 {
     for (ptrdiff_t s = 0; s < size; s++) {
-        const double *T = bank + s * shape.q * shape.ld;
         double *w = coefficients + s * shape.p;
+        pk_unpack(T, bank + s * PK_PACKED_SIZE(shape), shape);
         for (ptrdiff_t j = shape.p - 1; j >= 0; j--) {
             const double *t = T + j * shape.ld;
             double left = t[shape.p];
@@ -71,33 +74,6 @@ static void pk_solve_groups(const double *bank, ptrdiff_t size, pk_shape shape, 
 }
 
 /* ---- what groups say of the prior they share ----------------------------------------------------- */
-
-/* Reflect column j of the rows `lower` (h, wide) into row j of `upper`, which has no rows below its p-th. */
-PK_INLINE void pk_reflect_rows(double *upper, double *lower, ptrdiff_t h, ptrdiff_t j, ptrdiff_t wide)
-{
-    double *t = upper + j * wide, a = t[j], square = 0.0, above = 0.0;
-    for (ptrdiff_t i = 0; i < h; i++)
-        square += lower[i * wide + j] * lower[i * wide + j];
-    if (a == 0.0)
-        for (ptrdiff_t i = 0; i < j; i++)
-            above += upper[i * wide + j] * upper[i * wide + j];
-    if (sqrt(square) <= 16.0 * DBL_EPSILON * (double)(j + 1) * sqrt(above))  /* also where there is nothing */
-        return;
-    double norm = sqrt(a * a + square), head = -square / (a + norm);  /* as in pk_reflect */
-    double inverse = 1.0 / norm, tau = (a + norm) / (norm * square);
-    pk_vector keep = pk_beyond(j), all = (pk_vector){0} + 1.0;
-    for (ptrdiff_t v = j & -PK_LANES; v < wide; v += PK_LANES, keep = all) {
-        pk_vector w = head * *(pk_vector *)(t + v);
-        for (ptrdiff_t i = 0; i < h; i++)
-            w += lower[i * wide + j] * *(pk_vector *)(lower + i * wide + v);
-        w *= keep;  /* column j stays, to reflect the next vector */
-        *(pk_vector *)(t + v) += inverse * w;
-        w *= tau;
-        for (ptrdiff_t i = 0; i < h; i++)
-            *(pk_vector *)(lower + i * wide + v) -= lower[i * wide + j] * w;
-    }
-    t[j] = norm;
-}
 
 /* Integrate each group's coefficients w = m + (prior with the root P, its diagonal >= 0): of
  *

@@ -160,8 +160,8 @@ PK_INLINE void pk_learn_site(double *T, pk_site_work *work, const pk_likelihood 
 
 /* Learn all rows in order; rows->Y (n) are the targets and rows->weights the powers of the likelihood. Before row i
  * everything is discounted; with a prior (q, ld), or NULL, everything but the prior, which is in T and weighs between
- * 1 and PK_HEADROOM / PK_LEAST_FADE times its own meanwhile, and exactly 1 at the end. offsets (n) or NULL are added
- * to eta. buffer (PK_SITE_WORK_SIZE), panel (q, PK_PANEL). Returns 0; 1 if T was not at least its prior. */
+ * 1 and PK_HEADROOM / PK_LEAST_FADE times its own meanwhile, and exactly 1 at the end and where there is a single row.
+ * offsets (n) or NULL are added to eta. buffer (PK_SITE_WORK_SIZE), panel (q, PK_PANEL). Returns 0; 1 if T was not at least its prior. */
 static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l,
                           const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape,
                           const pk_told *told)
@@ -174,7 +174,7 @@ static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_lik
     for (ptrdiff_t i = 0; i < rows->n; i++) {
         double discount = pk_discount(rows, i);
         if (prior && weight * discount < 1.0) {
-            double wanted = PK_HEADROOM / discount;
+            double wanted = (rows->n > 1 ? PK_HEADROOM : 1.0) / discount;
             pk_append_triangle(T, panel, prior, sqrt(wanted - weight), shape);
             weight = wanted;
         }
@@ -185,7 +185,7 @@ static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_lik
             }
             pk_fade_triangle(T, sqrt(discount), prior ? NULL : rows->held, shape);
             fade *= discount;
-            weight *= discount;
+            weight = rows->n > 1 ? weight * discount : 1.0;
         }
         pk_learn_site(T, &work, l, &points, rows->Y, offsets ? offsets[i] : 0.0, i, whole, shape, told);
         whole = whole || !pk_is_deficient(T, shape);

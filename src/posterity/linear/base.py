@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,9 @@ from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
 from posterity.linear.state import SHARED, Knowing
+from posterity.linear.targets import set_targets, set_targets_of_row
 from posterity.noise import Joint
-from posterity.posteriors import EvidencePosterior, LinearPosterior
+from posterity.posteriors import EvidencePosterior, LinearPosterior, TargetsPosterior
 from posterity.priors import GaussianPrior
 from posterity.transaction import lock_of
 
@@ -39,7 +40,12 @@ class LinearModel(Knowing[LinearPosterior]):
     basis: Basis | None
     forgetting: Forgetting | None
 
-    _learned_names = ("_knowledge", "_now", "basis_")
+    _learned_names = ("_knowledge", "_now", "basis_", "n_targets_", "target_names_")
+
+    # Whether y may have several columns; where it came as columns, how many, and their names.
+    takes_targets: ClassVar[bool] = False
+    n_targets_: int
+    target_names_: NDArray[np.object_]
 
     basis_: Basis
     _row_path: RowPath
@@ -50,13 +56,15 @@ class LinearModel(Knowing[LinearPosterior]):
 
     @property
     def coef_(self) -> Array:
-        """(m,) posterior mean of the coefficients."""
-        return self._known.coefficients()[self._offset :]
+        """(m,) posterior mean of the coefficients; of several targets (q, m)."""
+        return self._known.coefficients()[self._offset :].T
 
     @property
-    def intercept_(self) -> float:
-        """Posterior mean of the intercept; 0.0 without one."""
+    def intercept_(self) -> Any:
+        """Posterior mean of the intercept, 0.0 without one; of several targets (q,)."""
         known = self._known
+        if hasattr(self, "n_targets_"):
+            return known.coefficients()[0] if known.intercept else np.zeros(self.n_targets_)
         return float(known.coefficients()[0]) if known.intercept else 0.0
 
     @property
@@ -138,7 +146,19 @@ class LinearModel(Knowing[LinearPosterior]):
         self._start()
 
     def _start(self) -> None:
-        """Start from the prior; features and basis are known by now."""
+        """Start from the prior; features, basis and targets are known by now."""
+        self._knowledge = self._forgetting()
+        self._take_targets()
+
+    def _take_targets(self) -> None:
+        """Believe of each of several targets what is believed of one."""
+        if hasattr(self, "n_targets_"):
+            one = cast(LinearPosterior, self._knowledge)
+            names = getattr(self, "target_names_", None)
+            many = TargetsPosterior.around(one, self.n_targets_, names)
+            self._knowledge = cast(Any, many)
+
+    def _forgetting(self) -> LinearPosterior:
         posterior = self._before_data()
         if self.forgetting is not None:
             if isinstance(self.forgetting, type) or not hasattr(self.forgetting, "begin"):
@@ -147,18 +167,22 @@ class LinearModel(Knowing[LinearPosterior]):
                     "posterity.forgetting, as in Stabilized(discount=0.99)"
                 )
             posterior = self.forgetting.begin(posterior)
-        self._knowledge = posterior
+        return posterior
 
     def _begin_as(self, other: LinearModel) -> None:
         """Start from the prior with the features and the basis of another model."""
         self._set_features_of(other)
+        if hasattr(other, "n_targets_"):
+            set_targets(self, other.n_targets_, getattr(other, "target_names_", None))
         if other.basis is not None:
             self.basis_ = other.basis_
         self._start()
 
-    def _begun_from(self, x: ArrayLike | Mapping[str, float]) -> Self:
+    def _begun_from(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
         fresh = self._fresh()
+        if y is not None and self.takes_targets:
+            set_targets_of_row(fresh, y)
         if isinstance(x, Mapping):
             fresh._set_features(len(x), list(x))
         else:
@@ -170,8 +194,14 @@ class LinearModel(Knowing[LinearPosterior]):
         names = getattr(self, "feature_names_in_", None)
         with lock_of(self):  # a path of what is known now, and no second one beside it
             if "_row_path" not in self.__dict__:
-                self._row_path = self._reader() if self.basis else self._known.row_path(names)
+                self._row_path = self._new_row_path(names)
             return self._row_path
+
+    def _new_row_path(self, names: Any) -> RowPath:
+        if self.basis is None:
+            return self._known.row_path(names)
+        path = functions.BasisPath(self.basis_, self._reader(), self._known.row_path(None))
+        return cast(RowPath, path)
 
     def _open_lean(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""

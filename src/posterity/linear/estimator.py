@@ -27,6 +27,7 @@ from posterity.linear.inputs import (
     read_weights,
     refuse_no_weight,
 )
+from posterity.linear.targets import check_same_targets, read_target_row, target_row
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -52,6 +53,7 @@ class LinearEstimator(LinearModel):
         ----------
         X : (n, m) array or data frame
         y : (n,) array
+            For a model that takes several targets also an (n, q) array or data frame.
         sample_weight : (n,) array, optional
             Weights >= 0; weight 2 is the row twice.
         times : (n,) array, optional
@@ -119,19 +121,20 @@ class LinearEstimator(LinearModel):
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, float],
-        y: float,
+        y: Any,
         weight: float = 1.0,
         time: float | None = None,
     ) -> Self:
         """Learn one row: the lean path, a microsecond or two a call.
 
-        Lean without a basis and without times, where nothing is forgotten or, under a given prior,
-        old rows are discounted; else as :meth:`partial_fit`.
+        Lean without times, where nothing is forgotten, or old rows are discounted, at one rate or
+        at several (Adaptive, some ten times slower); else as :meth:`partial_fit`.
 
         Parameters
         ----------
         x : (m,) array, or mapping of feature names to numbers
         y : float
+            Of several targets a (q,) array, or a mapping of their names to numbers.
         weight : float, default 1.0
         time : float, optional
             When the row came; see ``times`` of :meth:`fit`.
@@ -196,6 +199,7 @@ class LinearEstimator(LinearModel):
                 "the models differ in their basis: give both the same one with its domain, which "
                 "otherwise is that of the first batch"
             )
+        check_same_targets(self, other)
         self._check_mergeable(other)
         if not self._knowledge.same_prior(theirs):
             raise ValueError(
@@ -232,8 +236,12 @@ class LinearEstimator(LinearModel):
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
+
+        Where linear regression learns its prior it is the mean that :meth:`predict_then_learn`
+        would give: its prior was chosen a few rows ago, where that of ``predict`` rests on all.
+        Of several targets it is a (q,) array, or a mapping where they came with names.
 
         Examples
         --------
@@ -250,12 +258,13 @@ class LinearEstimator(LinearModel):
             model = self if self._knowledge is not None else self._begun_from(x)
             if not model._predicts_lean:
                 reader = model.__dict__.get("_row_path") or model._reader()
-                return float(model._known.predict_mean(model._columns(reader.values(x)))[0])
+                values = model._known.predict_mean_ahead(model._columns(reader.values(x)))
+                return target_row(model, values[0])
             predict = model._open_lean("_predict_lean", "predict_mean")
         return predict(x)
 
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
-        """Draw ``size`` coefficient vectors (size, m) from the posterior.
+        """Draw ``size`` coefficient vectors (size, m), of several targets (size, q, m).
 
         For joint draws of intercept and coefficients use ``posterior_.rvs``. ``rng`` is anything
         that ``numpy.random.default_rng`` takes.
@@ -273,7 +282,7 @@ class LinearEstimator(LinearModel):
         (5, 1)
         """
         draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
-        return draws[:, self._offset :]
+        return draws[..., self._offset :]
 
     def predict_mean_distribution(self, X: Any) -> RowDistribution:
         """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
@@ -294,7 +303,8 @@ class LinearEstimator(LinearModel):
     def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
 
-        Each draw is of one coefficient vector, intercept included, so that rows belong together.
+        Of several targets (size, n, q). Each draw is of one coefficient vector, intercept included,
+        so that rows belong together.
         ``rng`` is anything that ``numpy.random.default_rng`` takes.
 
         Raises
@@ -325,10 +335,10 @@ class LinearEstimator(LinearModel):
     def _eta_draws(
         self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
     ) -> Array:
-        """(size, n) draws of the linear predictor at the rows of ``X``."""
+        """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
         posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
-        draws = posterior.rvs(size, random_state=np.random.default_rng(rng))
-        return np.asarray(draws @ rows.T + shift)
+        draws = posterior.rvs(size, random_state=np.random.default_rng(rng)) @ rows.T + shift
+        return draws if draws.ndim == 2 else np.swapaxes(draws, 1, 2)
 
     def _predicted_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
         """Columns of ``X``, after any 1, and what is added to eta."""
@@ -396,16 +406,16 @@ class LinearEstimator(LinearModel):
             return self._tell(way, replace(rows, X=self._columns(rows.X)))
 
     @all_or_nothing
-    def _begin_with(self, x: Any, y: float, weight: float, time: float | None) -> Self:
+    def _begin_with(self, x: Any, y: Any, weight: float, time: float | None) -> Self:
         """Learn the first row."""
-        learner = self if self._knowledge is not None else self._begun_from(x)
+        learner = self if self._knowledge is not None else self._begun_from(x, y)
         learner.learn_one(x, y, weight, time)
         return self if learner is self else self._take_over(learner)
 
     @all_or_nothing
-    def _learn_row(self, x: Any, y: float, weight: float, time: float | None) -> None:
+    def _learn_row(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """The general path of learn_one: forgetting, or a time of its own."""
-        X, target = self._path.values(x), np.array([[float(y)]])
+        X, target = self._path.values(x), read_target_row(self, y)
         weights = None if weight == 1.0 else read_weights([weight], 1)
         elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
         self._told("append", Rows(X, target, weights, elapsed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
 from posterity.basis import Basis
+from posterity.kernel import RowPath
 from posterity.linear.inputs import refuse_unusable
 
 Array = NDArray[np.float64]
@@ -29,10 +31,55 @@ def fixed(model: BaseEstimator, basis: Basis, X: Array) -> Basis:
 def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:
     """The functions (n, m) at the rows ``X`` (n, d)."""
     _check_finite(model, X)
-    values = basis.transform(X)
+    if len(X) == 1:
+        return _row_by(basis)(X[0])[None]
+    return _dense(basis.transform(X))
+
+
+def _row_by(basis: Basis) -> Callable[[Array], Array]:
+    """What makes the functions (m,) of one row (d,): of its own, or as of several rows."""
+    own: Callable[[Array], Array] | None = getattr(basis, "transform_row", None)
+    return own or (lambda x: _dense(basis.transform(x[None]))[0])
+
+
+def _dense(values: Any) -> Array:
     if hasattr(values, "toarray"):
         values = values.toarray()
     return np.ascontiguousarray(values, dtype=np.float64)
+
+
+class BasisPath:
+    """The lean path of rows of features, by that of the functions of them that are learned."""
+
+    def __init__(self, basis: Basis, reader: RowPath, path: RowPath) -> None:
+        self._reader, self._path = reader, path
+        self._row = _row_by(basis)
+        # The row that came last, which is often predicted and then learned, and its functions.
+        self._last: tuple[bytes, Array] = b"", np.empty(0)
+
+    def learn(self, x: Any, y: float, weight: float = 1.0) -> bool:
+        """Learn a row; False, and nothing happens, where it must be learned in another way."""
+        return self._path.learn(self._columns(x), y, weight)
+
+    def predict_mean(self, x: Any) -> float:
+        """Mean at ``x``."""
+        return self._path.predict_mean(self._columns(x))
+
+    def values(self, x: Any) -> Array:
+        """The features of ``x`` as an array (1, d), checked."""
+        return self._reader.values(x)
+
+    def close(self) -> None:
+        """Learn no rows any more: whoever has this path must ask for another one."""
+        self._path.close()
+
+    def _columns(self, x: Any) -> Array:
+        values = self._reader.values(x)[0]
+        key, columns = self._last
+        if key != values.tobytes():
+            columns = self._row(values)
+            self._last = values.tobytes(), columns
+        return columns
 
 
 def names(basis: Basis, features: ArrayLike | None, count: int) -> list[str]:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from posterity.factor.usable import LARGEST
 from posterity.linear.named import NamedRows
+from posterity.linear.targets import has_columns, read_targets
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ SMALLEST_WEIGHT, TINY = 1e-200, 1e-70
 def read_rows(
     model: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
 ) -> tuple[Array, Array, Array | None]:
-    """``X`` (n, m), ``y`` (n, 1) and weights (n,), as floats; finiteness is checked later.
+    """``X`` (n, m), ``y`` (n, 1 or q) and weights (n,), as floats; finiteness is checked later.
 
     With ``reset`` the model takes number and names of the features from ``X``, otherwise they must
     agree. Raises ``ValueError`` for wrong shapes, names, text and negative weights.
@@ -31,6 +32,10 @@ def read_rows(
     if y is None:
         raise ValueError("This model requires y to be passed, but the target y is None")
     X = _read_features(model, X, reset=reset)
+    if has_columns(model, y, reset=reset):
+        y = read_targets(model, y, reset=reset)
+        check_consistent_length(X, y)
+        return X, y, read_weights(sample_weight, len(X))
     if not _is_plain(y, 1):
         y = column_or_1d(y, warn=True)
     if len(X) != len(y):
@@ -210,7 +215,10 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
             continue
         row, column = (int(index) for index in bad[0])
         value = values[row, column]
-        where = f"row {row}" if label == "y" else f"row {row}, column {_label(names, column)}"
+        where = f"row {row}"
+        if values.shape[1] > 1 or label == "X":
+            named = names if label == "X" else getattr(model, "target_names_", None)
+            where += f", column {_label(named, column)}"
         if np.isfinite(value):
             raise ValueError(
                 f"{label} is {value:g} in {where}: beyond 1e150 squares overflow; use smaller units"

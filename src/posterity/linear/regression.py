@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 
 from posterity.basis import Basis
 from posterity.evidence import Strategy
@@ -15,7 +16,6 @@ from posterity.linear import functions
 from posterity.linear.estimator import LinearEstimator
 from posterity.linear.inputs import read_points
 from posterity.linear.spread import noise_depends, with_spread
-from posterity.noise import Predictive
 
 Array = NDArray[np.float64]
 
@@ -64,9 +64,11 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     Attributes
     ----------
     coef_ : (m,) array
-        Posterior mean of the coefficients.
+        Posterior mean of the coefficients; (q, m) where y came with q columns.
     intercept_ : float
-        Posterior mean of the intercept.
+        Posterior mean of the intercept; (q,) where y came with columns.
+    n_targets_, target_names_ : int, (q,) array
+        Where y came with columns: how many, and their names, if they had any.
     posterior_ : MultivariateNormal, MultivariateT or MultivariateMixture
         Joint posterior of [intercept, coefficients] (the intercept only if there is one). A mixture
         where the prior is learned, and more than one precision is probable.
@@ -96,6 +98,10 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
 
     Notes
     -----
+    Targets that come as columns, y (n, q), are learned in one triangle of p + q columns. Each is
+    predicted as by a model of its own, and ``predict_distribution`` gives the joint distribution of
+    all (:class:`posterity.distributions.JointPrediction`); the page "Many targets" has formulas.
+
     Weight w is the row w times: in the coefficients, the counts and the degrees of freedom.
     Every method that learns checks everything first: a call that raises leaves the model as it
     was. The algebra is in the documentation (architecture); the equations are Bishop (2006),
@@ -121,6 +127,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     >>> model.predict_interval(X[:1], level=0.9).shape
     (1, 2)
     """
+
+    takes_targets: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -170,9 +178,10 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         known = self._known
         return known.predict_mean(self._columns(read_points(self, X)))
 
-    def predict_distribution(self, X: Any) -> Predictive:
+    def predict_distribution(self, X: Any) -> Any:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
 
+        Of several targets it is a :class:`posterity.distributions.JointPrediction` of them all.
         Its scale is infinite where the rows learned so far leave a flat direction open.
 
         Examples
@@ -187,15 +196,22 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 
+        Of several targets (n, q, 2): for each target by itself.
+
         Examples
         --------
         >>> model = BayesianLinearRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
         >>> model.predict_interval([[1.0]], level=0.95).round(2)
         array([[-1.9,  2.9]])
         """
-        return np.stack(self.predict_distribution(X).interval(level), axis=1)
+        return np.stack(self.predict_distribution(X).interval(level), axis=-1)
 
     # ---- inner -----------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.takes_targets
+        return tags
 
     def _start(self) -> None:
         depends = noise_depends(self)
@@ -203,3 +219,14 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         if depends:
             shapes = None if self.basis is None else functions.shapes(self.basis_)
             self._knowledge = with_spread(self._before_data(), self.forgetting, shapes)
+            self._take_targets()
+
+    # Functions of features are learned as features are.
+
+    @property
+    def _learns_lean(self) -> bool:
+        return self._known.learns_lean
+
+    @property
+    def _predicts_lean(self) -> bool:
+        return self._known.predicts_lean

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from posterity.kernel import find_sites
 from posterity.likelihoods import NegativeBinomial
-from posterity.likelihoods.modes import modes
 
 Array = NDArray[np.float64]
 
@@ -157,7 +157,10 @@ def _before(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
     The modes of eta are found from the one under the dispersion in force, by Newton's method.
     """
     v = np.maximum(variance, 1e-12)
-    eta = modes(NegativeBinomial(dispersion), y, mean, v, np.ones(len(y)))[:, None]
+    code, parameters = NegativeBinomial(dispersion).kernel_code
+    precision, target, _ = find_sites(code, parameters, False, y, mean, v, np.ones(len(y)))
+    share = v * precision / (1.0 + v * precision)
+    eta = (mean + share * (target - mean))[:, None]
     mean, v = mean[:, None], v[:, None]
     for _ in range(MOST_STEPS):
         slope, curvature = _derivatives(y, _rate(eta))

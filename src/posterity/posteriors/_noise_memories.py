@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.kernel import track_noise
+from posterity.kernel import MemberNoise, track_noise
 from posterity.noise import LearnedNoise
 
 Array = NDArray[np.float64]
@@ -70,6 +70,12 @@ class NoiseMemories:
             spread,
             weights,
         )
+
+    def path(self, noise: LearnedNoise, n_coefficients: int) -> MemberNoise:
+        """What learns the errors of single rows in the same memory."""
+        prior = 2.0 * noise.shape, 2.0 * noise.rate
+        grace = GRACE + n_coefficients
+        return MemberNoise(self.state, RATES, CAPS, grace, PERSISTENCE, prior)
 
     def now(self, noise: LearnedNoise) -> tuple[float, float]:
         """Degrees of freedom and variance of the noise of the next row."""

@@ -30,7 +30,7 @@ from posterity.posteriors._softmax_likelihood import (
     helmert,
     site_of_absence,
 )
-from posterity.posteriors._softmax_mode import Objective, climbed
+from posterity.posteriors._softmax_mode import PRECISE, Objective, climbed, climbed_directly
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
 from posterity.posteriors._softmax_sites import (
     POINTS,
@@ -59,6 +59,8 @@ BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
 # Averages over what is open: rounds of width and mean in turns, points for all rows together, and
 # how near the mean is to its place, in nats.
 ROUNDS, MOST_POINTS, CLOSE = 3, 3_000, 1e-7
+# Squares and products of all rows' columns, up to which the matrix of second derivatives is made.
+MOST_SQUARES = 200_000
 
 Joined = tuple[Factor, ...]
 
@@ -250,7 +252,9 @@ class Contrasts:
         joined, moved = self.joined(prior), None
         first = self.coordinates(joined) if start is None else start
         objective = Objective.after(joined, rows, self.basis)
-        mode, reached = climbed(objective, first)
+        few = not self.separate and len(rows.X) * self.n_columns**2 <= MOST_SQUARES
+        climb = climbed_directly if few else climbed
+        mode, reached = climb(objective, first, CLOSE if averaged else PRECISE)
         if not reached and first.any():
             # Far off, where nearly all labels are sure, a step leads anywhere.
             mode, reached = climbed(objective, np.zeros_like(first))
@@ -259,7 +263,8 @@ class Contrasts:
             around = Around(rows.X @ mode.T, moved)
             after = self._with(joined, self._sites(rows, around)[0])
             moved = points_about(self.moments(rows.X, after)[1], n_points)
-            mode, _ = climbed(replace(objective, moved=moved), mode, CLOSE)
+            near = replace(objective, moved=moved)
+            mode, _ = climb(near, mode, CLOSE)
         return Around(rows.X @ mode.T, moved), reached
 
     def _append(self, rows: Rows, around: Around) -> None:

@@ -18,6 +18,8 @@ Index = NDArray[np.intp]
 
 # Points of the quadrature over several contrasts, with their mirror images twice as many.
 N_POINTS = 256
+# Of its trace: keeps the root of a covariance that rounding has made indefinite.
+RIDGE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,8 @@ class Look:
         if self.points.shape[1] == 1:
             turned = self.points[:, 0] * direction
             return turned - self.points[:, 0] * turned.sum(axis=1, keepdims=True)
-        shifts = np.einsum("nsk,nk->ns", self.points, direction)
-        along = np.einsum("ns,nsk->nk", shifts, self.points) / self.points.shape[1]
+        shifts = self.points @ direction[:, :, None]
+        along = (shifts.transpose(0, 2, 1) @ self.points)[:, 0] / self.points.shape[1]
         return self.average * direction - along
 
 
@@ -200,7 +202,7 @@ def integrated(mean: Array, root: Array, basis: Array) -> Array:
 
 def spread(mean: Array, root: Array) -> Array:
     """Points (n, 2 N_POINTS, R) that stand for the normal distributions, of equal weight."""
-    moved = shifted(_points(mean.shape[1]), root)
+    moved = shifted(spread_points(mean.shape[1]), root)
     return np.concatenate([mean[:, None] + moved, mean[:, None] - moved], axis=1)
 
 
@@ -216,9 +218,19 @@ def root_of(covariance: Array) -> Array:
     """Roots, as :func:`shifted` takes them, of covariances (n, R, R) or variances (n, R)."""
     if covariance.ndim == 2:
         return np.sqrt(covariance)
+    ridge = RIDGE * np.trace(covariance, axis1=1, axis2=2)[:, None, None]
+    try:
+        return np.asarray(np.linalg.cholesky(covariance + ridge * np.eye(covariance.shape[1])))
+    except np.linalg.LinAlgError:  # one of them is of less rank than rounding
+        return principal_root_of(covariance)
+
+
+def principal_root_of(covariance: Array) -> Array:
+    """The same along principal axes, the longest of which gets the most even of the points."""
+    if covariance.ndim == 2:
+        return np.sqrt(covariance)
     values, vectors = np.linalg.eigh(covariance)
-    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    return root
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
 
 @lru_cache(maxsize=64)
@@ -255,7 +267,7 @@ def plain_points(dimension: int, n_points: int) -> Array:
 
 
 @lru_cache(maxsize=16)
-def _points(dimension: int) -> Array:
+def spread_points(dimension: int) -> Array:
     """(N_POINTS, dimension) standard normal points, of mean square 1 in each direction."""
     from scipy.special import ndtri
     from scipy.stats import qmc

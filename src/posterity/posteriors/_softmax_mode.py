@@ -2,7 +2,8 @@
 
 No matrix of all coefficients is made: a product with the second derivative takes one pass over the
 rows. What goes before it is a triangle of what is known and of the rows' curvature in each
-coordinate by itself, which is near enough that a few products make a step.
+coordinate by itself, which is near enough that a few products make a step. Where there are few
+coefficients the matrix is made, and looks are the kernel's.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from posterity.factor import Factor
 from posterity.factor.gram import cholesky, gram
+from posterity.kernel import look_at_labels
 from posterity.posteriors._softmax_likelihood import Array, Look, Rows
 
 # Twice what the log posterior can still gain, against its size.
-CLOSE = 1e-22
+PRECISE = 1e-22
 MOST_STEPS, MOST_PRODUCTS = 100, 500
 # So many products for a step, and the triangle before them is made anew.
 MANY_PRODUCTS = 8
@@ -70,6 +72,21 @@ class Objective:
             gradient[:, flat] -= gradient[:, flat].mean(axis=0)
         return gradient
 
+    def look_directly(self, w: Array) -> tuple[float, Array, Array]:
+        """Log posterior, gradient (R, p), minus the second derivative (R p, R p); of one part."""
+        (root,), left, (r, p) = self.roots, self.moments - self._times(w), w.shape
+        gradient, value = self._back(left, w), -0.5 * float(np.sum(np.square(left)))
+        rows = self.rows
+        looks = look_at_labels(rows.labels, rows.X @ w.T, self.basis, self.moved)
+        values, slope, curvature = looks
+        value += float(rows.weights @ values)
+        gradient += (rows.weights[:, None] * slope).T @ rows.X
+        curvature *= rows.weights[:, None, None]
+        squares = rows.X[:, :, None] * rows.X[:, None]
+        curved = curvature.reshape(-1, r * r).T @ squares.reshape(-1, p * p)
+        whole = curved.reshape(r, r, p, p).transpose(0, 2, 1, 3).reshape(r * p, r * p)
+        return value, gradient, whole + root.T @ root
+
     def product(self, direction: Array, look: Look) -> Array:
         """(R, p) minus the second derivative, times a direction."""
         rows = self.rows
@@ -113,7 +130,7 @@ class Objective:
         return np.asarray((values[:, None] @ self.roots).reshape(like.shape))
 
 
-def climbed(objective: Objective, w: Array, close: float = CLOSE) -> tuple[Array, bool]:
+def climbed(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
     """The mode, from coefficients ``w`` (R, p), with halved steps; and whether it was reached."""
     look, products, triangles = objective.look(w), MOST_PRODUCTS, []
     value = objective.value(w, look)
@@ -136,6 +153,32 @@ def climbed(objective: Objective, w: Array, close: float = CLOSE) -> tuple[Array
         w, value = w + size * step, max(new, value)
         if decrement <= close * (1.0 + abs(value)):
             # Where classes are separated the way ahead is long, however little is gained.
+            return w, bool(np.abs(step).max() <= 1e-3 * (1.0 + np.abs(w).max()))
+        if np.abs(w).max() > FARTHEST:
+            break
+    return w, False
+
+
+def climbed_directly(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
+    """As :func:`climbed`, with the matrix of all second derivatives, of coordinates in one part.
+
+    ``reached`` is False, too, where the matrix is not positive definite.
+    """
+    value, gradient, matrix = objective.look_directly(w)
+    for _ in range(MOST_STEPS):
+        factor, failed = dpotrf(matrix)
+        if failed:
+            return w, False
+        step = dpotrs(factor, gradient.ravel())[0].reshape(w.shape)
+        decrement, size = float(np.sum(gradient * step)), 2.0
+        least, new = value - 1e-13 * (1.0 + abs(value)), -np.inf  # less is rounding
+        while not new >= least and size > 1e-10:
+            size *= 0.5
+            new, gradient, matrix = objective.look_directly(w + size * step)
+        if not new >= least:
+            return w, decrement < 1e-8 + 1e-13 * abs(value)
+        w, value = w + size * step, max(new, value)
+        if decrement <= close * (1.0 + abs(value)):
             return w, bool(np.abs(step).max() <= 1e-3 * (1.0 + np.abs(w).max()))
         if np.abs(w).max() > FARTHEST:
             break

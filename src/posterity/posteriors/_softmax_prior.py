@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 # proper, so that one label can be learned from.
 VAGUE_PRECISION = 0.01
 MOST_MOVES = 12
+# Of the square of its mean: a variance below is the rounding of the mean.
+VARIED = 1e-26
 
 
 @dataclass
@@ -133,8 +135,8 @@ class ContrastPrior:
         about = 0.0 if self.intercept else np.square(self.center)
         with np.errstate(invalid="ignore", divide="ignore"):
             shape = self.squares / self.count + about
-        # Of what has not varied yet, the value itself tells the size.
-        shape = np.where(shape > 0.0, shape, np.square(self.center))
+        # Of what has not varied yet but for rounding, the value itself tells the size.
+        shape = np.where(shape > VARIED * np.square(self.center), shape, np.square(self.center))
         return np.where(shape > 0.0, shape, 1.0)
 
     @property

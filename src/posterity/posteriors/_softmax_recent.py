@@ -16,13 +16,13 @@ from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import Array, Index, Rows
 
 # Rows that are kept, and how many new ones there are at least, and at most, when all are learned
-# again; in between whenever half of them are new.
+# again; in between whenever half of all that is known are new.
 SIZE, FEWEST, MOST = 200, 4, 50
 
 
-@dataclass(frozen=True)
+@dataclass
 class RecentRows:
-    """Rows since ``base``; none of it is changed in place.
+    """Rows since ``base``; no array of it is changed in place.
 
     Parameters
     ----------
@@ -87,5 +87,17 @@ class RecentRows:
     @property
     def due(self) -> bool:
         """Whether it is time to learn all of them again."""
-        enough = min(MOST, max(FEWEST, len(self.X) // 2))
-        return self.fresh > 0 and (self.full or self.fresh >= enough)
+        return self.fresh > 0 and self._due_after(0) == 0
+
+    @property
+    def before_due(self) -> int:
+        """How many single rows may come before one makes it time."""
+        return self._due_after(1) - 1
+
+    def _due_after(self, least: int) -> int:
+        """After how many more rows, so many at least, it is time."""
+        size, fresh = len(self.X), self.fresh
+        known, more = self.base.parts[0].n_effective + size, least
+        while size + more < SIZE and fresh + more < min(MOST, max(FEWEST, (known + more) // 2)):
+            more += 1
+        return more

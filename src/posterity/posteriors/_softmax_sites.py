@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from posterity.factor.gram import Products, Triangle
+from posterity.kernel import look_at_labels
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Index,
@@ -47,9 +48,28 @@ class Around:
         """Some of them."""
         return Around(self.place[part], None if self.moved is None else self.moved[part])
 
-    def look(self, labels: Index, basis: Array) -> Look:
-        """What the labels say there."""
+    def look(self, labels: Index, basis: Array) -> Look | WholeLook:
+        """What the labels say there: of fewer coordinates than classes the kernel tells at once."""
+        if basis.shape[1] < len(basis):
+            return WholeLook(*look_at_labels(labels, self.place, basis, self.moved))
         return Look.at(labels, self.place, basis, self.moved)
+
+
+@dataclass(frozen=True)
+class WholeLook:
+    """What labels say in all coordinates: see :class:`Look`."""
+
+    value: Array
+    slopes: Array
+    curvatures: Array
+
+    def slope(self, basis: Array) -> Array:
+        """(n, R) gradient of the log likelihood."""
+        return self.slopes
+
+    def curvature(self, basis: Array) -> Array:
+        """(n, R, R) minus its second derivative."""
+        return self.curvatures
 
 
 @dataclass(frozen=True)
@@ -84,14 +104,14 @@ class Sites:
     def rows(self, X: Array) -> SiteRows:
         """Rows for labels at ``X`` (n, p)."""
         n, r = self.target.shape
-        x = np.einsum("nba,nc->nbac", self.root, X, optimize=True)
+        x = self.root[:, :, :, None] * X[:, None, None]
         shares = np.repeat(self.weights / r, r)
         return SiteRows(x.reshape(n * r, -1), self.target.reshape(-1, 1), shares, self.constant)
 
     def products(self, X: Array) -> Products:
         """Of these rows, r p coefficients; no row is made."""
         curvature = self.root.transpose(0, 2, 1) @ self.root
-        pull = np.einsum("nba,nb->an", self.root, self.target)
+        pull = (self.root.transpose(0, 2, 1) @ self.target[:, :, None])[:, :, 0].T
         r, p = len(pull), X.shape[1]
         squares = np.empty((r, p, r, p))
         for one in range(r):
@@ -102,7 +122,9 @@ class Sites:
         return Products(squares.reshape(r * p, r * p), (pull @ X).reshape(-1, 1), square)
 
 
-def sites_of(rows: Rows, look: Look, around: Around, basis: Array, part: slice) -> Sites:
+def sites_of(
+    rows: Rows, look: Look | WholeLook, around: Around, basis: Array, part: slice
+) -> Sites:
     """What labels say of the coordinates ``part``, of this basis (K, r), around their places."""
     curvature = look.curvature(basis)
     r = curvature.shape[1]
@@ -112,7 +134,7 @@ def sites_of(rows: Rows, look: Look, around: Around, basis: Array, part: slice) 
     upper = lower.transpose(0, 2, 1)
     weight = np.sqrt(rows.weights)[:, None]
     place = around.place[:, part]
-    targets = weight * (np.einsum("nba,na->nb", upper, place) + ahead[:, :, 0])
+    targets = weight * ((upper @ place[:, :, None]) + ahead)[:, :, 0]
     told = 0.5 * np.sum(np.square(ahead), axis=(1, 2))
     if around.moved is not None:
         # What the site says on average over the points, too.
@@ -143,31 +165,30 @@ def around_one(
     push, precision = _climb(row, believed, np.zeros_like(mean), None)
     if not averaged:
         return Around((mean + covariance @ push)[None])
-    width: Array = _after(covariance, precision)
-    moved, last, share = points_about(width[None]), np.inf, 1.0
+    root = root_of(covariance[None])[0]
+    (moved, size), last, share = _narrowed(root, precision), np.inf, 1.0
     for _ in range(MOST_ROUNDS):
-        push, precision = _climb(row, believed, push, moved)
-        new = _after(covariance, precision)
-        if share < 1.0:  # it went to and fro: the mean of both, in precisions
-            new = _mean_precision(new, width)
-        changed = abs(np.linalg.slogdet(new)[1] - np.linalg.slogdet(width)[1])
+        push, curved = _climb(row, believed, push, moved)
+        # Where it went to and fro, the mean of both.
+        precision = share * curved + (1.0 - share) * precision
+        moved, new_size = _narrowed(root, precision)
+        changed = abs(new_size - size)
         share = 0.5 if changed > 0.5 * last else share
-        width, last, moved = new, changed, points_about(new[None])
+        size, last = new_size, changed
         if changed < SETTLED:
             break
     return Around((mean + covariance @ push)[None], moved)
 
 
-def _after(covariance: Array, precision: Array) -> Array:
-    """What is left of a covariance by a site of this precision."""
-    after = covariance @ np.linalg.inv(np.eye(len(covariance)) + precision @ covariance)
-    return np.asarray(0.5 * (after + after.T))
+def _narrowed(root: Array, precision: Array) -> tuple[Array, float]:
+    """Points about what a site leaves of a covariance, and the log of the determinant left of 1.
 
-
-def _mean_precision(one: Array, other: Array) -> Array:
-    """The covariance whose precision is the mean of those of two."""
-    mean = np.linalg.inv(0.5 * (np.linalg.inv(one) + np.linalg.inv(other)))
-    return np.asarray(0.5 * (mean + mean.T))
+    With root root' the covariance before, root (I + root' precision root)^-1/2 is one after.
+    """
+    inner = np.linalg.cholesky(np.eye(len(root)) + root.T @ precision @ root)
+    turned = np.linalg.solve(inner, root.T).T
+    units = balanced_points(len(root), POINTS)
+    return shifted(units, turned[None]), -2.0 * float(np.sum(np.log(np.diag(inner))))
 
 
 def _climb(
@@ -191,8 +212,8 @@ def _climb(
         curved = weight * look.curvature(basis)[0]
         right = weight * look.slope(basis)[0] + curved @ step
         wanted = np.linalg.solve(np.eye(len(mean)) + curved @ covariance, right)
-        share = 1.0
-        while (new := value(push + share * (wanted - push))) < best and share > 1e-9:
+        share, least = 1.0, best - 1e-14 * (1.0 + abs(best))  # less is rounding
+        while not (new := value(push + share * (wanted - push))) >= least and share > 1e-9:
             share *= 0.5
         gained = new - best
         push, best = push + share * (wanted - push), max(new, best)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateT, Normal, StudentT
+from posterity.kernel import MemberNoise
 from posterity.noise import Joint, JointOfOne, LearnedNoise
 from posterity.posteriors._noise_memories import NoiseMemories
 from posterity.posteriors.averaged import AveragedPosterior
@@ -69,6 +70,10 @@ class AdaptivePosterior(AveragedPosterior):
 
     def _noise_of(self, i: int) -> tuple[float, float]:
         return self.noises[i].now(cast(LearnedNoise, self.noise))
+
+    def _lean_noises(self) -> tuple[list[MemberNoise] | None, float]:
+        noise = cast(LearnedNoise, self.noise)
+        return [each.path(noise, self.n_coefficients) for each in self.noises], 1.0
 
     def _predicted(self, i: int, X: Array, *offsets: Array) -> StudentT:
         return _of_size(super()._predicted(i, X, *offsets), *self._noise_of(i))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions.mixing import mixed
+from posterity.factor import Factor
 from posterity.factor.parallel import take_turns
-from posterity.kernel import average_members, leading_dimension
+from posterity.kernel import (
+    MemberNoise,
+    MembersPath,
+    RowPath,
+    average_members,
+    leading_dimension,
+)
 from posterity.posteriors.ensemble import Ranks, predicted_and_scored, rank_ahead, ranks_of
 from posterity.posteriors.mixed import MixedPosterior, given
 
@@ -103,6 +110,37 @@ class AveragedPosterior(MixedPosterior):
         self.standing.log_evidence += log_density
         return mixed(told, member_weights)
 
+    @property
+    def learns_lean(self) -> bool:  # type: ignore[override]
+        """Whether all members only fade towards their priors."""
+        return all(run.fades_to_prior for run in self.runs)
+
+    @property
+    def predicts_lean(self) -> bool:  # type: ignore[override]
+        """The same."""
+        return self.learns_lean
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """What learns and predicts single rows, or only reads them."""
+        if not self.learns_lean:
+            return super().row_path(names)
+        path = MembersPath(
+            Factor(self.n_features).row_path(False, names),
+            self.n_coefficients,
+            self.intercept,
+            len(self.runs),
+            lambda: [run.as_member() for run in self.runs],
+            *self._lean_noises(),
+            self.standing,
+            self.persistence,
+            self.outer_persistence,
+        )
+        return cast(RowPath, path)
+
+    def _lean_noises(self) -> tuple[list[MemberNoise] | None, float]:
+        """What follows each member's noise, or the precision that is known."""
+        return None, self.noise.parameters[0]
+
     def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
         """What a member told of rows, their log densities times weights, and its ranks (n,)."""
         told, densities = predicted_and_scored(self.runs[i], *rows)
@@ -164,6 +202,10 @@ class AveragedPosterior(MixedPosterior):
         """Distribution of new observations at the rows of ``X``."""
         told = [self._predicted(i, X, *given(offsets)) for i in range(len(self.runs))]
         return mixed(told, self.weights)
+
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """Mean of the next observations at the rows of ``X``."""
+        return np.asarray(self.average_of(lambda one: one.predict_mean_ahead(X)))
 
     def _predicted(self, i: int, X: Array, *offsets: Array) -> Any:
         return self.runs[i].predictive(X, *offsets)

@@ -13,7 +13,7 @@ from posterity.factor import Before
 from posterity.factor.bank import Bank
 from posterity.factor.usable import check_usable
 from posterity.posteriors._runs import Beginning, Runs
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -136,6 +136,7 @@ class ChangepointPosterior(LinearPosterior):
     forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
+    is_one_factor: ClassVar[bool] = False
 
     @classmethod
     def around(cls, posterior: LinearPosterior, strategy: Changing) -> Self:
@@ -155,6 +156,10 @@ class ChangepointPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         learned = Learned(self.runs.copy(), self.change_probability)
         return replace(self, factor=self.factor.copy(), learned=learned)
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """Refuse: changes are found by how one target is predicted."""
+        raise ValueError(ONE_TARGET.format("Changepoint"))
 
     # ---- learning ------------------------------------------------------------------------------
 

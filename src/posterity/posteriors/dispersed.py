@@ -153,6 +153,7 @@ class DispersedPosterior(LinearPosterior):
 
     learns_lean = False
     predicts_lean = False
+    is_one_factor = False
 
     @property
     def forgets(self) -> bool:  # type: ignore[override]

@@ -14,17 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Integrated, RunningScales, Strategy, matched
 from posterity.evidence.members import InUnits, Weak, single_node
+from posterity.evidence.together import Together
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
-from posterity.kernel import RowPath
+from posterity.factor.targets import of_target
+from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_state import Known
 from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
@@ -134,6 +136,50 @@ class EvidencePosterior(LinearPosterior):
             self.copy(), strategy=InUnits(Weak() if weak else single_node(self.strategy))
         )
 
+    # ---- many targets --------------------------------------------------------------------------
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """The data of so many targets, each of which chooses a prior of its own when it is read."""
+        known = self.known.copy()
+        known.data = known.data.for_targets(count)
+        return self._but(prior=known.data.prior, factor=known.data.factor, known=known)
+
+    def of_target(self, target: int) -> LinearPosterior:
+        """What is known of one of the targets, as if it had come alone."""
+        known = self.known
+        scales = None if known.scales is None else known.scales.copy()
+        turn = None if known.turn is None else of_target(known.turn, target)
+        data = known.data.of_target(target)
+        own = Known(data, scales=scales, clock=known.clock.copy(), turn=turn)
+        return self._but(prior=data.prior, factor=data.factor, known=own)
+
+    def settled(self, *, stream: bool) -> LinearPosterior:
+        """The same with a strategy that has chosen, where all targets choose together."""
+        together, known = self._together, self.known
+        if together is None:
+            return self
+        strategy = together.settled(
+            known.turn if stream and known.turn is not None else known.data.factor,
+            self.noise,
+            intercept=self.intercept,
+            mean=self.mean,
+            shapes=self.shapes,
+            scales=None if known.scales is None else known.scales.read(intercept=self.intercept),
+        )
+        return self._but(strategy=strategy)
+
+    @property
+    def _together(self) -> Together | None:
+        return self.strategy if isinstance(self.strategy, Together) else None
+
+    def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
+        """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
+        if self._together is None:
+            return n
+        rest = None if weights is None else weights[first:]
+        left = max(int(self.known.clock[1] - self.known.clock[0]), 1)
+        return first + rows_until(n - first, rest, left)
+
     # ---- learning ------------------------------------------------------------------------------
 
     @property
@@ -148,16 +194,24 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether nothing is forgotten."""
-        return not self.forgets
+        """Whether the data do, and the nodes that learn the same rows."""
+        if not self.forgets:
+            return True
+        return self._of_one and not self.rests and self.known.data.learns_lean
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor is read: else that rests on all rows so far, which none does."""
-        return self.rests and self.known.data.predicts_lean
+        """Whether nodes that learn each row are there to be read."""
+        if self.rests:
+            return self.known.data.predicts_lean
+        return self.learns_lean and not self.alone and self._of_one
+
+    @property
+    def _of_one(self) -> bool:
+        return self.known.data.factor.n_targets == 1
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of the data's factor, or of the one node that is read."""
+        """The lean path of the data's factor and the stream's nodes, or of the one that is read."""
         known = self.known
         if self.rests and self.forgets:
             return self.central().factor.row_path(self.intercept, names)
@@ -166,9 +220,34 @@ class EvidencePosterior(LinearPosterior):
             self.accompany(path, names)
             return path
         path = known.data.row_path(names)
-        if not self.forgets:
-            path.go_together(None, known.clock, self._waiting)
-        return path
+        if not self.learns_lean:
+            return path
+        path.go_together(None, known.clock, self._waiting)
+        if not self._of_one:
+            return path  # each target has nodes of its own
+
+        def open_nodes() -> tuple[Nodes, list[RowPath], Array]:
+            nodes = self._ahead()
+            paths = [node.row_path(names) for node in nodes.posteriors]
+            return nodes, paths, nodes.weights
+
+        return cast(RowPath, NodesPath(path, known, self.forgets, open_nodes, self._begin_turn))
+
+    @property
+    def fades_to_prior(self) -> bool:  # type: ignore[override]
+        """Whether its nodes do."""
+        return self.known.data.fades_to_prior and not self.alone
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row: the node that predicts, and the data."""
+        nodes, known = self._ahead(), self.known
+        ready = nodes.alone and not nodes.choice.pinned.any()
+
+        def next_turn(rows: int) -> int:
+            return turns_around(rows, self.n_coefficients, forgets=True)[1]
+
+        behind = LearnedPrior(known.data.as_member(), known, nodes, next_turn, ready)
+        return behind.before(nodes.posteriors[0].as_member())
 
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""
@@ -218,7 +297,7 @@ class EvidencePosterior(LinearPosterior):
 
     def _append_in_order(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         if not self.forgets:  # and rests: who lets the prior rest chooses it by all rows
-            self._learn(X, y, weights, elapsed)
+            self.learn_data(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
         if self.rests:
@@ -239,7 +318,7 @@ class EvidencePosterior(LinearPosterior):
                 some = None if weights is None else weights[part]
                 added = self.unseen(stream, X[part])
                 told.append(stream.predict_then_learn(X[part], y[part], some, elapsed[part], added))
-                self._learn(X[part], y[part], some, elapsed[part])
+                self.learn_data(X[part], y[part], some, elapsed[part])
                 first = stop
         except BaseException:
             self.become(before)
@@ -264,7 +343,7 @@ class EvidencePosterior(LinearPosterior):
             (node,) = stream.posteriors
             told = learn(node, part)
             target = (told.sites.target - part.offsets)[:, None]
-            self._learn(part.X, target, told.sites.precision, part.elapsed)
+            self.learn_data(part.X, target, told.sites.precision, part.elapsed)
             learned.append(told)
             first += len(part)
         return learned
@@ -272,7 +351,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def predicts_sites_lean(self) -> bool:
         """Whether the stream's node does."""
-        return self.learns_lean
+        return not self.forgets
 
     def believed(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w, matched to those of all nodes."""
@@ -368,6 +447,11 @@ class EvidencePosterior(LinearPosterior):
         in_own_units = added is not None and X.shape[1] > len(self.mean)
         return added * np.square(X[:, 0]) if in_own_units else added
 
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """Mean of the next observations at the rows of ``X``, by the stream's nodes."""
+        nodes = self._ahead()
+        return nodes.average([node.predict_mean(X) for node in nodes.posteriors])
+
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
         if self.known.data.n_observations == 0.0:  # the prior's, under whatever precision
@@ -440,17 +524,32 @@ class EvidencePosterior(LinearPosterior):
 
     def _stream(self) -> Nodes:
         """The nodes of the stream, as old as the schedule has them."""
+        known, ahead = self.known, self._ahead()
+        if ahead is not known.stream:
+            known.follow(ahead)
+        assert known.stream is not None
+        return known.stream
+
+    def _ahead(self) -> Nodes:
+        """The same for those who only read: where there are none, some are made and not kept."""
         known = self.known
         if known.stream is None:
-            known.follow(self._chosen(known.turn, stream=True))
-        elif not self.forgets and not self._in_step(known.stream):
-            known.follow(Nodes.of(known.stream.choice, self.mean, known.data))
-        assert known.stream is not None
+            return self._chosen(known.turn, stream=True)
+        if not self.forgets and not self._in_step(known.stream):
+            return Nodes.of(known.stream.choice, self.mean, known.data)
         return known.stream
 
     def _in_step(self, stream: Nodes) -> bool:
         """Whether the nodes know all rows that the data know."""
         return stream.posteriors[0].factor.seen == self.known.data.factor.seen
+
+    def _begin_turn(self, rows: int) -> tuple[Factor | None, RowPath | None, int]:
+        """What a lean path needs when the schedule turns after so many rows, as in _turned."""
+        due = turns_around(rows, self.n_coefficients, forgets=self.forgets)[1]
+        if self.forgets:
+            return None, None, due
+        turn = Factor(self.n_coefficients)
+        return turn, turn.row_path(self.intercept), due
 
     def _turned(self) -> None:
         """The schedule turns: from now on the stream rests on the data as they are."""
@@ -501,8 +600,8 @@ class EvidencePosterior(LinearPosterior):
     def _waiting(self) -> Waiting:
         return waiting(self.known.data.factor, self.known.scales, intercept=self.intercept)
 
-    def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Let the data learn rows that the stream has learned."""
+    def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Let the data learn rows that the stream has learned, or that nobody predicts."""
         known = self.known
         if len(X):
             known.data.absorb(X, y, weights, elapsed)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor, Rows
+from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
-from posterity.kernel import RowPath
+from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution
 from posterity.posteriors._row_evidence import added_evidence
 from posterity.posteriors.gaussian import LinearPosterior
@@ -67,6 +68,10 @@ class FadingPosterior(LinearPosterior):
         super().become(other)
         self.tally[...] = other.tally
 
+    def of_target(self, target: int) -> LinearPosterior:
+        """What is known of one of the targets, as if it had come alone."""
+        return super().of_target(target)._but(tally=self.tally.copy())
+
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether a discount is all that happens before a row."""
@@ -76,9 +81,29 @@ class FadingPosterior(LinearPosterior):
         """The lean path, which learns rows where a discount is all that happens before each."""
         path = super().row_path(names)
         if self.only_discounts:
-            discount = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
-            path.fade(discount, self.prior.triangle if self.keeps_prior else None)
+            path.fade(self._discount, self.prior.triangle if self.keeps_prior else None)
         return path
+
+    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+        """Let all that is known fade before each row that ``path`` learns."""
+        if self.only_discounts:
+            left = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
+            prior = self.prior.triangle if self.keeps_prior else None
+            path.fade(left if prior is None else max(left, SMALLEST_DISCOUNT), prior)
+
+    @property
+    def fades_to_prior(self) -> bool:  # type: ignore[override]
+        """Whether a discount is all that happens before a row, and the prior is spared."""
+        return self.only_discounts and self.keeps_prior
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row."""
+        return self.factor.fading(self.prior, max(self._discount, SMALLEST_DISCOUNT))
+
+    @property
+    def _discount(self) -> float:
+        """What is left of all that was known after one unit of time."""
+        return float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
 
     @property
     def tells_evidence(self) -> bool:
@@ -88,19 +113,19 @@ class FadingPosterior(LinearPosterior):
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
         if self.strategy.has_evidence:
-            self._learn(X, y, weights, elapsed)
+            self.learn_each(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
-        self._learn(X, y, weights, elapsed)
+        self.learn_each(X, y, weights, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        before = self._learn(X, y, weights, elapsed)
+        before = self.learn_each(X, y, weights, elapsed)
         if self.strategy.has_evidence:
             return self._told(before, y)
         added = None if weights is None else self._added(before, weights)
@@ -138,7 +163,7 @@ class FadingPosterior(LinearPosterior):
             known = self.factor.root @ X.T
             rows = np.linalg.svd(known)[2] @ X
         nothing = np.zeros(len(rows))
-        self._learn(rows, nothing[:, None], nothing, np.full(len(rows), elapsed))
+        self.learn_each(rows, nothing[:, None], nothing, np.full(len(rows), elapsed))
         if self.strategy.by_direction and len(rows) > 1:
             left = (self.factor.count / count) ** (1.0 / len(rows)) if count > 0.0 else 1.0
             self.factor.commit(self.factor.triangle, left * count, seen)
@@ -200,7 +225,8 @@ class FadingPosterior(LinearPosterior):
         self.absorb(row.X, np.zeros((1, 1)), np.zeros(1), row.elapsed)
         return np.zeros(1)
 
-    def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+        """Learn row after row, forgetting before each; returns what was known of each before it."""
         rows = Rows(X, y, weights, intercept=self.intercept)
         if self.factor.seen == 0.0:
             # Before the first row there is nothing to forget.

@@ -18,7 +18,8 @@ from scipy.linalg import solve_triangular
 
 from posterity.factor import Before, Factor, NotInFactorError
 from posterity.factor.rows import SiteRows
-from posterity.kernel import RowPath
+from posterity.factor.targets import for_targets, of_target
+from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 # Below this cosine a removal has lost more than half of the digits of some direction.
 WORRYING_COSINE = 1e-6
+ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
 
 
@@ -114,6 +116,32 @@ class LinearPosterior:
         """The same, to match the moments of few rows that come together, where that can be done."""
         return self
 
+    # ---- many targets --------------------------------------------------------------------------
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """What learns rows of so many targets, each believed to be as this one; nothing seen yet.
+
+        It only learns: what is read of it is read target by target, or by who knows of them all.
+        """
+        prior = for_targets(self.prior, count)
+        return self._but(prior=prior, factor=prior.copy())
+
+    def of_target(self, target: int) -> LinearPosterior:
+        """What is known of one of the targets, as if it had come alone."""
+        return self._but(prior=of_target(self.prior, target), factor=of_target(self.factor, target))
+
+    def settled(self, *, stream: bool) -> LinearPosterior:
+        """The same, with what all targets have to choose together chosen."""
+        return self
+
+    def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
+        """Where, of ``n`` rows, the stretch from ``first`` on ends, after which they choose."""
+        return n
+
+    def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows in order of which nothing is read, whether they are forgotten or not."""
+        self.absorb(X, y, weights, elapsed)
+
     # ---- learning ------------------------------------------------------------------------------
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -132,7 +160,11 @@ class LinearPosterior:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._told(self.factor.learn(X, y, weights, intercept=self.intercept), y)
+        return self._told(self.learn_each(X, y, weights, elapsed), y)
+
+    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+        """Learn row after row; returns what was known of each before it."""
+        return self.factor.learn(X, y, weights, intercept=self.intercept)
 
     # Whether rows count for less as they age.
     forgets: ClassVar[bool] = False
@@ -184,10 +216,19 @@ class LinearPosterior:
     # read them.
     learns_lean: ClassVar[bool] = True
     predicts_lean: ClassVar[bool] = True
+    # Whether its factor is all that it knows, but for other parts.
+    is_one_factor: ClassVar[bool] = True
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path that reads and predicts single rows, and may learn them."""
         return self.factor.row_path(self.intercept, names)
+
+    # Whether an average can learn it row by row: all it does is to fade towards its prior.
+    fades_to_prior: ClassVar[bool] = False
+
+    def as_member(self) -> FadingMember:
+        """What an average learns of it row by row; only where it fades to its prior."""
+        raise NotImplementedError
 
     def _told(self, before: Before, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
@@ -335,6 +376,10 @@ class LinearPosterior:
         if self.intercept:
             return X @ coefficients[1:] + coefficients[0]
         return X @ coefficients
+
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """The same where a row is predicted in a stream, before it is learned."""
+        return self.predict_mean(X)
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""

@@ -266,12 +266,15 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
-        return self.likelihood.kernel_code is not None and not self.forgets
+        fades = self.forgets and self.inner.learns_lean and not self.learns_prior
+        return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts."""
-        return self.likelihood.kernel_code is not None and self.inner.predicts_lean
+        """Whether one factor predicts: of a learned prior the stream's, once rows come in order."""
+        fitted = self.learns_prior and self.account.together == self.account.seen
+        known = self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
+        return known and not fitted
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""

@@ -2,13 +2,13 @@
 
 The rows of each group are kept as a triangle of their own, under a flat prior; the prior stands
 apart and can be learned anew at any time, from the triangles alone. A group's posterior is the
-prior's rows stacked on its triangle.
+prior's rows stacked on its triangle, which is done where it is asked for.
 
-What is predicted of a row right before it is learned comes from posteriors that learn each row, on
-a prior that is learned anew at certain numbers of rows, the turns, whoever learned them and how
+What is predicted, of a row right before it is learned or of any other, rests on a prior that is
+learned anew at certain numbers of rows, the turns, whoever learned them and how
 (:mod:`posterity.posteriors._group_turns`). At a turn a sample of the groups is kept as it is, from
-which the prior can be learned later. Reading changes nothing: it learns a prior from all rows so
-far; where there are many groups, predictions of a stream are read under the prior of its last turn.
+which the prior can be learned later. Reading changes nothing. What describes the groups as a whole
+is read under a prior learned from all rows so far.
 """
 
 from __future__ import annotations
@@ -20,82 +20,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity import kernel
-from posterity.evidence.shared import (
-    GroupSample,
-    SharedPrior,
-    given,
-    learned,
-    of_all,
-    with_given_precision,
-)
+from posterity.evidence.shared import GroupSample, SharedPrior, of_all
 from posterity.factor import Factor
-from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError
+from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError, predicted, solved
 from posterity.factor.grouped_rows import GroupedRows
+from posterity.kernel import GroupPath
 from posterity.noise import Distribution, Noise
+from posterity.posteriors._group_belief import GroupBelief, Reading
 from posterity.posteriors._group_turns import last_opening, opened, span_of, turns_around
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
 
 # The shared prior is learned from so many groups at most, drawn evenly.
-MOST_GROUPS, TOLERANCE = 2048, 1e-6
+MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream, which is learned so often, need not be this exact.
-STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.01
-# With more groups than this, predictions of a stream are read under the prior of its last turn.
-FEW_GROUPS = 64
-
-
-@dataclass(frozen=True)
-class GroupBelief:
-    """What is settled of the shared prior: (p,) means, which of them are free, and the precision.
-
-    ``precision`` is a factor with it and its means, or None where it is learned.
-    """
-
-    mean: Array
-    free: NDArray[np.bool_]
-    precision: Factor | None
-
-    @property
-    def is_given(self) -> bool:
-        """Whether nothing is learned."""
-        return self.precision is not None and not self.free.any()
-
-    def prior(
-        self,
-        sample: GroupSample,
-        noise: Noise,
-        *,
-        intercept: bool,
-        tolerance: float,
-    ) -> SharedPrior:
-        """The prior that the groups share."""
-        if self.precision is None:
-            return learned(
-                sample,
-                noise,
-                self.mean,
-                self.free,
-                intercept=intercept,
-                tolerance=tolerance,
-            )
-        if self.is_given:
-            return given(self.precision)
-        return with_given_precision(sample, self.precision, self.free)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What is read of groups: a prior, a bank with posteriors on it, and what is left as noise.
-
-    ``freed`` observations are left for the noise: their count less the flat directions.
-    """
-
-    prior: SharedPrior
-    bank: GroupBank
-    freed: float
-    residual: float
+STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
 
 
 @dataclass
@@ -103,12 +43,14 @@ class GroupedPosterior:
     """State: a bank of triangles, and what the prior of the stream is learned from.
 
     ``turn`` are the groups as they were at the last turn, ``brief`` fewer of them; None: as they
-    are, be it that all was learned at once, or that rows were unlearned or groups merged. With a
-    turn, ``rows`` counts the rows learned; when they are as many as ``due_at`` there is the next
-    one. ``span`` are rows of all directions that have come, None when there are no others. Where
-    the bank has posteriors, they are on the stream's prior, and ``residual`` and ``count`` are
-    those of all groups under it. Only caches are ``prior``, the stream's, learned from ``brief``,
-    ``read``, learned from ``turn``, and ``fresh``, from all rows.
+    are, be it that all was learned at once, or that rows were unlearned or groups merged. All rows
+    of the bank's clock count, but ``idle`` ones that weighed nothing; when they are as many as
+    ``due_at`` there is the next turn. ``span`` are rows of all directions that have come, None when
+    there are no others; ``moved`` says whether rows were learned since the turn. Only caches are
+    ``prior``, the stream's, learned from ``brief``, ``read``, learned from ``turn``, and ``fresh``,
+    from all rows. ``noise_residual`` and ``noise_count`` are those of the stream under its prior,
+    None until they are asked for: of the groups that were asked at the turn and, if those were all,
+    of all rows since.
     """
 
     belief: GroupBelief
@@ -118,13 +60,14 @@ class GroupedPosterior:
     bank: GroupBank
     turn: GroupSample | None = None
     brief: GroupSample | None = None
-    rows: int = 0
+    idle: int = 0
     due_at: int = 0
     span: Factor | None = None
-    residual: float = 0.0
-    count: float = 0.0
+    moved: bool = False
+    noise_residual: float | None = None
+    noise_count: float = 0.0
     prior: SharedPrior | None = None
-    read: SharedPrior | None = None
+    read: Reading | None = None
     fresh: Reading | None = None
 
     improper: ClassVar[None] = None
@@ -167,29 +110,29 @@ class GroupedPosterior:
         opening, self.span = last_opening(rows.X, self.span, intercept=self.intercept)
         cut = max(last - self.rows, opening, 0)
         if cut:
-            self.bank.drop_posterior()
             self._learn(rows.part(0, cut))
             self._turn()
         if cut < n:
             self._learn(rows.part(cut, n))
-        self.rows, self.due_at = total, due
+        self.due_at = due
 
-    def learn_row(self, slot: int, X: Array, y: float, weight: float) -> None:
-        """Learn a usable row (1, m) of weight > 0, of a group in the bank; where nothing fades."""
-        self._begin()
-        bank, target = self.bank, np.array([[y]])
-        weights = None if weight == 1.0 else np.array([weight])
+    def learn_row(self, path: GroupPath, slot: int, x: Any, y: float, weight: float) -> bool:
+        """Learn a row of a group in the bank by the lean path.
+
+        False, and nothing happens, where it must be learned in another way: data fade, the row
+        weighs nothing, or it brings a turn.
+        """
+        turns = self.turn is None or self.rows + 1 >= self.due_at
+        if turns or self.discount < 1.0 or not weight > 0.0:
+            return False
+        span = self.span
+        if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
+            return False
+        if self.noise_residual is not None or not self.moved:
+            return False  # the first row after a turn: more than one thing changes
         self.fresh = None
-        kernel.append_block(bank.triangles[slot], 1, X, target, weights, self.intercept)
-        if bank.stacked:
-            triangle, p = bank.posterior[slot], bank.n_coefficients
-            before = triangle[p, p]
-            kernel.append_block(triangle, 1, X, target, weights, self.intercept)
-            self.residual += float((triangle[p, p] - before) * (triangle[p, p] + before))
-            self.count += weight
-        bank.count_row(slot, weight)
-        opening, self.span = last_opening(X, self.span, intercept=self.intercept)
-        self._counted(1, turns=opening > 0)
+        path.learn_in(self.bank, slot, x, y, weight)
+        return True
 
     def predict_then_learn(self, rows: GroupedRows) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
@@ -199,20 +142,20 @@ class GroupedPosterior:
         self._begin()
         self.bank.reserve(int(rows.slots.max(initial=-1)) + 1)
         while first < n:
-            self._be_ready()
             stop, opens = self._stretch(rows, first)
             part, some = rows.part(first, stop), slice(first, stop)
-            known = self.bank.size
-            self._make_room(part)
-            count = self.count
-            _running(self.residual, self._tell(part, told[:, some])[2], residual[some])
-            if self._counts_rows(part):
-                counts = np.arange(count, count + len(part))
-                np.subtract(counts, self._flat_before(part, known), out=freed[some])
+            before, known = self._noise_now(), self.bank.size
+            self._tell(part, told[:, some])
+            if not self._asked_all:
+                residual[some], freed[some] = before[0], before[1] - self._flat(STREAM_GROUPS)
             else:
-                _running(count, told[3, some], freed[some])
-                freed[some] -= self._flat_before(part, known)
-            self._counted(_weighty(part.weights, len(part)), turns=opens)
+                _running(before[0], told[2, some], residual[some])
+                _running(before[1], self._count_gains(part, told[3, some]), freed[some])
+                freed[some] -= self._flat(self._groups_by(part, known))
+            self.idle += 0 if part.weights is None else int(np.count_nonzero(part.weights == 0.0))
+            if opens or self.rows >= self.due_at:
+                self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
+                self._turn()
             first = stop
         mean = np.subtract(rows.y, told[0], out=told[0])
         return self.noise.predictive(mean, told[1], freed, np.maximum(residual, 0.0, out=residual))
@@ -248,47 +191,47 @@ class GroupedPosterior:
 
     def predictive(self, X: Array, slots: Slots) -> Distribution:
         """Distribution of new observations in the groups at ``slots``, -1 for unknown ones."""
-        known, slots = self._reading(slots)
-        mean, leverage = known.bank.predict(
-            X, slots, known.prior.newcomer, intercept=self.intercept
-        )
+        known = self._reading()
+        mean, leverage = self._predicted(X, slots)
         return self.noise.predictive(mean, leverage, known.freed, known.residual)
 
     def predict_mean(self, X: Array, slots: Slots) -> Array:
         """Mean of the same."""
-        known, slots = self._reading(slots)
-        return known.bank.predict(X, slots, known.prior.newcomer, intercept=self.intercept)[0]
+        return self._predicted(X, slots)[0]
 
-    def predict_one(self, X: Array, slot: int) -> float:
-        """Mean at one row (1, m)."""
-        known, slots = self._reading(np.array([slot], dtype=np.intp))
-        place = int(slots[0])
-        triangle = known.prior.newcomer if place < 0 else known.bank.posterior[place]
-        return float(kernel.predict_rows(triangle, 1, X, self.intercept)[0][0, 0])
+    def predict_row(self, path: GroupPath, slot: int, x: Any) -> float:
+        """Mean at one row by the lean path; slot -1 is that of an unknown group."""
+        priors = self._reading().prior.priors
+        prior = priors[slot if 0 <= slot < len(priors) else -1]
+        return path.predict_in(self.bank, slot, x, prior)[0]
 
     def exact(self) -> Reading:
-        """The prior learned from all rows so far, the posterior triangles and the noise with it."""
+        """The prior learned from all rows so far, and the noise with it."""
         if self.fresh is None:
-            sample = self._sample(MOST_GROUPS)
-            prior = self._prior_of(sample, TOLERANCE)
-            bank, residual = self.bank.stacked_on(prior.priors), prior.residual
-            if self.belief.is_given or bank.size > MOST_GROUPS:
-                residual = _residual_of(bank)
-            freed = self._freed(float(bank.count.sum()), prior, bank.size)
-            self.fresh = Reading(prior, bank, freed, residual)
+            known = self._reading()
+            if self.turn is not None:
+                known = self._read_from(self._sample(MOST_GROUPS))
+            if self.bank.size > MOST_GROUPS:
+                freed = float(self.bank.count.sum()) - self._flat(self.bank.size, known.prior)
+                residual = _residual_of(self.bank.posteriors(known.prior.priors))
+                known = Reading(known.prior, freed, residual)
+            self.fresh = known
         return self.fresh
 
     def coefficients(self) -> Array:
         """(groups, p) posterior means, the intercept first."""
-        return self.exact().bank.coefficients()
+        bank = self.bank
+        return solved(bank.posteriors(self.exact().prior.priors), bank.n_coefficients)
 
     @property
     def log_evidence(self) -> float:
         """log p(y) under the prior in use; flat directions have density 1."""
         known = self.exact()
-        prior, bank = known.prior, known.bank
+        prior, bank = known.prior, self.bank
         if self.belief.is_given:
-            diagonals = bank.posterior.diagonal(axis1=1, axis2=2)[:, :-1]
+            row = np.arange(bank.n_coefficients)
+            places = row * (bank.n_coefficients + 1) - row * (row - 1) // 2
+            diagonals = bank.posteriors(prior.priors)[:, places]
             logs = np.log(diagonals, where=diagonals > 0.0, out=np.zeros_like(diagonals))
             log_determinants = bank.size * prior.log_determinants - 2.0 * float(logs.sum())
             return self.noise.log_evidence(known.freed, known.residual, log_determinants)
@@ -299,51 +242,47 @@ class GroupedPosterior:
     # ---- inner ---------------------------------------------------------------------------------
 
     @property
-    def _flat_each(self) -> int:
-        """Directions that are flat in each group by themselves: a given prior's."""
-        given_ = self.belief.precision
-        return 0 if given_ is None else given_.n_coefficients - given_.rank
+    def rows(self) -> int:
+        """How many rows have come, but for those that weighed nothing."""
+        return self.bank.clock - self.idle
 
-    def _freed(self, count: float, prior: SharedPrior, groups: int) -> float:
-        return count - prior.n_means - self._flat_each * groups
-
-    def _make_room(self, rows: GroupedRows) -> None:
-        newcomer = self._turned().newcomer if self.bank.stacked else None
-        self.bank.grow(int(rows.slots.max(initial=-1)) + 1, newcomer)
+    def _flat(self, groups: Any, prior: SharedPrior | None = None) -> Any:
+        """Directions that are flat in so many groups: means learned, and a given prior's own."""
+        precision = self.belief.precision
+        each = 0 if precision is None else precision.n_coefficients - precision.rank
+        return (prior or self._turned()).n_means + each * groups
 
     def _learn(self, rows: GroupedRows) -> None:
-        self.fresh = None
-        self._make_room(rows)
-        if self.bank.stacked and len(rows) <= self.bank.size:
-            self._tell(rows)
-        else:
-            self.bank.learn(rows, self.discount)
+        self.fresh, self.noise_residual, self.moved = None, None, True
+        self.bank.grow(int(rows.slots.max(initial=-1)) + 1)
+        self.bank.learn(rows, self.discount)
 
-    def _tell(self, rows: GroupedRows, out: Array | None = None) -> Array:
-        """Learn rows in posteriors, too, and account for what they bring."""
+    def _tell(self, rows: GroupedRows, out: Array) -> None:
+        """Learn rows, say what each was before it, and account for the noise they bring."""
+        bank, priors = self.bank, self._turned().priors
         self.fresh = None
-        corner = -1, self.bank.n_coefficients
-        before = self.bank.posterior[rows.slots, *corner]
-        told = self.bank.tell(rows, self._turned().priors, self.discount, out)
-        if self.discount == 1.0:
-            self.residual += float(told[2].sum())
-        else:  # what rows are told to bring leaves out what fading itself brings to a posterior
-            after = self.bank.posterior[rows.slots, *corner]
-            self.residual += float((after**2 - before**2).sum())
-        self.count += len(rows) if self._counts_rows(rows) else float(told[3].sum())
+        bank.grow(int(rows.slots.max(initial=-1)) + 1)
+        # What rows are told to bring leaves out what fading itself brings to a posterior.
+        fades = self._asked_all and self.discount < 1.0
+        before = _residual_of(bank.posteriors(priors, rows.slots)) if fades else 0.0
+        bank.tell(rows, priors, self.discount, out)
+        if self._asked_all:
+            assert self.noise_residual is not None
+            after = _residual_of(bank.posteriors(priors, rows.slots)) if fades else out[2].sum()
+            self.noise_residual += float(after - before)
+            self.noise_count += float(self._count_gains(rows, out[3]).sum())
+
+    def _count_gains(self, rows: GroupedRows, told: Array) -> Array:
+        """By how much each row raises the count: by 1, which then is not told."""
+        if rows.weights is None and self.discount == 1.0:
+            told[...] = 1.0
         return told
 
-    def _counts_rows(self, rows: GroupedRows) -> bool:
-        """Whether each row raises the count by 1, which then is not told."""
-        return rows.weights is None and self.discount == 1.0
-
-    def _flat_before(self, rows: GroupedRows, known: int) -> int | Array:
-        """Flat directions before each row, those of groups that begin with these rows included."""
-        flat = self._turned().n_means
-        if self._flat_each == 0:
-            return flat
-        reached = np.maximum.accumulate(rows.slots[rows.numbers]) + 1
-        return flat + self._flat_each * np.maximum(reached, known).astype(np.float64)
+    def _groups_by(self, rows: GroupedRows, known: int) -> Array | int:
+        """How many groups there are by each row, those that begin with these rows included."""
+        if self.belief.precision is None:
+            return known
+        return np.maximum(np.maximum.accumulate(rows.slots[rows.numbers]) + 1, known)
 
     def _sample(self, most: int) -> GroupSample:
         """So many groups at most, drawn evenly, in the order in which they came."""
@@ -362,37 +301,38 @@ class GroupedPosterior:
 
     def _rest_on_all(self) -> None:
         """Let what is read and the stream rest on the groups as they are."""
-        self.bank.drop_posterior()
-        self.turn = self.brief = self.span = None
+        self.turn = self.brief = self.span = self.noise_residual = None
         self.prior = self.read = self.fresh = None
 
     def _begin(self) -> None:
         """The stream goes on from the groups as they are, unless there was a turn already."""
         if self.turn is None:
-            sample = self._turn()
-            self.span = span_of(sample.rows)
+            read = self.read
+            self._turn()
+            self.read = read  # from the same groups
+            self.span = span_of(self._sample_of_turn.rows)
             if self.span is not None and self.bank.size > MOST_GROUPS:
                 self.span = span_of(self.bank.rows())
-            self.rows = self.bank.clock
+            self.idle = 0
             self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
 
-    def _turn(self) -> GroupSample:
+    def _turn(self) -> None:
         """The stream's prior is learned from the groups as they are now, once it is needed."""
-        self.bank.drop_posterior()
-        self.turn = self.brief = sample = self._sample(MOST_GROUPS)
+        self.turn = self.brief = self._sample(MOST_GROUPS)
         if self.bank.size > STREAM_GROUPS:
             self.brief = self._sample(STREAM_GROUPS)
-        self.prior = self.read = None
-        return sample
+        self.prior = self.read = self.noise_residual = None
+        self.moved = False
 
-    def _counted(self, n: int, *, turns: bool) -> None:
-        """So many more rows were learned, and there may be a turn."""
-        self.rows += n
-        if self.rows >= self.due_at:
-            self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
-            turns = True
-        if turns:
-            self._turn()
+    @property
+    def _sample_of_turn(self) -> GroupSample:
+        assert self.turn is not None
+        return self.turn
+
+    @property
+    def _asked_all(self) -> bool:
+        """Whether at the turn all groups there were said what they knew."""
+        return len(self._sample_of_turn.rows) <= STREAM_GROUPS
 
     def _turned(self) -> SharedPrior:
         """The stream's prior, of the last turn."""
@@ -401,43 +341,52 @@ class GroupedPosterior:
             self.prior = self._prior_of(self.brief, STREAM_TOLERANCE)
         return self.prior
 
-    def _be_ready(self) -> None:
-        """Posteriors on the prior of the last turn, which learn the next rows of a stream."""
-        prior = self._turned()
-        if not self.bank.stacked:
-            bank = self.bank.stacked_on(prior.priors)
-            residual = _residual_of(bank) + self._residual_apart(prior)
-            count = float(bank.count.sum())
-            self.__dict__.update(bank=bank, residual=residual, count=count)
+    def _noise_now(self) -> tuple[float, float]:
+        """Residual and count of the stream's noise.
 
-    def _residual_apart(self, prior: SharedPrior) -> float:
-        """By how much the residual of all groups together exceeded the sum of theirs, at the turn.
-
-        They differ by what the means of the prior took. Of many groups it is next to nothing.
+        That of all groups together differs from the sum of theirs by what the means of the prior
+        took at the turn.
         """
-        assert self.brief is not None
-        groups, p = self.brief.rows.shape[:2]
-        if self.belief.is_given or not 0 < groups < STREAM_GROUPS:
-            return 0.0
-        then = GroupBank(p)
-        then.grow(groups)
-        then.triangles[:, :p, : p + 1] = self.brief.rows
-        own = _residual_of(then.stacked_on(prior.priors)) + self.brief.residual
-        return prior.residual - own
+        if self.noise_residual is None:
+            assert self.brief is not None
+            sample, prior, bank = self.brief, self._turned(), self.bank
+            residual, count = self._residual_under(prior, sample), sample.count
+            if self._asked_all and self.moved:
+                then = GroupBank.of(sample.rows).posteriors(prior.priors)
+                now = _residual_of(bank.posteriors(prior.priors))
+                residual += now - _residual_of(then) - sample.residual
+                count = float(bank.count.sum())
+            self.noise_residual, self.noise_count = residual, count
+        return self.noise_residual, self.noise_count
 
-    def _reading(self, slots: Slots) -> tuple[Reading, Slots]:
-        """What the groups at ``slots`` are predicted from, and where they are in its bank."""
-        if self.turn is None or self.bank.size <= FEW_GROUPS:
-            return self.exact(), slots
-        sample = self.turn
-        if self.read is None:
-            self.read = self._prior_of(sample, TOLERANCE)
-        prior, residual = self.read, self.read.residual
+    def _read_from(self, sample: GroupSample) -> Reading:
+        prior = self._prior_of(sample, TOLERANCE)
+        freed = sample.count - self._flat(len(sample.rows), prior)
+        return Reading(prior, freed, self._residual_under(prior, sample))
+
+    def _residual_under(self, prior: SharedPrior, sample: GroupSample) -> float:
+        """Residual of groups under a prior that was learned from them, or given."""
         if self.belief.is_given:
-            residual = of_all(sample, prior, self.belief.free).residual
-        bank, places = self.bank.some_stacked_on(prior.priors, slots)
-        freed = self._freed(sample.count, prior, len(sample.rows))
-        return Reading(prior, bank, freed, residual), places
+            return of_all(sample, prior, self.belief.free).residual
+        return prior.residual
+
+    def _reading(self) -> Reading:
+        """What is predicted from: the groups as they were at the last turn, or as they are."""
+        if self.read is None:
+            sample = self._sample(MOST_GROUPS) if self.turn is None else self.turn
+            self.read = self._read_from(sample)
+        return self.read
+
+    def _predicted(self, X: Array, slots: Slots) -> tuple[Array, Array]:
+        """Means and leverages; of few rows it takes as many posteriors."""
+        prior, bank, places = self._reading().prior, self.bank, slots
+        some = None
+        if len(slots) < bank.size:
+            distinct, places = np.unique(slots, return_inverse=True)
+            strangers = int(np.searchsorted(distinct, 0))
+            some, places = distinct[strangers:], places.reshape(-1) - strangers
+        posteriors = bank.posteriors(prior.priors, some)
+        return predicted(posteriors, prior.newcomer, X, places, intercept=self.intercept)
 
     def _stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
         """Where the stretch of rows that starts at ``first`` ends, the next turn.
@@ -477,13 +426,9 @@ def _running(start: float, gains: Array, out: Array) -> None:
     np.cumsum(out, out=out)
 
 
-def _residual_of(bank: GroupBank) -> float:
-    """Sum of the residuals of all posteriors."""
-    return float(np.sum(bank.posterior[:, -1, bank.n_coefficients] ** 2))
-
-
-def _weighty(weights: Array | None, n: int) -> int:
-    return n if weights is None else int(np.count_nonzero(weights))
+def _residual_of(posteriors: Array) -> float:
+    """Sum of the residuals of packed posteriors."""
+    return float(np.sum(posteriors[:, -1] ** 2))
 
 
 __all__ = ["GroupBelief", "GroupedPosterior", "Reading"]

@@ -15,7 +15,7 @@ from posterity.likelihoods import LogPrecision
 from posterity.noise import Joint, Predictive
 from posterity.posteriors._noise_scores import in_own_units, in_sequence, squared_scores
 from posterity.posteriors._noise_units import rescale, shift
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 from posterity.posteriors.generalized import Account, GeneralizedPosterior
 
 Array = NDArray[np.float64]
@@ -82,6 +82,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
+    is_one_factor: ClassVar[bool] = False
 
     @classmethod
     def around(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:
@@ -92,6 +93,10 @@ class HeteroscedasticPosterior(LinearPosterior):
         return cls(
             mean.belief, mean.noise, mean.intercept, mean.prior, mean.factor, mean, spread, account
         )
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """Refuse: rows are in units of the noise of one target."""
+        raise ValueError(ONE_TARGET.format("noise='linear'"))
 
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""

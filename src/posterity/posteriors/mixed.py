@@ -14,7 +14,7 @@ from posterity.distributions.mixing import matched, mixed
 from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import Joint
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -39,6 +39,7 @@ class MixedPosterior(LinearPosterior):
     forgets: ClassVar[bool] = True
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
+    is_one_factor: ClassVar[bool] = False
 
     @property
     def first(self) -> Any:
@@ -50,6 +51,10 @@ class MixedPosterior(LinearPosterior):
         raise NotImplementedError
 
     # ---- learning ------------------------------------------------------------------------------
+
+    def for_targets(self, count: int) -> LinearPosterior:
+        """Refuse: members are weighed by how they predict one target."""
+        raise ValueError(ONE_TARGET.format("an average over memories or regimes"))
 
     def predict_then_learn(
         self,

@@ -18,89 +18,47 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from posterity.distributions import Categorical, MultivariateNormal
-from posterity.evidence import OddsScale, Strategy
+from posterity.distributions import Categorical
+from posterity.evidence import OddsScale
 from posterity.evidence.members import single_node
 from posterity.factor.factor import NotInFactorError
-from posterity.noise import KnownNoise, Noise
-from posterity.posteriors._softmax_contrasts import Contrasts, Joined
+from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import (
-    N_POINTS,
     Array,
     Index,
     Rows,
     helmert,
-    integrated,
-    log_softmax,
-    root_of,
-    spread,
 )
 from posterity.posteriors._softmax_prior import ContrastPrior, peak
+from posterity.posteriors._softmax_reading import SoftmaxReading
 from posterity.posteriors._softmax_recent import RecentRows
-from posterity.posteriors._softmax_rule import choice_of, chosen
+from posterity.posteriors._softmax_rule import chosen
 from posterity.posteriors.gaussian import LinearPosterior, never_learned
 
 # Of the log of the prior's scale, between which the best one is looked for.
 STEP = math.log(4.0)
 # Logs of precisions that agree, where sites and prior are found in turns.
 AGREE, MOST_TURNS = 3e-2, 20
-BLOCK_NUMBERS = 4_000_000
-
-
-Approximation = Literal["auto", "laplace", "moments"]
 
 
 @dataclass
-class SoftmaxPosterior:
-    """Contrasts, the prior they are read with, and how it is learned.
+class SoftmaxPosterior(SoftmaxReading):
+    """What is known of many classes, and how it is learned.
 
     Rows ``X`` (n, m) come without the intercept's 1, ``y`` (n, 1) are places of classes, from 0.
-
-    Parameters
-    ----------
-    contrasts
-        What the data say.
-    prior
-        The prior that labels are met with; of the strategy's nodes, the one that stands for all.
-    strategy, shapes
-        How the prior is learned; None: it is given. And the shapes (L, m) that it is offered.
-    approximation
-        "laplace", "moments", or "auto": the first in ``fit``, the second in all else.
-    due, waiting
-        As many rows, and the prior is chosen anew; whether it is for the first time.
-    recent
-        The last rows, to be learned again together; ``contrasts`` knows them already.
-    together
-        The rows' weight when all of them were fitted at once.
     """
-
-    contrasts: Contrasts
-    prior: ContrastPrior
-    strategy: Strategy | None = None
-    shapes: Array | None = None
-    approximation: Approximation = "auto"
-    due: float = field(default=0.0, repr=False)
-    waiting: bool = field(default=False, repr=False)
-    recent: RecentRows | None = field(default=None, repr=False)
-    nodes: list[tuple[float, Joined]] | None = field(default=None, repr=False)
-    together: float = field(default=-1.0, repr=False)
-
-    noise: ClassVar[Noise] = KnownNoise(1.0)
-    one_triangle: ClassVar[None] = None
-    improper: ClassVar[None] = None
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
 
     def copy(self) -> SoftmaxPosterior:
         """The same knowledge, to go its own way."""
         twin = copy.copy(self)
         twin.contrasts, twin.prior = self.contrasts.copy(), self.prior.copy()
+        twin.recent = copy.copy(self.recent)
+        twin._turned()  # its factors are those of this one
         return twin
 
     def become(self, other: SoftmaxPosterior) -> None:
@@ -119,42 +77,7 @@ class SoftmaxPosterior:
         twin.strategy = self.strategy and single_node(self.strategy)
         return twin
 
-    # ---- what it is ----------------------------------------------------------------------------
-
-    @property
-    def n_classes(self) -> int:
-        """Classes there are so far."""
-        return self.contrasts.n_classes
-
-    @property
-    def intercept(self) -> bool:
-        """Whether each contrast has one."""
-        return self.prior.intercept
-
-    @property
-    def n_coefficients(self) -> int:
-        """Of one contrast, intercept included."""
-        return self.contrasts.n_columns
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the rows that it learns."""
-        return len(self.prior.center) - int(self.intercept)
-
-    @property
-    def n_observations(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self.contrasts.parts[0].n_observations
-
-    @property
-    def n_effective(self) -> float:
-        """What is left of them after forgetting."""
-        return self.contrasts.parts[0].n_effective
-
-    @property
-    def forgets(self) -> bool:
-        """Whether rows count for less as they age."""
-        return self.contrasts.forgets
+    # ---- classes, models, rows that leave ------------------------------------------------------
 
     def add_classes(self, n_classes: int) -> None:
         """Make room for so many classes in all, the new ones last."""
@@ -305,10 +228,22 @@ class SoftmaxPosterior:
     ) -> Categorical:
         """Learn row after row; returns the distribution of each class's place before its row."""
         rows, after = self._rows(X, y, weights), self.copy()
-        told = [after.log_probabilities_of(x) for x in after._in_order(rows, elapsed)]
+        told, path = np.empty((len(rows.X), self.n_classes)), None
+        for i in range(len(rows.X)):
+            one = rows.of(slice(i, i + 1))
+            if path is None and after.learns_lean:
+                path = after.row_path(None)
+            if path is not None:
+                told[i] = path.log_probabilities(X[i])
+                if path.learn(X[i], y[i, 0], one.weights[0]):
+                    continue
+            after._pass_time(one.X, elapsed[i : i + 1])
+            if path is None:
+                told[i] = after.log_probabilities_of(one.X)
+            after._learn(one, float(one.weights[0]))
+            path = None
         self.become(after)
-        none = np.empty((0, self.n_classes))
-        return Categorical(np.arange(self.n_classes), np.concatenate([none, *told]))
+        return Categorical(np.arange(self.n_classes), told)
 
     def settle(self) -> None:
         """Learn the last rows together, and keep them no longer."""
@@ -318,18 +253,9 @@ class SoftmaxPosterior:
             self._count(seen)
         self.recent = None
 
-    @property
-    def _averages(self) -> bool:
-        """Whether rows that come online are learned by averages."""
-        return self.approximation != "laplace"
-
     def _rows(self, X: Array, y: Array, weights: Array | None) -> Rows:
         weights = np.ones(len(X)) if weights is None else weights
         return Rows(self.design(X), y[:, 0].astype(np.intp), weights)
-
-    def design(self, X: Array) -> Array:
-        """The columns (n, p) with the intercept's 1 in front."""
-        return np.column_stack([np.ones(len(X)), X]) if self.intercept else X
 
     def _in_order(self, rows: Rows, elapsed: Array) -> Iterator[Array]:
         """Learn row after row, each right after it was handed out."""
@@ -380,8 +306,9 @@ class SoftmaxPosterior:
 
     def _learn_again(self, recent: RecentRows) -> bool:
         """Learn the last rows together, from what was known before them, if their mode is found."""
-        again = recent.base.copy()
-        if not again.learn(recent.rows, self.prior, averaged=recent.averaged):
+        again, now = recent.base.copy(), self.contrasts
+        start = now.coordinates(now.joined(self.prior))
+        if not again.learn(recent.rows, self.prior, averaged=recent.averaged, start=start):
             return False
         self.contrasts = again
         if recent.first and self.strategy is not None:
@@ -486,107 +413,7 @@ class SoftmaxPosterior:
         self.due = self.n_observations + 0.25 * self.n_effective + 1.0
         self.waiting = False
 
-    def _turned(self) -> None:
-        """What was read is no more."""
-        self.nodes = None
-
     def _chosen(self) -> ContrastPrior:
         """The one prior that stands for all nodes."""
         assert self.strategy is not None
         return chosen(self.contrasts, self.prior, self.strategy, self.shapes)
-
-    def _read(self) -> list[tuple[float, Joined]]:
-        """All nodes with their weights: factors of prior and data."""
-        if self.nodes is None:
-            strategy = self.strategy
-            if strategy is None or strategy == single_node(strategy) or not self.n_effective:
-                self.nodes = [(1.0, self.contrasts.joined(self.prior))]
-            else:
-                choice = choice_of(self.contrasts, self.prior, strategy, self.shapes)
-                k = self.n_classes - 1
-                priors = [self.prior.chosen(one.reshape(k, -1)) for one in choice.precisions]
-                joined = [self.contrasts.join(prior) for prior in priors]
-                self.nodes = list(zip(choice.weights.tolist(), joined, strict=True))
-        return self.nodes
-
-    # ---- reading -------------------------------------------------------------------------------
-
-    @property
-    def prior_precision(self) -> ArrayLike:
-        """Prior precision of the coefficients, of all contrasts alike or one row for each."""
-        return self.prior.precision()
-
-    def coefficients(self) -> Array:
-        """(K, p) posterior mean, one row a class; the columns sum to 0."""
-        means = [weight * self.contrasts.coordinates(joined) for weight, joined in self._read()]
-        each: Array = self.contrasts.basis @ np.sum(means, axis=0)
-        return each - each.mean(axis=0)
-
-    def predictive(self, X: Array, offsets: Array | None = None) -> Categorical:
-        """Distribution of the place of the class at rows ``X`` (n, m)."""
-        return Categorical(np.arange(self.n_classes), self.log_probabilities(self.design(X)))
-
-    def log_probabilities(self, X: Array) -> Array:
-        """(n, K) log of the probabilities at rows (n, p), integrated over the posterior."""
-        return self._integrated(X, self._read())
-
-    def log_probabilities_of(self, x: Array) -> Array:
-        """(1, K) the same in a stream, of the prior that its labels are met with."""
-        return self._integrated(x, [(1.0, self.contrasts.joined(self.prior))])
-
-    def _integrated(self, X: Array, nodes: list[tuple[float, Joined]]) -> Array:
-        told = np.empty((len(X), self.n_classes))
-        for part in self.blocks(len(X)):
-            mean, covariance = self._moments(X[part], nodes)
-            told[part] = integrated(mean, root_of(covariance), self.contrasts.basis)
-        return told
-
-    def probability_interval(self, X: Array, level: float) -> Array:
-        """(n, K, 2) ends of the central interval of each probability at rows ``X`` (n, m)."""
-        ends = np.empty((len(X), self.n_classes, 2))
-        for part in self.blocks(len(X)):
-            drawn = self.probability_points(X[part])
-            both = np.quantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
-            ends[part] = np.moveaxis(both, 0, -1)
-        return ends
-
-    def probability_points(self, X: Array) -> Array:
-        """(n, S, K) probabilities at rows ``X`` (n, m) that stand for the posterior."""
-        mean, covariance = self._moments(self.design(X), self._read())
-        points = spread(mean, root_of(covariance)) @ self.contrasts.basis.T
-        return np.exp(log_softmax(points))
-
-    def _moments(self, X: Array, nodes: list[tuple[float, Joined]]) -> tuple[Array, Array]:
-        """Mean and covariance of the coordinates at rows, those of the mixture of all nodes."""
-        told = [(weight, *self.contrasts.moments(X, joined)) for weight, joined in nodes]
-        if len(told) == 1:
-            return told[0][1:]
-        centre = sum(weight * mean for weight, mean, _ in told)
-        spreads = [
-            weight * (covariance + (mean - centre)[:, :, None] * (mean - centre)[:, None])
-            for weight, mean, covariance in told
-        ]
-        return np.asarray(centre), np.sum(spreads, axis=0)
-
-    def blocks(self, n: int) -> list[slice]:
-        """Rows to be read at a time: their covariances and points are held in memory."""
-        size = max(1, BLOCK_NUMBERS // (self.n_classes * (self.n_classes + 2 * N_POINTS)))
-        return [slice(start, start + size) for start in range(0, n, size)]
-
-    @property
-    def log_evidence(self) -> float:
-        """Laplace's evidence of the labels; or as they came, where they are forgotten."""
-        return self.contrasts.log_evidence(self.prior)
-
-    def joint(self, names: tuple[str, ...], classes: tuple[str, ...] = ()) -> MultivariateNormal:
-        """Joint posterior of what each class has more of than the first: class by class.
-
-        Without names of the ``classes`` these are numbered.
-
-        With U = T V, T (K - 1, K - 1) the differences of the rows of H to its first.
-        """
-        from posterity.posteriors._softmax_joint import joint_of
-
-        classes = classes or tuple(str(place) for place in range(self.n_classes))
-        labels = tuple(f"{name} ({one} - {classes[0]})" for one in classes[1:] for name in names)
-        return joint_of(self.contrasts, self._read(), labels)

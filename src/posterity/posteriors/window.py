@@ -75,13 +75,13 @@ class WindowPosterior(LinearPosterior):
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
-        self._slide(X, y, weights, elapsed)
+        self.learn_each(X, y, weights, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._told(self._slide(X, y, weights, elapsed), y)
+        return self._told(self.learn_each(X, y, weights, elapsed), y)
 
     def pass_time(self, X: Array, elapsed: float) -> None:
         """Let time pass before an observation, of rows ``X`` that are not learned."""
@@ -158,7 +158,20 @@ class WindowPosterior(LinearPosterior):
             "can't merge models under Window: which of the rows are the last is not known"
         )
 
-    def _slide(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def for_targets(self, count: int) -> Self:
+        """What learns rows of so many targets, each believed to be as this one."""
+        many = super().for_targets(count)
+        nothing = replace(self.kept, y=np.empty((0, count)))
+        return self._but(prior=many.prior, factor=many.factor, kept=nothing)
+
+    def of_target(self, target: int) -> Self:
+        """What is known of one of the targets, as if it had come alone."""
+        one = super().of_target(target)
+        kept = replace(self.kept, y=np.ascontiguousarray(self.kept.y[:, target : target + 1]))
+        return self._but(prior=one.prior, factor=one.factor, kept=kept)
+
+    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+        """Learn row after row as the window slides; returns what was known of each before it."""
         kept = self.kept
         start = len(kept.X)
         now = kept.times[-1] if start else 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from posterity.report.comparison import comparison_report
+from posterity.report.forecast import forecast_report
 from posterity.report.survey import Survey
 from posterity.report.validation import About, validation_report
 
-__all__ = ["About", "Survey", "comparison_report", "validation_report"]
+__all__ = ["About", "Survey", "comparison_report", "forecast_report", "validation_report"]

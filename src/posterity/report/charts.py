@@ -302,6 +302,39 @@ def coefficients_along_time(
     return chart("Coefficients along the stream, with intervals", values, layers, 320), values
 
 
+def fan(values: Rows, levels: Sequence[float], unit: str, *, dated: bool) -> Spec:
+    """Values before a forecast (``value``), its median, and bands ``low95`` to ``high95``."""
+    x = {"field": "t", "type": "temporal" if dated else "quantitative", "title": None,
+         "axis": {"tickCount": 8}, "scale": {"type": "utc"} if dated else {"zero": False},
+    }  # fmt: skip
+    said = {
+        f"{end}{100 * level:g}": (f"{100 * level:g}% {word}", ",.4~g")
+        for level in levels
+        for end, word in (("low", "from"), ("high", "to"))
+    }
+    told = tooltip(t=("time", ""), median=("median", ",.4~g"), **said)
+    scale = {"zero": False}
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "area", "opacity": 0.22, "color": COLOURS[0]},
+            "encoding": {"x": x, "y": quantity(f"low{100 * level:g}", unit, scale=scale),
+                         "y2": {"field": f"high{100 * level:g}"}},
+        }
+        for level in sorted(levels, reverse=True)
+    ]  # fmt: skip
+    layers += [
+        {
+            "mark": {"type": "line", "strokeWidth": 1.5, "color": "#555"},
+            "encoding": {"x": x, "y": quantity("value", unit, scale=scale)},
+        },
+        {
+            "mark": {"type": "line", "strokeWidth": 2.5, "color": COLOURS[0], "point": True},
+            "encoding": {"x": x, "y": quantity("median", unit, scale=scale), "tooltip": told},
+        },
+    ]
+    return chart("Forecast, with bands and what came before", values, layers)
+
+
 def plain(value: Any) -> float | None:
     """A number for JSON; what is not finite is missing."""
     number = float(value)

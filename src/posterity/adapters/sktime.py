@@ -1,0 +1,126 @@
+"""The forecaster as one of sktime's: ``fh``, intervals, quantiles, and updates that learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.adapters._extras import needed
+from posterity.forecasting import Forecast, Forecaster, Form
+
+needed("sktime", "sktime")
+import pandas as pd  # noqa: E402  (the line above says how to get it)
+from sktime.forecasting.base import BaseForecaster  # noqa: E402
+
+__all__ = ["SktimeForecaster"]
+
+
+class SktimeForecaster(BaseForecaster):
+    """A :class:`posterity.Forecaster` in sktime's interface.
+
+    Parameters
+    ----------
+    seasonality, forms, n_draws
+        As of :class:`posterity.Forecaster`.
+
+    Notes
+    -----
+    Several series at once are learned each by itself, by sktime's own loop. In-sample horizons
+    are refused: a forecast is of what is to come. Where exogenous columns come for the steps of
+    ``fh`` only, each step in between takes the values of the one before.
+
+    Examples
+    --------
+    >>> y = pd.Series(np.sin(np.arange(60) * 2 * np.pi / 12))
+    >>> forecaster = SktimeForecaster(seasonality=12).fit(y, fh=[1, 2, 12])
+    >>> forecaster.predict().index.tolist()
+    [60, 61, 71]
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "authors": "posterity",
+        "maintainers": "posterity",
+        "y_inner_mtype": "pd.Series",
+        "X_inner_mtype": "pd.DataFrame",
+        "capability:exogenous": True,
+        "requires-fh-in-fit": False,
+        "capability:insample": False,
+        "capability:pred_int": True,
+        "capability:pred_int:insample": False,
+        "capability:missing_values": True,
+        "capability:update": True,
+    }
+
+    def __init__(
+        self,
+        seasonality: int | Sequence[int] | None = None,
+        forms: Sequence[Form] | None = None,
+        n_draws: int = 32,
+    ) -> None:
+        self.seasonality = seasonality
+        self.forms = forms
+        self.n_draws = n_draws
+        super().__init__()
+
+    def _fit(self, y: Any, X: Any, fh: Any) -> SktimeForecaster:
+        self.forecaster_ = Forecaster(
+            seasonality=self.seasonality, forms=self.forms, n_draws=self.n_draws
+        ).fit(*_read(y, X))
+        self._learned = y.index
+        return self
+
+    def _update(self, y: Any, X: Any = None, update_params: bool = True) -> SktimeForecaster:
+        new = y.index > self._learned[-1]  # sktime may give rows again
+        if new.any():
+            self.forecaster_.partial_fit(*_read(y[new], None if X is None else X[new]))
+            self._learned = self._learned.append(y.index[new])
+        return self
+
+    def _predict(self, fh: Any, X: Any) -> Any:
+        forecast, steps = self._forecast(fh, X)
+        index = fh.to_absolute_index(self.cutoff)
+        return pd.Series(forecast.median()[steps], index=index, name=self._y.name)
+
+    def _predict_quantiles(self, fh: Any, X: Any, alpha: Sequence[float]) -> Any:
+        forecast, steps = self._forecast(fh, X)
+        names = self._get_varnames()
+        return pd.DataFrame(
+            np.column_stack([forecast.quantile(one)[steps] for one in alpha]),
+            index=fh.to_absolute_index(self.cutoff),
+            columns=pd.MultiIndex.from_product([names, alpha]),
+        )
+
+    def _forecast(self, fh: Any, X: Any) -> tuple[Forecast, NDArray[np.intp]]:
+        """The forecast up to the farthest step, and which steps were asked for."""
+        steps = np.asarray(fh.to_relative(self.cutoff), dtype=np.intp)
+        h = int(steps.max())
+        future = _of_all_steps(X, steps) if self.forecaster_.exogenous_ else None
+        # sktime may set the cutoff back, to see what would have been said.
+        known = self.forecaster_.before(int((self._learned > self.cutoff[-1]).sum()))
+        return known.forecast(h, future), steps - 1
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Parameters that sktime's own checks try."""
+        return [{"n_draws": 8, "seasonality": 4}, {"forms": [Form(1, (1,))], "n_draws": 4}]
+
+
+def _of_all_steps(X: Any, steps: NDArray[np.intp]) -> Any:
+    """(h, m) exogenous columns; steps that are not among those given are as the one before."""
+    if len(X) != len(steps):
+        return X.to_numpy(dtype=np.float64)
+    known = pd.DataFrame(X.to_numpy(dtype=np.float64), index=steps)
+    return known.reindex(range(1, int(steps.max()) + 1)).ffill().bfill().to_numpy()
+
+
+def _read(y: Any, X: Any) -> tuple[Any, Any]:
+    """Series and columns as the forecaster reads them: periods are times."""
+    if isinstance(y.index, pd.PeriodIndex):
+        y = y.set_axis(y.index.to_timestamp())
+    elif not isinstance(y.index, pd.DatetimeIndex):
+        y = y.to_numpy(dtype=np.float64)
+    columns = None if X is None or not X.shape[1] else X.rename(columns=str)
+    return y, columns

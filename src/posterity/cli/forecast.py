@@ -1,0 +1,120 @@
+"""The next steps of the series in a table, as a table, and as a page."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+
+from posterity.cli.pages import checked_page, write_text
+from posterity.cli.predict import writer_to
+from posterity.cli.series import Columns, without_hours
+from posterity.cli.tables import called, table_path
+from posterity.forecasting import Forecast, Forecaster
+from posterity.report import About, forecast_report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What was asked for, one field an option."""
+
+    file: str
+    target: str
+    time: str | None
+    series: str | None
+    horizon: int
+    features: tuple[str, ...] | None
+    future: str | None
+    seasonality: tuple[int, ...]
+    output: str | None
+    level: float
+    quantiles: tuple[float, ...]
+    report: str | None
+    quiet: bool
+    command: str = ""
+
+
+def run(settings: Settings) -> None:
+    """Read, learn, forecast, write, and draw."""
+    if settings.features and settings.future is None:
+        raise ValueError("--features needs --future FILE: what these columns are in the next steps")
+    opened = writer_to(settings.output)
+    page = None if settings.report is None else checked_page(settings.report)
+    columns = Columns(
+        target=settings.target,
+        time=settings.time,
+        series=settings.series,
+        features=settings.features or (),
+    )
+    with _noted() as notes:
+        with table_path(settings.file) as path:
+            frame = columns.read(path)
+        future = None
+        if settings.features and settings.future is not None:
+            future = columns.read(settings.future, future=True)
+        model = Forecaster(seasonality=settings.seasonality or None).fit(frame)
+        forecast = model.forecast(settings.horizon, X_future=future)
+    with opened() as write:
+        write(_told(settings, forecast))
+    if page is not None:
+        write_text(forecast_report(model, forecast, _about(settings, notes)), page)
+        if not settings.quiet:
+            click.echo(f"The report is in {page}", err=True)
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=1)
+
+
+def _told(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
+    """A row for each series and step."""
+    h = forecast.horizon
+    columns: dict[str, Any] = {}
+    if settings.series is not None:
+        columns[settings.series] = np.repeat(np.array(forecast.ids), h)
+    times = np.asarray(forecast.times).reshape(-1)
+    columns[settings.time or "row"] = without_hours(times)
+    low, high = forecast.interval(settings.level)
+    numbers = {
+        "median": forecast.median(), "mean": forecast.mean(), "std": forecast.std(),
+        "lower": low, "upper": high,
+    }  # fmt: skip
+    numbers |= {f"q{q:g}": forecast.quantile(q) for q in settings.quantiles}
+    columns |= {name: np.reshape(values, -1) for name, values in numbers.items()}
+    return pa.RecordBatch.from_pydict({name: pa.array(each) for name, each in columns.items()})
+
+
+def _about(settings: Settings, notes: list[str]) -> About:
+    shown = {
+        "horizon": f"{settings.horizon:,}",
+        "time": settings.time or "the order of the rows",
+        "series": settings.series or "",
+        "features": ", ".join(settings.features or ()),
+        "seasonality": ", ".join(map(str, settings.seasonality)),
+    }
+    name = os.path.basename(called(settings.file))
+    return About(
+        title=f"{name}: {settings.target}, {settings.horizon} steps ahead",
+        target=settings.target,
+        command=settings.command,
+        problems=notes,
+        settings=[(name, value) for name, value in shown.items() if value],
+    )
+
+
+@contextmanager
+def _noted() -> Iterator[list[str]]:
+    """What is warned of meanwhile, in words."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield said
+    said.extend(dict.fromkeys(str(each.message) for each in caught))
+
+
+__all__ = ["Settings", "run"]

@@ -1,0 +1,109 @@
+"""Columns of a table as the series that a forecaster reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from posterity.forecasting.reading import ID, TARGET, TIME
+from posterity.io.columns import kind_of, require
+from posterity.io.conversions import as_floats
+from posterity.io.errors import TableError
+from posterity.io.folders import open_source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which columns of a table are what; ``time`` None: rows are in their order."""
+
+    target: str
+    time: str | None
+    series: str | None
+    features: tuple[str, ...] = ()
+
+    def read(self, path: str, *, future: bool = False) -> Any:
+        """The table as a long frame that :class:`Forecaster` reads; of the future without target.
+
+        Raises ``TableError`` for a column that is missing or no number.
+        """
+        named = {ID: self.series, TIME: self.time, TARGET: None if future else self.target}
+        wanted = [name for name in (*named.values(), *self.features) if name is not None]
+        source = open_source(path)
+        require(wanted, list(source.schema.names), "column")
+        batches = [batch for batch, _ in source.batches(wanted, 65536)]
+        table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+        columns: dict[str, Any] = {}
+        if self.series is not None:
+            columns[ID] = _names(table[self.series])
+        if self.time is not None:
+            columns[TIME] = _plain(table[self.time])
+        elif self.series is not None and not future:
+            columns[TIME] = _counted(columns[ID])
+        numbers = self.features if future else (self.target, *self.features)
+        for name in numbers:
+            columns[TARGET if name == self.target else name] = _numbers(table[name], name)
+        return Frame(columns)
+
+
+class Frame:
+    """Columns (n,) by name, as a data frame has them."""
+
+    def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
+        self._columns = columns
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns."""
+        return list(self._columns)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name]
+
+
+def without_hours(times: NDArray[Any]) -> NDArray[Any]:
+    """Times as dates, where all are at midnight."""
+    if times.dtype.kind != "M":
+        return times
+    days = times.astype("datetime64[D]")
+    return days if (days == times).all() else times.astype("datetime64[s]")
+
+
+def _plain(column: Any) -> NDArray[Any]:
+    """An Arrow column (chunked) as NumPy's; categories as what they are."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _names(column: Any) -> NDArray[Any]:
+    """Names of series: whole numbers as such, though CSV files have no whole numbers."""
+    names = _plain(column)
+    if names.dtype.kind == "f" and np.isfinite(names).all() and (names == np.round(names)).all():
+        return names.astype(np.int64)
+    return names
+
+
+def _numbers(column: Any, name: str) -> NDArray[np.float64]:
+    found = kind_of(column.type)
+    if found != "numbers":
+        raise TableError(f"column {name!r} holds {found}: forecasts need numbers there")
+    return as_floats(column)
+
+
+def _counted(names: NDArray[Any]) -> NDArray[np.int64]:
+    """(n,) the number of each row within its series, from 0."""
+    order = np.argsort(names.astype(str), kind="stable")
+    ordered = names[order]
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    counts = np.diff(np.append(first, len(names)))
+    numbers = np.empty(len(names), dtype=np.int64)
+    numbers[order] = np.arange(len(names)) - np.repeat(first, counts)
+    return numbers
+
+
+__all__ = ["Columns", "Frame", "without_hours"]

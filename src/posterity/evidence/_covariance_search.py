@@ -1,0 +1,162 @@
+"""The covariance D = L L' that has the least deviance: Fisher scoring, then slopes alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+Array = NDArray[np.float64]
+# A deviance that is worse than any.
+FAR = 1e6
+# Rows and columns of the lower triangle's entries.
+Lower = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+# How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
+STARTS = 4
+# Slopes at which the search begins anew, from what it has found.
+ROUGH = (3.0, 0.3)
+# Steps of Fisher scoring at most, and the longest logarithm in one.
+MOST_STEPS, LONGEST_STEP = 30, 1.5
+# Columns up to which the search knows how each two variances or covariances go together.
+FEW_COLUMNS = 32
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a root L of D is worth: -2 log evidence, and how it changes.
+
+    To L (I + A) L', A symmetric: ``slope`` (p, p) is the one by A, ``information`` (g, p, p) what
+    each group says: the deviance curves by sum tr(N A N A), but for what the noise takes back, of
+    which there are ``freed`` observations.
+    """
+
+    root: Array
+    value: float
+    slope: Array
+    information: Array
+    freed: float
+
+    def turned(self) -> Point:
+        """The same D, with a root in which what the groups say together is diagonal."""
+        basis = np.linalg.eigh(self.information.sum(axis=0)).eigenvectors
+        slope, information = basis.T @ self.slope @ basis, basis.T @ self.information @ basis
+        return Point(self.root @ basis, self.value, slope, information, self.freed)
+
+    def units(self, lower: Lower) -> Array:
+        """Directions of the entries of K, D = L K K' L', as long as their standard deviations.
+
+        From the expected curvature, where D's own prior counts as curvature 1. Of many columns each
+        entry by itself.
+        """
+        N, (i, j) = self.information, lower
+        own = np.where(i == j, 4.0, 2.0)
+        if len(self.root) > FEW_COLUMNS:
+            diagonals = np.diagonal(N, axis1=1, axis2=2)
+            by_pair = (diagonals.T @ diagonals + np.sum(N**2, axis=0))[i, j]
+            return np.diag(1.0 / np.sqrt(2.0 * by_pair + own))
+        p = len(self.root)
+        flat = N.reshape(len(N), p * p)
+        products = (flat.T @ flat).reshape(p, p, p, p)
+        one, two = (i[:, None], j[:, None]), (i[None], j[None])
+        both = products[one[0], two[0], one[1], two[1]] + products[one[0], two[1], one[1], two[0]]
+        total = N.sum(axis=0)[i, j]
+        both -= np.outer(total, total) * (2.0 / max(self.freed, 1.0))
+        values, directions = np.linalg.eigh(2.0 * both + np.diag(own))
+        return directions / np.sqrt(np.maximum(values, 1.0))
+
+
+class Deviance(Protocol):
+    """-2 log evidence as a function of a root L of D."""
+
+    def value(self, root: Array) -> float:
+        """What it is at a root."""
+        ...
+
+    def at(self, root: Array) -> Point:
+        """What it is there, and how it changes."""
+        ...
+
+
+def search(task: Deviance, p: int, least: float, largest: float, tolerance: float) -> Array:
+    """The root (p, p) of the best D, from the best of those between ``least`` and ``largest`` I.
+
+    ``tolerance`` is how far D may be from the best one, in standard deviations of what the data
+    leave open.
+    """
+    lower: Any = np.tril_indices(p)
+    roots = [np.sqrt(scale) * np.eye(p) for scale in np.geomspace(least, largest, STARTS)]
+    start = task.at(min(roots, key=task.value))
+    best, found = _scored(task, start, lower, tolerance)
+    for until in () if found else (*ROUGH, tolerance):
+        best = _searched(task, best, lower, until)
+    return best.root
+
+
+def _scored(task: Deviance, best: Point, lower: Lower, tolerance: float) -> tuple[Point, bool]:
+    """Fisher scoring as long as each step is for the better; also whether it has come to its end.
+
+    In units of their own standard deviations, so that ``tolerance`` is how far each entry may be
+    from the best one in these.
+    """
+    for _ in range(MOST_STEPS):
+        best = best.turned()
+        unit = best.units(lower)
+        entries = 2.0 * best.slope[lower]
+        steps = -unit.T @ entries
+        if np.abs(steps).max(initial=0.0) <= tolerance:
+            return best, True
+        entries = unit @ steps
+        entries *= min(1.0, LONGEST_STEP / np.abs(entries).max())
+        point = _looked_at(task, best.root @ _factor(entries, lower))
+        if point is None or not point.value < best.value:
+            break
+        best = point
+    return best, False
+
+
+def _searched(task: Deviance, start: Point, lower: Lower, tolerance: float) -> Point:
+    """The best D by its slopes alone, in the same units around ``start``."""
+    start = start.turned()
+    unit = start.units(lower)
+    found = [start]
+
+    def deviance(steps: Array) -> tuple[float, Array]:
+        K = _factor(unit @ steps, lower)
+        point = _looked_at(task, start.root @ K)
+        if point is None:
+            return FAR * (1.0 + abs(start.value)), np.zeros_like(steps)
+        if point.value < found[0].value:
+            found[0] = point
+        by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]
+        by_entry *= np.where(lower[0] == lower[1], K[lower], 1.0)
+        return point.value, unit.T @ by_entry
+
+    minimize(
+        deviance,
+        np.zeros(len(lower[0])),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": 1e-15},
+    )
+    return found[0]
+
+
+def _looked_at(task: Deviance, root: Array) -> Point | None:
+    """What is known at a root, or None where a direction has collapsed."""
+    try:
+        return task.at(root)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _factor(entries: Array, lower: Lower) -> Array:
+    """K from its entries, those of the diagonal in logarithms; none is out of all proportion."""
+    p = int(lower[0][-1]) + 1
+    K = np.zeros((p, p))
+    logs = np.exp(np.clip(entries, -10.0, 10.0))
+    K[lower] = np.where(lower[0] == lower[1], logs, np.clip(entries, -1e4, 1e4))
+    return K

@@ -1,0 +1,47 @@
+"""Triangles without the half that is empty: row after row, each from its diagonal on."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity import kernel
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+def packed(stack: Array) -> Array:
+    """The upper halves (n, q (q + 1) / 2) of triangles (n, q, ld).
+
+    Examples
+    --------
+    >>> triangles = np.zeros((1, 2, 8))
+    >>> triangles[0, :2, :2] = [[1.0, 2.0], [0.0, 3.0]]
+    >>> packed(triangles)
+    array([[1., 2., 3.]])
+    >>> bool((unpacked(packed(triangles), 2) == triangles).all())
+    True
+    """
+    n, q, ld = stack.shape
+    return np.take(stack.reshape(n, q * ld), places(q, ld), axis=1)
+
+
+def unpacked(halves: Array, q: int) -> Array:
+    """The triangles (n, q, ld) again."""
+    ld = kernel.leading_dimension(q)
+    stack = np.zeros((len(halves), q, ld))
+    stack.reshape(len(halves), q * ld)[:, places(q, ld)] = halves
+    return stack
+
+
+@lru_cache(maxsize=8)
+def places(q: int, ld: int) -> Places:
+    """Where the upper triangle (q, q) is in the memory of (q, ld), row by row."""
+    rows, columns = np.triu_indices(q)
+    return rows * ld + columns
+
+
+__all__ = ["packed", "places", "unpacked"]

@@ -1,0 +1,89 @@
+"""Rows that come later than those of a panel: many at once, or one by one of single series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.forecasting import reading
+from posterity.forecasting.panel import Panel, as_values
+
+# Series that a message names.
+NAMED = 5
+
+
+def following(known: Panel, y: Any, X: Any) -> Panel:
+    """New rows, as users give them, on the grid of those that are known."""
+    timed = reading.columns_of(y) is not None or reading.has_times(y)
+    panel = reading.read(y, X, known.calendar if timed else None)
+    if timed:
+        return replace(panel, ids=known.ids) if known.single and panel.single else panel
+    if known.single and panel.single:
+        return replace(panel, ids=known.ids, ends=known.ends + panel.length)
+    before = dict(zip(known.ids, known.ends, strict=True))
+    new = [name for name in panel.ids if name not in before]
+    if new and known.calendar.kind != "numbers":
+        raise ValueError(
+            f"series {new[0]!r} is new, and its rows have no times: give a frame with "
+            "unique_id, ds and y, as the series that are known have times"
+        )
+    # Rows without times follow the last one of their series.
+    first = np.array([before.get(name, -1) + 1 for name in panel.ids])
+    return replace(panel, ends=first + panel.ends, calendar=known.calendar)
+
+
+def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLike | None) -> Panel:
+    """The row after the last one of a series: ``y`` and its exogenous columns ``x`` (m,).
+
+    Raises ``ValueError`` for a name that is not known, and numbers that are none.
+    """
+    if name is None and len(panel) == 1:
+        name = panel.ids[0]
+    if name is None:
+        raise ValueError(f"series is missing: say which of the {len(panel)} the value is of")
+    end = int(panel.ends[number_of(panel, name)])
+    if recent is not None and name in recent.ids:
+        end = int(recent.ends[recent.ids.index(name)])
+    columns = np.zeros(0) if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
+    if columns.shape != (len(panel.names),) or not np.isfinite(columns).all():
+        raise ValueError(
+            f"x is {x!r}: it must have a finite number for each of the exogenous columns "
+            f"{list(panel.names)}"
+        )
+    return replace(
+        panel,
+        ids=(name,),
+        values=as_values([y], name)[None],
+        ends=np.array([end + 1]),
+        columns=columns[None, None],
+    )
+
+
+def some_of(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
+    """All that is known of some series, as they are in the panel of all."""
+    names = [names] if isinstance(names, str) else names
+    if not len(names):
+        raise ValueError("series is empty: name those to forecast, or leave it out for all")
+    some = panel.part(np.unique([number_of(panel, name) for name in names]))
+    if recent is None:
+        return some
+    late = np.array([k for k, name in enumerate(recent.ids) if name in some.ids], dtype=np.int64)
+    if len(late):
+        some = some.then(recent.part(late))
+    before = panel.part(np.array([number_of(panel, name) for name in recent.ids])).lengths
+    return some.of_length(max(panel.length, int((before + recent.lengths).max())))
+
+
+def number_of(panel: Panel, name: Any) -> int:
+    """Which series of a panel has this name; raises ``ValueError`` where none has."""
+    if name in panel.ids:
+        return panel.ids.index(name)
+    known = ", ".join(repr(one) for one in panel.ids[:NAMED])
+    raise ValueError(
+        f"series {name!r} is not known: there are {known}"
+        f"{', ...' if len(panel) > NAMED else ''}; partial_fit learns new ones"
+    )

@@ -1,0 +1,55 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.kernel._paths import RowPath
+
+Array = NDArray[np.float64]
+
+class FadingMember:
+    def __init__(self, triangle: Array, counts: Array, prior: Array, discount: float) -> None: ...
+
+class LearnedPrior:
+    def __init__(
+        self,
+        data: FadingMember,
+        known: Any,
+        stream: Any,
+        next_turn: Callable[[int], int],
+        ready: bool,
+    ) -> None: ...
+    def before(self, node: FadingMember) -> FadingMember: ...
+
+class MemberNoise:
+    def __init__(
+        self,
+        state: Array,
+        rates: Array,
+        caps: Array,
+        grace: float,
+        persistence: float,
+        prior: tuple[float, float],
+    ) -> None: ...
+
+class MembersPath:
+    names: tuple[str, ...] | None
+    reader: RowPath
+    def __init__(
+        self,
+        reader: RowPath,
+        n_coefficients: int,
+        intercept: bool,
+        count: int,
+        open_members: Callable[[], list[FadingMember]],
+        noises: list[MemberNoise] | None,
+        precision: float,
+        standing: Any,
+        persistence: Sequence[float],
+        outer_persistence: float,
+    ) -> None: ...
+    def learn(self, x: ArrayLike | Any, y: float, weight: float = 1.0) -> bool: ...
+    def close(self) -> None: ...
+    def values(self, x: ArrayLike | Any) -> Array: ...
+    def predict_mean(self, x: ArrayLike | Any) -> float: ...

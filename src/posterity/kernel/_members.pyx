@@ -1,0 +1,396 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The lean path of an average over members that fade towards their priors: one row a call."""
+
+import numpy as np
+
+cimport numpy as cnp
+from libc.math cimport INFINITY, fabs, fmax, isfinite, isnan, sqrt
+from libc.string cimport memcpy
+
+cnp.import_array()
+
+cdef extern from "posterity_members.h" nogil:
+    enum: PK_LINE
+    enum: PK_PANEL
+    enum: PK_MEMORIES
+    ctypedef struct pk_shape:
+        Py_ssize_t p, k, q, ld
+    ctypedef struct pk_rows:
+        const double *X
+        const double *Y
+        const double *weights
+        const double *discounts
+        double *held
+        Py_ssize_t n, columns, x_stride, x_step
+        int intercept
+    ctypedef struct pk_before:
+        double *error
+        double *leverage
+        double *residual
+    ctypedef struct pk_standing:
+        Py_ssize_t rates, members, lanes
+        const double *persistence
+        double outer_persistence
+        double *scores
+        double *outer
+        double *work
+    ctypedef struct pk_noise:
+        Py_ssize_t memories
+        double rates[PK_MEMORIES]
+        double caps[PK_MEMORIES]
+        double sums[PK_MEMORIES]
+        double counts[PK_MEMORIES]
+        double scores[PK_MEMORIES]
+        double seen, grace, persistence, prior_count, prior_sum
+    Py_ssize_t PK_FLIGHT_SIZE(pk_shape shape)
+    int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape, const double *prior, const pk_before *before)
+    double pk_predict_row(const double *T, double *row, pk_shape shape)
+    double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
+    void pk_track_noise(pk_noise *noise, Py_ssize_t n, const double *error, const double *spread, const double *weights, double *df, double *variance)
+    double pk_log_t(double error, double v, double scale)
+    unsigned char pk_rank(double v, double scale)
+
+cdef double LARGEST = 1e150
+
+
+cdef _aligned(Py_ssize_t size):
+    cdef cnp.ndarray storage = np.zeros(size + 7)
+    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
+    return storage[offset:offset + size]
+
+
+cdef class FadingMember:
+    """A triangle (q, ld) of which all but ``prior``, which is in it, is discounted before each row; with its counts (2,).
+
+    Where the prior is learned it is a node's, and ``behind`` it are the data that the node is made from.
+    """
+
+    cdef double[:, ::1] triangle
+    cdef const double[:, ::1] prior
+    cdef double[::1] counts, after
+    cdef double discount, error, leverage, residual
+    cdef LearnedPrior behind
+
+    def __init__(self, double[:, ::1] triangle not None, double[::1] counts not None, const double[:, ::1] prior not None,
+                 double discount):
+        if prior.shape[0] != triangle.shape[0] or prior.shape[1] != triangle.shape[1]:
+            raise ValueError(f"prior has shape ({prior.shape[0]}, {prior.shape[1]}): it is none of this triangle")
+        self.triangle, self.counts, self.prior, self.discount = triangle, counts, prior, discount
+        self.after = _aligned(triangle.shape[0] * triangle.shape[1])
+
+    cdef bint begins(self) noexcept:
+        return self.counts[1] == 0.0
+
+    cdef int try_row(self, pk_rows *row, double[::1] buffer, double[::1] flight, pk_shape shape) noexcept:
+        """Whether the row can be learned; it is, in ``after``."""
+        cdef pk_before before
+        # Before the first row there is nothing to forget, and a row that weighs nothing takes no time.
+        cdef double discount = 1.0 if self.begins() or row.weights[0] == 0.0 else self.discount
+        before.error, before.leverage, before.residual = &self.error, &self.leverage, &self.residual
+        if self.behind is not None and not self.behind.data.try_row(row, buffer, flight, shape):
+            return False
+        row.discounts = &discount
+        return pk_try_row(&self.triangle[0, 0], &self.after[0], &buffer[0], &flight[0], row, shape, &self.prior[0, 0], &before)
+
+    cdef int take(self, const double[:, ::1] values, double weight) except -1:
+        if not self.begins() and weight > 0.0:
+            self.counts[0] *= self.discount
+        memcpy(&self.triangle[0, 0], &self.after[0], self.after.shape[0] * sizeof(double))
+        self.counts[0] += weight
+        self.counts[1] += weight
+        if self.behind is not None:
+            self.behind.take(values, weight)
+        return 0
+
+
+cdef class LearnedPrior:
+    """What a node is made from: ``data``, of which ``known`` tells more, and when it is chosen anew.
+
+    ``known`` has a ``clock`` (rows, due), the ``scales`` of the features, and keeps ``stream``, the node, once it has
+    learned; ``next_turn(rows)`` tells when the prior is next chosen. It does not learn lean before it is ``ready``.
+    """
+
+    cdef FadingMember data
+    cdef object known, stream, next_turn, bound
+    cdef double[::1] mean, squares
+    cdef long long[::1] clock
+    cdef long long due
+    cdef bint ready, turns
+
+    def __init__(self, FadingMember data not None, known, stream, next_turn, bint ready):
+        self.data, self.known, self.stream, self.next_turn, self.ready = data, known, stream, next_turn, ready
+        self.clock = known.clock
+
+    def before(self, FadingMember node not None):
+        """The node, with this behind it."""
+        node.behind = self
+        return node
+
+    cdef bint keeps_up(self, FadingMember node) except -1:
+        """Whether the node is that of the stream, if there is one, and knows all rows."""
+        stream = self.known.stream
+        return (stream is None or stream is self.stream) and node.counts[1] == self.data.counts[1]
+
+    cdef int prepare(self, double weight) except -1:
+        """Ask what has to be known of the next turn before a row is learned."""
+        self.turns = weight > 0.0 and self.clock[0] + 1 >= self.clock[1]
+        if self.turns:
+            self.due = self.next_turn(self.clock[0] + 1)
+        scales = self.known.scales
+        if scales.mean is not self.bound:
+            scales.mean, scales.squares = np.array(scales.mean), np.array(scales.squares)
+            self.mean, self.squares, self.bound = scales.mean, scales.squares, scales.mean
+        return 0
+
+    cdef int take(self, const double[:, ::1] values, double weight) except -1:
+        cdef Py_ssize_t i
+        cdef double before, share, step
+        self.data.take(values, weight)
+        if not weight > 0.0:
+            return 0
+        scales = self.known.scales
+        before = scales.count
+        share = weight / (before + weight)
+        for i in range(values.shape[1]):
+            step = values[0, i] - self.mean[i]
+            self.squares[i] += step * step * (before * share)
+            self.mean[i] += step * share
+        scales.count = before + weight
+        self.clock[0] += 1
+        self.known.stream = None if self.turns else self.stream
+        if self.turns:
+            self.clock[1] = self.due
+        return 0
+
+
+cdef class MemberNoise:
+    """What is followed of a member's noise: ``state`` (4, m) and settings, as ``track_noise`` has them."""
+
+    cdef double[:, ::1] state
+    cdef pk_noise before, after
+
+    def __init__(self, double[:, ::1] state not None, const double[::1] rates, const double[::1] caps, double grace,
+                 double persistence, prior):
+        cdef Py_ssize_t m = rates.shape[0], l, of
+        if not 1 <= m <= PK_MEMORIES or caps.shape[0] != m or state.shape[0] != 4 or state.shape[1] != m:
+            raise ValueError(f"there must be 1 to {PK_MEMORIES} memories, as many in each argument")
+        self.state = state
+        for l in range(PK_MEMORIES):
+            of = l if l < m else 0
+            self.before.rates[l], self.before.caps[l] = rates[of], caps[of]
+        self.before.memories, self.before.grace, self.before.persistence = m, grace, persistence
+        self.before.prior_count, self.before.prior_sum = prior
+
+    cdef void try_row(self, double error, double spread, double weight, double *df, double *variance) noexcept:
+        cdef pk_noise noise = self.before
+        cdef Py_ssize_t l, of
+        for l in range(PK_MEMORIES):
+            of = l if l < noise.memories else 0
+            noise.sums[l], noise.counts[l], noise.scores[l] = self.state[0, of], self.state[1, of], self.state[2, of]
+        noise.seen = self.state[3, 0]
+        pk_track_noise(&noise, 1, &error, &spread, &weight, df, variance)
+        self.after = noise
+
+    cdef void take(self) noexcept:
+        cdef Py_ssize_t l
+        for l in range(self.after.memories):
+            self.state[0, l], self.state[1, l] = self.after.sums[l], self.after.counts[l]
+            self.state[2, l], self.state[3, l] = self.after.scores[l], self.after.seen
+
+
+cdef class MembersPath:
+    """Learns and predicts rows by members, weighed as ``average_members`` does; ``reader`` reads rows of features.
+
+    ``open_members()`` tells these, :class:`FadingMember`; ``noises`` are one :class:`MemberNoise` each, or None where
+    ``precision`` is that of a known noise.
+    ``standing`` has ``members`` (a, lanes) and ``rates``, the discounted scores, and the sum ``log_evidence``.
+    """
+
+    cdef readonly object reader
+    cdef object standing, open_members
+    cdef list members, noises
+    cdef bint closed, intercept
+    cdef double precision, outer_persistence
+    cdef double[::1] persistence, scores, outer, work, buffer, flight, row, densities, weights
+    cdef unsigned char[::1] ranks
+    cdef pk_shape shape
+
+    def __init__(self, reader, Py_ssize_t n_coefficients, bint intercept, Py_ssize_t count, open_members, noises, double precision, standing,
+                 persistence, double outer_persistence):
+        cdef Py_ssize_t lanes
+        self.reader, self.intercept, self.open_members = reader, intercept, open_members
+        self.noises, self.precision = noises, precision
+        self.standing, self.outer_persistence = standing, outer_persistence
+        self.persistence = np.array(persistence, dtype=np.float64)
+        self.shape.k, self.shape.p = 1, n_coefficients
+        self.shape.q = self.shape.p + 1
+        self.shape.ld = (self.shape.q + PK_LINE - 1) // PK_LINE * PK_LINE
+        lanes = (count + PK_LINE - 1) // PK_LINE * PK_LINE
+        if standing.members.shape != (len(persistence), lanes) or not 1 <= len(persistence) <= 64:
+            raise ValueError("standing is not that of so many members and rates")
+        self.scores, self.outer = _aligned(standing.members.size), _aligned(standing.rates.size)
+        self.work = _aligned((len(persistence) + 4) * lanes)
+        self.buffer, self.flight = _aligned(PK_PANEL * self.shape.q), _aligned(PK_FLIGHT_SIZE(self.shape))
+        self.row, self.densities, self.weights = _aligned(self.shape.ld), np.empty(count), np.empty(count)
+        self.ranks = np.empty(count, dtype=np.uint8)
+
+    @property
+    def names(self):
+        """Of the features, if they have any."""
+        return self.reader.names
+
+    def values(self, x):
+        """The features of ``x`` as an array (1, m), checked."""
+        return self.reader.values(x)
+
+    def close(self):
+        """Learn no rows any more: whoever has this path must ask for another one."""
+        self.closed = True
+
+    def predict_mean(self, x):
+        """Mean at ``x``: the members', weighed for the next row."""
+        cdef const double[:, ::1] values = self.reader.values(x)
+        cdef Py_ssize_t k
+        cdef double mean = 0.0
+        self._open()
+        for k in range(self.densities.shape[0]):
+            self.densities[k] = 0.0
+            self.ranks[k] = self._rank_ahead(k)
+        self._average()
+        for k in range(self.weights.shape[0]):
+            if self.weights[k] > 0.0:
+                mean -= self.weights[k] * self._predict(k, values)
+        return mean
+
+    def learn(self, x, double y, double weight=1.0):
+        """Learn the row ``x``, target ``y``; False, and nothing happens, where it must be learned in another way."""
+        if not (weight >= 0.0 and isfinite(weight)):
+            raise ValueError(f"weight is {weight}: it must be finite and not negative")
+        cdef const double[:, ::1] values = self.reader.values(x)
+        cdef double most = fmax(sqrt(weight), 1.0), evidence
+        cdef Py_ssize_t i, k
+        if not self._prepare(weight):
+            return False
+        # Whatever can't be learned is refused by the other way, which says why.
+        if values.shape[1] + self.intercept != self.shape.p:
+            raise ValueError(f"x has {values.shape[1]} features: that is not what the members learn")
+        if self.closed or not fabs(y) * most <= LARGEST:
+            return False
+        for i in range(values.shape[1]):
+            if not fabs(values[0, i]) * most <= LARGEST:
+                return False
+        for k in range(len(self.members)):
+            if not self._try_member(k, values, y, weight):
+                return False
+        evidence = self._average()
+        if not isfinite(evidence):
+            return False
+        self._take(values, weight, evidence)
+        return True
+
+    cdef int _open(self) except -1:
+        """Have members that know all rows."""
+        cdef FadingMember member
+        cdef bint keeps_up = self.members is not None
+        if keeps_up:
+            for member in self.members:
+                if member.behind is not None and not member.behind.keeps_up(member):
+                    keeps_up = False
+                    break
+        if not keeps_up:
+            self.members = self.open_members()
+            for member in self.members:
+                if member.triangle.shape[0] != self.shape.q or member.triangle.shape[1] != self.shape.ld:
+                    raise ValueError("a member's triangle is not that of so many features")
+        return 0
+
+    cdef bint _prepare(self, double weight) except -1:
+        """Whether all members can learn a row; all that calls Python comes before one does."""
+        cdef FadingMember member
+        self._open()
+        for member in self.members:
+            if member.behind is not None:
+                if not member.behind.ready:
+                    return False
+                member.behind.prepare(weight)
+        return True
+
+    cdef bint _try_member(self, Py_ssize_t k, const double[:, ::1] values, double y, double weight) except -1:
+        cdef FadingMember member = self.members[k]
+        cdef MemberNoise noise
+        cdef pk_rows row
+        cdef double df = INFINITY, variance = 1.0, scale
+        row.X, row.Y, row.weights, row.held = &values[0, 0] if values.shape[1] else NULL, &y, &weight, NULL
+        row.n, row.columns, row.x_stride, row.x_step = 1, values.shape[1], values.shape[1], 1
+        row.intercept = self.intercept
+        if not member.try_row(&row, self.buffer, self.flight, self.shape):
+            return False
+        if self.noises is None:
+            variance = 1.0 / self.precision
+        else:
+            noise = self.noises[k]
+            noise.try_row(member.error, 1.0 + member.leverage, weight, &df, &variance)
+        scale = sqrt(1.0 + member.leverage) * sqrt(variance)
+        scale = INFINITY if isnan(scale) else scale
+        self.densities[k] = weight * pk_log_t(member.error, df, scale)
+        self.ranks[k] = pk_rank(df, scale)
+        return True
+
+    cdef unsigned char _rank_ahead(self, Py_ssize_t k) except 255:
+        """How much a member knows of a row at the origin."""
+        cdef FadingMember member = self.members[k]
+        cdef MemberNoise noise
+        cdef double df = INFINITY, variance = 1.0, scale, leverage
+        cdef Py_ssize_t i
+        for i in range(self.shape.ld):
+            self.row[i] = 0.0
+        if self.intercept:
+            self.row[0] = 1.0
+        leverage = pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)
+        if self.noises is not None:
+            noise = self.noises[k]
+            noise.try_row(0.0, 1.0, 0.0, &df, &variance)
+        scale = sqrt(1.0 + leverage) * sqrt(variance)
+        return pk_rank(df, INFINITY if isnan(scale) else scale)
+
+    cdef double _predict(self, Py_ssize_t k, const double[:, ::1] values) noexcept:
+        """Minus the mean of a member."""
+        cdef FadingMember member = self.members[k]
+        cdef Py_ssize_t i
+        for i in range(self.shape.p, self.shape.ld):
+            self.row[i] = 0.0
+        self.row[0] = 1.0  # overwritten when there is no intercept
+        for i in range(values.shape[1]):
+            self.row[self.intercept + i] = values[0, i]
+        pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)
+        return self.row[self.shape.p]
+
+    cdef double _average(self) except? -1e308:
+        """Weights before the row, of scores that are copies; returns the mixture's log density of it."""
+        cdef double[:, ::1] scores = self.standing.members
+        cdef double[::1] outer = self.standing.rates
+        cdef pk_standing standing
+        memcpy(&self.scores[0], &scores[0, 0], self.scores.shape[0] * sizeof(double))
+        memcpy(&self.outer[0], &outer[0], self.outer.shape[0] * sizeof(double))
+        standing.rates, standing.members, standing.lanes = scores.shape[0], self.weights.shape[0], scores.shape[1]
+        standing.persistence, standing.outer_persistence = &self.persistence[0], self.outer_persistence
+        standing.scores, standing.outer, standing.work = &self.scores[0], &self.outer[0], &self.work[0]
+        return pk_average(&standing, 1, &self.densities[0], &self.ranks[0], &self.weights[0])
+
+    cdef int _take(self, const double[:, ::1] values, double weight, double evidence) except -1:
+        cdef double[:, ::1] scores = self.standing.members
+        cdef double[::1] outer = self.standing.rates
+        cdef FadingMember member
+        cdef MemberNoise noise
+        for member in self.members:
+            member.take(values, weight)
+        if self.noises is not None:
+            for noise in self.noises:
+                noise.take()
+        memcpy(&scores[0, 0], &self.scores[0], self.scores.shape[0] * sizeof(double))
+        memcpy(&outer[0], &self.outer[0], self.outer.shape[0] * sizeof(double))
+        self.standing.log_evidence += evidence
+        if member.behind is not None and member.behind.turns:
+            self.members = None
+        return 0
+

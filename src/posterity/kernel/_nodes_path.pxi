@@ -1,0 +1,149 @@
+# A part of _paths.pyx: the lean path under a prior that is learned.
+
+cdef class NodesPath:
+    """Learns rows where the prior is learned, and predicts them by the nodes that stand for it in a stream.
+
+    ``data`` is the path of the data, which goes together with a clock. ``known`` has what else is known of them:
+    ``scales`` of the features, if there are any, and the ``stream``, nodes that learn each row; None where they are
+    to be made. ``open_nodes()`` tells these, or makes them, with their paths and weights; ``begin_turn(rows)`` when
+    the prior is chosen anew, after so many rows: a factor for the data as they are then, if that is kept, its path,
+    and the number of rows at which it is chosen next. Nodes that only reading asked for are the path's own.
+    """
+
+    cdef readonly RowPath data
+    cdef object known, open_nodes, begin_turn, stream, scales, bound
+    cdef bint forgets
+    cdef list nodes
+    cdef double[::1] weights, mean, squares
+
+    def __init__(self, RowPath data not None, known, bint forgets, open_nodes, begin_turn):
+        self.data, self.known, self.forgets = data, known, forgets
+        self.open_nodes, self.begin_turn = open_nodes, begin_turn
+        self.nodes = []
+
+    @property
+    def names(self):
+        """Of the features, if they have any."""
+        return self.data.names
+
+    def values(self, x):
+        """The features of ``x`` as an array (1, m), checked."""
+        return self.data.values(x)
+
+    def close(self):
+        """Learn no rows any more: whoever has this path must ask for another one."""
+        self.data.closed = True
+
+    def predict_mean(self, x):
+        """Mean at ``x``."""
+        cdef RowPath data = self.data, node
+        cdef Py_ssize_t k, p = data.shape.p
+        cdef double mean = 0.0
+        if not self._in_step():
+            self._open()
+        data._load(x, 1.0)
+        for k in range(self.weights.shape[0]):
+            node = self.nodes[k]
+            memcpy(&node.buffer[0], &data.buffer[0], data.shape.ld * sizeof(double))
+            pk_predict_one(&node.triangle[0, 0], &node.buffer[0], data.shape)
+            mean -= self.weights[k] * node.buffer[p]
+        return mean
+
+    def learn(self, x, double y, double weight=1.0):
+        """Append the row ``x``, target ``y``; False, and nothing happens, where it must be learned in another way."""
+        cdef RowPath data = self.data
+        cdef double root
+        cdef long long rows = data.clock[0]
+        _check_weight(weight)
+        root = sqrt(weight)
+        if not fabs(y) * root <= LARGEST:
+            raise ValueError(_complaint("y", y))
+        # All that calls Python comes first: from the row's arrival in the buffer on, nobody comes between.
+        turn = self.begin_turn(rows + 1) if weight > 0.0 and rows + 1 >= data.clock[1] else None
+        if self.forgets and turn is None and weight > 0.0 and not self._in_step():
+            self._open()
+        data._ask_what_waits()
+        self._bind_scales()
+        data._load(x, root)
+        data.buffer[data.shape.p] = root * y
+        if data.closed or data.clock[0] != rows or data._moves(root):
+            return False
+        # What forgets can't make its nodes anew.
+        if self.forgets and turn is None and weight > 0.0 and not self._in_step():
+            return False
+        if weight > 0.0:
+            if turn is None:
+                self._teach_nodes(weight)
+            self._enter_scales(root, weight)
+            data._append(weight)
+            data._count(weight)
+            if turn is not None:
+                self._turn(turn)
+        return True
+
+    cdef bint _in_step(self):
+        """Whether the nodes are there, are those of the stream, and know all rows."""
+        cdef RowPath node
+        if self.stream is None:
+            return False
+        stream = self.known.stream
+        if stream is not None and stream is not self.stream:
+            return False
+        for node in self.nodes:
+            if node.counts[1] != self.data.counts[1]:
+                return False
+        return True
+
+    cdef int _open(self) except -1:
+        self.stream, paths, self.weights = self.open_nodes()
+        self.nodes = list(paths)
+        return 0
+
+    cdef int _teach_nodes(self, double weight) except -1:
+        cdef RowPath node
+        if not self._in_step():
+            return 0
+        for node in self.nodes:
+            memcpy(&node.buffer[0], &self.data.buffer[0], self.data.shape.ld * sizeof(double))
+            node._append(weight)
+        if self.forgets:  # they can't be made from the data any more
+            self.known.stream = self.stream
+        return 0
+
+    cdef int _turn(self, turn) except -1:
+        cdef RowPath kept
+        factor, path, due = turn
+        if path is not None:
+            kept = path
+            memcpy(&kept.triangle[0, 0], &self.data.triangle[0, 0],
+                   kept.shape.q * kept.shape.ld * sizeof(double))
+            kept.counts[:] = self.data.counts
+        self.known.turn = factor
+        self.known.stream = self.stream = None
+        self.nodes = []
+        self.data.clock[1] = due
+        self.data.rows = -1  # the first row tells what is constant
+        return 0
+
+    cdef int _bind_scales(self) except -1:
+        scales = self.known.scales
+        if scales is not None and (scales is not self.scales or scales.mean is not self.bound):
+            scales.mean, scales.squares = np.array(scales.mean), np.array(scales.squares)
+            self.mean, self.squares, self.bound = scales.mean, scales.squares, scales.mean
+        self.scales = scales
+        return 0
+
+    cdef int _enter_scales(self, double root, double weight) except -1:
+        """As RunningScales.learn of the row in the buffer, times ``root``."""
+        cdef Py_ssize_t i
+        cdef double before, share, step
+        if self.scales is None:
+            return 0
+        before = self.scales.count
+        share = weight / (before + weight)
+        for i in range(self.data.columns):
+            step = self.data.buffer[self.data.intercept + i] / root - self.mean[i]
+            self.squares[i] += step * step * (before * share)
+            self.mean[i] += step * share
+        self.scales.count = before + weight
+        return 0

@@ -1,0 +1,132 @@
+"""Targets that come as columns: how y (n, q) is read, and what a model remembers of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def has_columns(model: Any, y: Any, *, reset: bool) -> bool:
+    """Whether ``y`` is to be read as (n, q): it is, and the model takes several targets.
+
+    A model that has learned a vector reads one column as it always did, with scikit-learn's
+    warning.
+    """
+    if not getattr(model, "takes_targets", False):
+        return False
+    if hasattr(model, "n_targets_"):
+        return True
+    shape = np.asarray(y).shape
+    return len(shape) == 2 and (reset or shape[1] > 1)
+
+
+def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
+    """``y`` (n, q) as floats; with ``reset`` the model takes number and names of its columns.
+
+    Raises ``ValueError`` for text, and where they are not those that the model has learned.
+    """
+    shape = np.asarray(y).shape
+    if len(shape) != 2:
+        raise ValueError(
+            f"y has shape {shape}, and the model has learned {model.n_targets_} targets: give a "
+            f"column for each, (n, {model.n_targets_})"
+        )
+    names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
+    try:
+        columns = np.ascontiguousarray(y, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"y has a value that is not a number: {error}") from error
+    count = columns.shape[1]
+    if reset:
+        set_targets(model, count, names)
+    known = getattr(model, "n_targets_", None)
+    if known is None and count > 1:
+        raise ValueError(
+            f"y has {count} columns, and the model has learned a single target: fit it anew"
+        )
+    if known is not None and count != known:
+        raise ValueError(f"y has {count} columns, and the model has learned {known} targets")
+    theirs = getattr(model, "target_names_", None)
+    if names is not None and theirs is not None and list(theirs) != names:
+        raise ValueError(
+            f"y has the columns {', '.join(map(repr, names))}; the model has learned the targets "
+            f"{', '.join(repr(str(name)) for name in theirs)}: give them in this order"
+        )
+    return columns
+
+
+def set_targets(model: Any, count: int, names: list[str] | None) -> None:
+    """Let a model that has learned nothing take number and names of its targets."""
+    if count < 1:
+        raise ValueError("y has no columns: give at least one target")
+    model.n_targets_ = count
+    if names is not None:
+        model.target_names_ = np.asarray(names, dtype=object)
+
+
+def set_targets_of_row(model: Any, y: Any) -> None:
+    """The same from the targets of one row: a mapping of names, an array, or one number."""
+    if isinstance(y, Mapping):
+        set_targets(model, len(y), [str(name) for name in y])
+    elif np.ndim(y) == 1:
+        set_targets(model, len(y), None)
+
+
+def read_target_row(model: Any, y: Any) -> Array:
+    """The targets of one row, a number, (q,) or a mapping of names, as (1, q)."""
+    count, names = getattr(model, "n_targets_", None), getattr(model, "target_names_", None)
+    if count is None:
+        return np.array([[float(y)]])
+    if isinstance(y, Mapping):
+        if names is None:
+            raise TypeError(
+                "y is a mapping of names, but the model learned from targets without names: pass "
+                "an array, or learn from the start with named targets"
+            )
+        if set(y) != set(names):
+            raise ValueError(
+                f"y has the targets {', '.join(map(repr, y))}: the model knows "
+                f"{', '.join(repr(str(name)) for name in names)}"
+            )
+        y = [y[name] for name in names]
+    row = np.asarray(y, dtype=np.float64)
+    if row.shape != (count,):
+        raise ValueError(f"y has shape {row.shape}: expected ({count},), one value per target")
+    return row[None]
+
+
+def target_row(model: Any, values: Array) -> Any:
+    """What is predicted of one row: a number, (q,) or a mapping of names, as targets come."""
+    names = getattr(model, "target_names_", None)
+    if values.ndim == 0:
+        return float(values)
+    return values if names is None else dict(zip(names, values.tolist(), strict=True))
+
+
+def check_same_targets(model: Any, other: Any) -> None:
+    """Raise ``ValueError`` unless both models have the same targets in the same order."""
+    mine, theirs = (getattr(one, "n_targets_", None) for one in (model, other))
+    if mine != theirs:
+        said = ["a single target" if one is None else f"{one} targets" for one in (theirs, mine)]
+        raise ValueError(f"the other model has learned {said[0]}, this one {said[1]}")
+    names, others = (getattr(one, "target_names_", None) for one in (model, other))
+    if names is not None and others is not None and list(names) != list(others):
+        raise ValueError(
+            f"the other model's targets are {', '.join(repr(str(name)) for name in others)}; this "
+            f"one's are {', '.join(repr(str(name)) for name in names)}"
+        )
+
+
+def refuse_several_targets(model: Any, what: str) -> None:
+    """Raise ``ValueError`` where a model has learned targets that came as columns."""
+    count = getattr(model, "n_targets_", None)
+    if count is not None:
+        raise ValueError(
+            f"{what} takes a model of a single target, and this one has learned y with {count} "
+            "columns: fit a model to each, y[:, j], which says the same"
+        )

@@ -1,0 +1,68 @@
+"""What groups are believed to share, and what is read of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.evidence.shared import GroupSample, SharedPrior, given, learned, with_given_precision
+from posterity.factor import Factor
+from posterity.noise import Noise
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GroupBelief:
+    """What is settled of the shared prior: (p,) means, which of them are free, and the precision.
+
+    ``precision`` is a factor with it and its means, or None where it is learned.
+    """
+
+    mean: Array
+    free: NDArray[np.bool_]
+    precision: Factor | None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether nothing is learned."""
+        return self.precision is not None and not self.free.any()
+
+    def prior(
+        self,
+        sample: GroupSample,
+        noise: Noise,
+        *,
+        intercept: bool,
+        tolerance: float,
+    ) -> SharedPrior:
+        """The prior that the groups share."""
+        if self.precision is None:
+            return learned(
+                sample,
+                noise,
+                self.mean,
+                self.free,
+                intercept=intercept,
+                tolerance=tolerance,
+            )
+        if self.is_given:
+            return given(self.precision)
+        return with_given_precision(sample, self.precision, self.free)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What groups are read under: a prior, and what is left as noise.
+
+    ``freed`` observations are left for the noise: their count less the flat directions.
+    """
+
+    prior: SharedPrior
+    freed: float
+    residual: float
+
+
+__all__ = ["GroupBelief", "Reading"]

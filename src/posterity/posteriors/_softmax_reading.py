@@ -1,0 +1,265 @@
+"""What a classifier of many classes consists of, and how it is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.distributions import Categorical, MultivariateNormal
+from posterity.evidence import Strategy
+from posterity.evidence.members import single_node
+from posterity.factor.sites import softmax_path
+from posterity.kernel import SoftmaxPath
+from posterity.noise import KnownNoise, Noise
+from posterity.posteriors._softmax_contrasts import Contrasts, Joined
+from posterity.posteriors._softmax_likelihood import (
+    N_POINTS,
+    Array,
+    balanced_points,
+    integrated,
+    log_softmax,
+    principal_root_of,
+    spread,
+    spread_points,
+)
+from posterity.posteriors._softmax_prior import ContrastPrior
+from posterity.posteriors._softmax_recent import RecentRows
+from posterity.posteriors._softmax_rule import choice_of
+from posterity.posteriors._softmax_sites import POINTS
+
+BLOCK_NUMBERS = 4_000_000
+# Rows after which the lean path asks anew.
+UNTIL_LATER = 1_000
+
+Approximation = Literal["auto", "laplace", "moments"]
+
+
+@dataclass
+class SoftmaxReading:
+    """Contrasts, the prior they are read with, and how it is learned.
+
+    Rows ``X`` (n, m) come without the intercept's 1, ``y`` (n, 1) are places of classes, from 0.
+
+    Parameters
+    ----------
+    contrasts
+        What the data say.
+    prior
+        The prior that labels are met with; of the strategy's nodes, the one that stands for all.
+    strategy, shapes
+        How the prior is learned; None: it is given. And the shapes (L, m) that it is offered.
+    approximation
+        "laplace", "moments", or "auto": the first in ``fit``, the second in all else.
+    due, waiting
+        As many rows, and the prior is chosen anew; whether it is for the first time.
+    recent
+        The last rows, to be learned again together; ``contrasts`` knows them already.
+    together
+        The rows' weight when all of them were fitted at once.
+    """
+
+    contrasts: Contrasts
+    prior: ContrastPrior
+    strategy: Strategy | None = None
+    shapes: Array | None = None
+    approximation: Approximation = "auto"
+    due: float = field(default=0.0, repr=False)
+    waiting: bool = field(default=False, repr=False)
+    recent: RecentRows | None = field(default=None, repr=False)
+    nodes: list[tuple[float, Joined]] | None = field(default=None, repr=False)
+    together: float = field(default=-1.0, repr=False)
+
+    noise: ClassVar[Noise] = KnownNoise(1.0)
+    one_triangle: ClassVar[None] = None
+    improper: ClassVar[None] = None
+
+    # ---- what it is ----------------------------------------------------------------------------
+
+    @property
+    def n_classes(self) -> int:
+        """Classes there are so far."""
+        return self.contrasts.n_classes
+
+    @property
+    def intercept(self) -> bool:
+        """Whether each contrast has one."""
+        return self.prior.intercept
+
+    @property
+    def n_coefficients(self) -> int:
+        """Of one contrast, intercept included."""
+        return self.contrasts.n_columns
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the rows that it learns."""
+        return len(self.prior.center) - int(self.intercept)
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.contrasts.parts[0].n_observations
+
+    @property
+    def n_effective(self) -> float:
+        """What is left of them after forgetting."""
+        return self.contrasts.parts[0].n_effective
+
+    @property
+    def forgets(self) -> bool:
+        """Whether rows count for less as they age."""
+        return self.contrasts.forgets
+
+    @property
+    def _averages(self) -> bool:
+        """Whether rows that come online are learned by averages."""
+        return self.approximation != "laplace"
+
+    def design(self, X: Array) -> Array:
+        """The columns (n, p) with the intercept's 1 in front."""
+        return np.column_stack([np.ones(len(X)), X]) if self.intercept else X
+
+    # ---- the prior -----------------------------------------------------------------------------
+
+    def _turned(self) -> None:
+        """What was read is no more."""
+        self.nodes = None
+
+    def _read(self) -> list[tuple[float, Joined]]:
+        """All nodes with their weights: factors of prior and data."""
+        if self.nodes is None:
+            strategy = self.strategy
+            if strategy is None or strategy == single_node(strategy) or not self.n_effective:
+                self.nodes = [(1.0, self.contrasts.joined(self.prior))]
+            else:
+                choice = choice_of(self.contrasts, self.prior, strategy, self.shapes)
+                k = self.n_classes - 1
+                priors = [self.prior.chosen(one.reshape(k, -1)) for one in choice.precisions]
+                joined = [self.contrasts.join(prior) for prior in priors]
+                self.nodes = list(zip(choice.weights.tolist(), joined, strict=True))
+        return self.nodes
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    @property
+    def predicts_lean(self) -> bool:
+        """Whether one factor of all contrasts, open in no direction, predicts."""
+        one_node = self.strategy is None or self.strategy == single_node(self.strategy)
+        if self.contrasts.separate or not (one_node or not self.n_effective):
+            return False
+        (joined,) = self.contrasts.joined(self.prior)
+        return bool(np.diagonal(joined.root).all())
+
+    @property
+    def learns_lean(self) -> bool:
+        """Whether the kernel learns single rows, until some are learned again, or the prior is."""
+        return not self.forgets and self._rows_to_come() > 0 and self.predicts_lean
+
+    def _rows_to_come(self) -> int:
+        """How many rows may come one by one before something else than learning them is due."""
+        if self.n_observations == 0.0 or self.waiting:
+            return 0
+        if not self.prior.proper:
+            return UNTIL_LATER
+        return 0 if self.recent is None else self.recent.before_due
+
+    def row_path(self, names: Sequence[str] | None) -> SoftmaxPath:
+        """The lean path: it learns rows, in place, and predicts, in microseconds."""
+        r = self.n_classes - 1
+        return softmax_path(
+            self.contrasts.parts[0].factor,
+            self.prior.rows(self.contrasts.places[0]),
+            self.intercept,
+            names,
+            self.contrasts.basis,
+            balanced_points(r, POINTS) if self._averages else None,
+            spread_points(r),
+            self,
+            0 if self.forgets else self._rows_to_come(),
+            math.inf if self.strategy is None else self.due,
+        )
+
+    @property
+    def prior_precision(self) -> ArrayLike:
+        """Prior precision of the coefficients, of all contrasts alike or one row for each."""
+        return self.prior.precision()
+
+    def coefficients(self) -> Array:
+        """(K, p) posterior mean, one row a class; the columns sum to 0."""
+        means = [weight * self.contrasts.coordinates(joined) for weight, joined in self._read()]
+        each: Array = self.contrasts.basis @ np.sum(means, axis=0)
+        return each - each.mean(axis=0)
+
+    def predictive(self, X: Array, offsets: Array | None = None) -> Categorical:
+        """Distribution of the place of the class at rows ``X`` (n, m)."""
+        return Categorical(np.arange(self.n_classes), self.log_probabilities(self.design(X)))
+
+    def log_probabilities(self, X: Array) -> Array:
+        """(n, K) log of the probabilities at rows (n, p), integrated over the posterior."""
+        return self._integrated(X, self._read())
+
+    def log_probabilities_of(self, x: Array) -> Array:
+        """(1, K) the same in a stream, of the prior that its labels are met with."""
+        return self._integrated(x, [(1.0, self.contrasts.joined(self.prior))])
+
+    def _integrated(self, X: Array, nodes: list[tuple[float, Joined]]) -> Array:
+        told = np.empty((len(X), self.n_classes))
+        for part in self.blocks(len(X)):
+            mean, covariance = self._moments(X[part], nodes)
+            told[part] = integrated(mean, principal_root_of(covariance), self.contrasts.basis)
+        return told
+
+    def probability_interval(self, X: Array, level: float) -> Array:
+        """(n, K, 2) ends of the central interval of each probability at rows ``X`` (n, m)."""
+        ends = np.empty((len(X), self.n_classes, 2))
+        for part in self.blocks(len(X)):
+            drawn = self.probability_points(X[part])
+            both = np.quantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
+            ends[part] = np.moveaxis(both, 0, -1)
+        return ends
+
+    def probability_points(self, X: Array) -> Array:
+        """(n, S, K) probabilities at rows ``X`` (n, m) that stand for the posterior."""
+        mean, covariance = self._moments(self.design(X), self._read())
+        points = spread(mean, principal_root_of(covariance)) @ self.contrasts.basis.T
+        return np.exp(log_softmax(points))
+
+    def _moments(self, X: Array, nodes: list[tuple[float, Joined]]) -> tuple[Array, Array]:
+        """Mean and covariance of the coordinates at rows, those of the mixture of all nodes."""
+        told = [(weight, *self.contrasts.moments(X, joined)) for weight, joined in nodes]
+        if len(told) == 1:
+            return told[0][1:]
+        centre = sum(weight * mean for weight, mean, _ in told)
+        spreads = [
+            weight * (covariance + (mean - centre)[:, :, None] * (mean - centre)[:, None])
+            for weight, mean, covariance in told
+        ]
+        return np.asarray(centre), np.sum(spreads, axis=0)
+
+    def blocks(self, n: int) -> list[slice]:
+        """Rows to be read at a time: their covariances and points are held in memory."""
+        size = max(1, BLOCK_NUMBERS // (self.n_classes * (self.n_classes + 2 * N_POINTS)))
+        return [slice(start, start + size) for start in range(0, n, size)]
+
+    @property
+    def log_evidence(self) -> float:
+        """Laplace's evidence of the labels; or as they came, where they are forgotten."""
+        return self.contrasts.log_evidence(self.prior)
+
+    def joint(self, names: tuple[str, ...], classes: tuple[str, ...] = ()) -> MultivariateNormal:
+        """Joint posterior of what each class has more of than the first: class by class.
+
+        Without names of the ``classes`` these are numbered.
+
+        With U = T V, T (K - 1, K - 1) the differences of the rows of H to its first.
+        """
+        from posterity.posteriors._softmax_joint import joint_of
+
+        classes = classes or tuple(str(place) for place in range(self.n_classes))
+        labels = tuple(f"{name} ({one} - {classes[0]})" for one in classes[1:] for name in names)
+        return joint_of(self.contrasts, self._read(), labels)

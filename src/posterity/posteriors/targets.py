@@ -1,0 +1,420 @@
+"""What is known of several targets of the same rows: one triangle, O(p^2 + p q) a row.
+
+W (p, q), the coefficients of all targets, are matrix normal given the covariance of the noise,
+W | Sigma ~ MN(M, Lambda^-1, Sigma), and Sigma is inverse-Wishart (West and Harrison 1997, section
+16.4; Gelman et al. 2013, section 3.6). With R, Z, S the parts of the factor of prior and rows,
+
+    Psi = S'S + 2 rate I       nu = 2 shape + q - 1 + n - d
+    y | x ~ t_{nu - q + 1}(W'x, Psi (1 + h) / (nu - q + 1)) ,
+
+h the leverage. The degrees of freedom are such that each target by itself is predicted just as by
+a model of its own, with n - d + 2 shape of them. Where each target learns a prior precision of its
+own there is no such formula for all of them; then too each is predicted as by a model of its own,
+and correlations are those of Psi, whose rows of residuals and penalties each come from the target's
+own solution: where the precisions agree that is the formula again.
+
+Psi of a noise prior without a rate says that targets depend on each other perfectly while there are
+fewer rows than targets, and too much for long after. With such a prior correlations are believed
+as far as their evidence says (:mod:`posterity.evidence.correlation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, multigammaln
+
+from posterity.distributions import JointPrediction, Normal, StudentT
+from posterity.distributions.joint_prediction import correlations_of
+from posterity.evidence.correlation import correlations_after
+from posterity.factor import Factor
+from posterity.kernel import RowPath, TargetsPath
+from posterity.noise import Distribution, Noise
+from posterity.posteriors._nodes import one_after_another
+from posterity.posteriors._target_coefficients import TargetCoefficients
+from posterity.posteriors.gaussian import NO_CHANGES, LinearPosterior
+
+Array = NDArray[np.float64]
+
+# Errors of a row count for at most so many standard deviations in correlations that are learned
+# from how rows were predicted: of a row that fitted perfectly the next is off by any number.
+MOST_SDS = 5.0
+
+
+@dataclass
+class TargetViews:
+    """Each target by itself, made when it is first read; of rows of the total weight ``at``."""
+
+    each: list[LinearPosterior] | None = None
+    at: float = -1.0
+
+
+@dataclass(frozen=True)
+class TargetsPosterior:
+    """Posterior of [intercept, coefficients] of several targets.
+
+    ``wide`` learns the rows, and is of the kind that one target would have. What is read is the
+    joint prediction of all targets, under a given prior from their one triangle, and under a
+    learned one from what each target says by itself.
+    """
+
+    wide: LinearPosterior
+    names: tuple[str, ...] | None = None
+    views: TargetViews = field(default_factory=TargetViews, repr=False, compare=False)
+
+    @classmethod
+    def around(cls, one: LinearPosterior, count: int, names: Sequence[str] | None = None) -> Self:
+        """What believes of each target what ``one`` does, which has seen nothing."""
+        return cls(one.for_targets(count), None if names is None else tuple(names))
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        return type(self)(self.wide.copy(), self.names)
+
+    def become(self, other: Self) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        self.wide.become(other.wide)
+        self._changed()
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn the first rows together."""
+        self.append(X, y, weights, elapsed)
+
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows; where they are forgotten, in order."""
+        together = self.wide.learns_prior and not self.wide.forgets
+        learn = self.wide.append if together else self.wide.learn_data
+        learn(X, y, weights, elapsed)
+        self._changed()
+
+    def predict_then_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> JointPrediction:
+        """Learn row after row; returns the distribution of the targets before each row."""
+        before = self.copy()
+        left = self.wide.left(elapsed)
+        if self.wide.learns_prior:
+            marginals = self._stream(X, y, weights, elapsed)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = (y - marginals.loc) / marginals.scale
+            make = partial(_followed, before, steps, weights, left, in_units=True)
+            return JointPrediction(marginals, make, names=self.names)
+        known = self.wide.learn_each(X, y, weights, elapsed)
+        self._changed()
+        spread = 1.0 + (known.leverage if weights is None else weights * known.leverage)
+        steps = known.error / np.sqrt(spread)[:, None]
+        freed = known.count[:, None] - self.n_flat
+        leverage = np.repeat(known.leverage[:, None], self.n_targets, axis=1)
+        marginals = self.noise.predictive(y - known.error, leverage, freed, known.residual)
+        make = partial(_followed, before, steps, weights, left, in_units=False)
+        return JointPrediction(marginals, make, names=self.names)
+
+    def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
+        """What each target by itself says of each row before it is learned, in stretches."""
+        after, first = self.copy(), 0
+        told: list[Distribution] = []
+        while first < len(X) or not told:
+            part = slice(first, after.wide.stretch_from(first, len(X), weights))
+            some = None if weights is None else weights[part]
+            rows = X[part], y[part], some, elapsed[part]
+            each = enumerate(after._separate(stream=True))
+            told.append(
+                side_by_side(
+                    [
+                        one.predict_then_learn(
+                            rows[0], np.ascontiguousarray(rows[1][:, j : j + 1]), *rows[2:]
+                        )
+                        for j, one in each
+                    ]
+                )
+            )
+            after.append(*rows)
+            first = part.stop
+        self.become(after)
+        return one_after_another(told)
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
+        self.wide.remove(X, y, weights)
+        self._changed()
+
+    def merge(self, other: Self) -> None:
+        """Learn all that ``other`` learned from the same prior."""
+        self.wide.merge(other.wide)
+        self._changed()
+
+    def same_prior(self, other: Self) -> bool:
+        """Whether both started from the same belief, so that they can be merged."""
+        return type(self) is type(other) and self.wide.same_prior(other.wide)
+
+    @property
+    def learns_lean(self) -> bool:
+        """Whether its row path may learn single rows."""
+        return self.n_targets > 1 and self.wide.learns_lean
+
+    @property
+    def predicts_lean(self) -> bool:
+        """Whether its row path predicts them."""
+        return self.n_targets > 1 and self.wide.predicts_lean
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """The lean path that reads and predicts single rows, and may learn them."""
+        path = self.wide.row_path(names)
+        if self.names is not None and self.n_targets > 1:
+            cast(TargetsPath, path).name_targets(self.names)
+        return path
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def predictive(self, X: Array) -> JointPrediction:
+        """Joint distribution of the targets of new observations at the rows of ``X``."""
+        if self.wide.learns_prior:
+            marginals = side_by_side([one.predictive(X) for one in self.each])
+        else:
+            mean, leverage = self.factor.predict(X, intercept=self.intercept)
+            leverage = np.repeat(leverage[:, None], self.n_targets, axis=1)
+            residual = np.diag(self.factor.residual()).copy()
+            marginals = self.noise.predictive(mean, leverage, self.freed, residual)
+        make = partial(TargetsPosterior.correlation, self.copy())
+        return JointPrediction(marginals, make, names=self.names)
+
+    def predict_mean(self, X: Array) -> Array:
+        """(n, q) means of new observations at the rows of ``X``."""
+        coefficients = self.coefficients()
+        if self.intercept:
+            return X @ coefficients[1:] + coefficients[0]
+        return X @ coefficients
+
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """The same as :meth:`predict_then_learn` would give them."""
+        if not self.wide.learns_prior:
+            return self.predict_mean(X)
+        each = self._separate(stream=True)
+        return np.column_stack([one.predict_mean_ahead(X) for one in each])
+
+    def coefficients(self) -> Array:
+        """(p, q) means of [intercept, coefficients]."""
+        if self.wide.learns_prior:
+            return np.column_stack([one.coefficients() for one in self.each])
+        return self.factor.coefficients()
+
+    def joint(self, names: tuple[str, ...]) -> TargetCoefficients:
+        """Joint distributions of [intercept, coefficients], each target's and all of them."""
+        joints = [one.joint(names) for one in self.each]
+        return TargetCoefficients(joints, self.correlation(), names=names, targets=self.names)
+
+    def products(self) -> Array:
+        """Psi (q, q): sums of squares and products of residuals and penalties, of prior too."""
+        if self.wide.learns_prior:
+            rows = self._penalized()
+            products = rows.T @ rows
+        else:
+            products = self.factor.residual()
+        return products + 2.0 * self.noise.parameters[2] * np.eye(self.n_targets)
+
+    def correlation(self) -> Array:
+        """(q, q) correlations of the targets given the features."""
+        return np.asarray(correlations_after(self.noise, self.freed, self.products()))
+
+    def _penalized(self) -> Array:
+        """(r, q) rows whose products are Psi, each target's from its own solution."""
+        factor, offset = self.factor, int(self.intercept)
+        coefficients = self.coefficients()
+        off = coefficients[offset:] - self.wide.belief.means(len(coefficients) - offset)[:, None]
+        precision = np.asarray(self.prior_precision, dtype=np.float64).T * self.noise.prior_unit
+        return np.vstack(
+            [
+                factor.residual_root,
+                factor.moments - factor.root @ coefficients,
+                np.sqrt(precision) * off,
+            ]
+        )
+
+    @property
+    def each(self) -> list[LinearPosterior]:
+        """Each target by itself, to be read."""
+        views = self.views
+        if views.each is None or views.at != self.factor.seen:
+            views.each, views.at = self._separate(), self.factor.seen
+        return views.each
+
+    def _separate(self, *, stream: bool = False) -> list[LinearPosterior]:
+        wide = self.wide.settled(stream=stream)
+        return [wide.of_target(target) for target in range(self.n_targets)]
+
+    def _changed(self) -> None:
+        self.views.each = None
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y) of all targets: that of each by itself, and what they say of each other."""
+        if not self.wide.tells_evidence:
+            raise AttributeError(
+                "log_evidence_ of several targets is not kept under this way to forget: sum the "
+                "logpdf of what predict_then_learn returns"
+            )
+        alone = sum(one.log_evidence for one in self.each)
+        return alone + _dependence(self.noise, self.freed, self.products())
+
+    @property
+    def noise_precision(self) -> Array:
+        """(q,) known, or the mean of what was learned."""
+        return np.array([one.noise_precision for one in self.each])
+
+    @property
+    def prior_precision(self) -> ArrayLike:
+        """Prior precision of the coefficients: as given, or (q, m) where each target learns it."""
+        if self.wide.learns_prior:
+            return np.stack([np.asarray(one.prior_precision) for one in self.each])
+        return self.wide.prior_precision
+
+    # ---- what all targets have in common ---------------------------------------------------------
+
+    @property
+    def noise(self) -> Noise:
+        """The noise, as each target's was believed to be."""
+        return self.wide.noise
+
+    @property
+    def intercept(self) -> bool:
+        """Whether a 1 comes before each row."""
+        return self.wide.intercept
+
+    @property
+    def factor(self) -> Factor:
+        """The factor of all targets."""
+        return self.wide.factor
+
+    @property
+    def n_targets(self) -> int:
+        """q."""
+        return self.factor.n_targets
+
+    @property
+    def n_coefficients(self) -> int:
+        """Coefficients of one target, intercept included."""
+        return self.wide.n_coefficients
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the rows that it learns."""
+        return self.wide.n_features
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.wide.n_observations
+
+    @property
+    def n_effective(self) -> float:
+        """What is left of them after forgetting."""
+        return self.wide.n_effective
+
+    @property
+    def n_flat(self) -> int:
+        """Number of directions whose prior is flat."""
+        return self.wide.n_flat
+
+    @property
+    def freed(self) -> float:
+        """Observations left for the noise: their count less the flat directions."""
+        return self.factor.count - self.n_flat
+
+    forgets: ClassVar[Any] = property(lambda self: self.wide.forgets)
+
+    @property
+    def change_probability(self) -> Array:
+        """Refuse: changes are found of one target only."""
+        raise AttributeError(NO_CHANGES.format("change_probability_"))
+
+    @property
+    def changes(self) -> NDArray[np.int64]:
+        """Refuse: changes are found of one target only."""
+        raise AttributeError(NO_CHANGES.format("changes_"))
+
+    def noise_coefficients(self) -> Array:
+        """Refuse: the noise of several targets is constant."""
+        return self.wide.noise_coefficients()
+
+
+def side_by_side(told: Sequence[Any]) -> Distribution:
+    """Predictions (n,) of each target as one (n, q); Normal among Student-t has infinite df."""
+    loc = np.column_stack([one.loc for one in told])
+    scale = np.column_stack([np.broadcast_to(one.scale, one.loc.shape) for one in told])
+    df = [np.broadcast_to(getattr(one, "df", np.inf), one.loc.shape) for one in told]
+    if np.isinf(df).all():
+        return Normal(loc, scale)
+    return StudentT(np.column_stack(df), loc, scale)
+
+
+def _followed(
+    before: TargetsPosterior,
+    steps: Array,
+    weights: Array | None,
+    left: Array,
+    *,
+    in_units: bool,
+) -> Array:
+    """(n, q, q) correlations before each row, Psi having grown by the rows before it.
+
+    ``steps`` (n, q) are the roots of what each row adds for its weight: e e' / (1 + w h). Where
+    targets learn priors of their own they are ``in_units`` of what was predicted, e / scale, and
+    add to the correlations as they were, for as many rows as these rest on.
+    """
+    n, q = steps.shape
+    shape, rate = before.noise.parameters[1:]
+    weights = np.ones(n) if weights is None else weights
+    count, products = before.factor.count, before.products()
+    fixed = 2.0 * rate * np.eye(q)
+    if in_units:
+        products = max(before.freed + 2.0 * shape, 0.0) * correlations_of(products)
+        largest = np.abs(steps).max(axis=1, keepdims=True, initial=MOST_SDS)
+        with np.errstate(invalid="ignore"):
+            steps = steps * (MOST_SDS / largest)
+        fixed = np.zeros((q, q))
+    products = products - fixed
+    steps = np.where(np.isfinite(steps), steps, 0.0)
+    each, counts = np.empty((n, q, q)), np.empty(n)
+    for i in range(n):
+        if i or before.n_observations:  # before the first row there is nothing to forget
+            products, count = left[i] * products, left[i] * count
+        each[i], counts[i] = products, count
+        products = products + weights[i] * np.outer(steps[i], steps[i])
+        count += weights[i]
+    return correlations_after(before.noise, counts - before.n_flat, each + fixed)
+
+
+def _dependence(noise: Noise, freed: float, products: Array) -> float:
+    """Log evidence of all targets less the sum of each one's by itself.
+
+    The integral of the inverse-Wishart over those of inverse-gammas, with Psi = D C D:
+    Gamma_q(nu / 2) / Gamma(a)^q |C|^(-nu / 2) prod (Psi_jj / 2)^(-(q - 1) / 2), a half of
+    nu - q + 1,
+    over the same before any rows. A noise prior without a rate leaves out all that is before any
+    rows, the product, and q - 1 of nu (:mod:`posterity.evidence.together`).
+    """
+    known, shape, rate = noise.parameters
+    after, q = shape + 0.5 * freed, len(products)
+    if known or after <= 0.0:
+        return 0.0
+
+    def constant(a: float) -> float:
+        return float(multigammaln(a + 0.5 * (q - 1.0), q)) - q * float(gammaln(a))
+
+    correlation = correlations_after(noise, freed, products)
+    half_nu = after + (0.5 * (q - 1.0) if rate > 0.0 else 0.0)
+    value = constant(after) - half_nu * float(np.linalg.slogdet(correlation)[1])
+    if shape > 0.0 and rate > 0.0:
+        grown = np.log(np.diag(products) / (2.0 * rate)).sum()
+        value -= constant(shape) + 0.5 * (q - 1.0) * float(grown)
+    return value
+
+
+__all__ = ["TargetsPosterior"]

@@ -1,0 +1,196 @@
+"""The report on a forecast: what comes, and would it have been right?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting import Forecast, Forecaster
+from posterity.report import charts, words
+from posterity.report.page import Html, Page, cards, table, tag
+from posterity.report.validation import About, how_made, problems
+
+Array = NDArray[np.float64]
+
+LEVELS = (0.8, 0.95)
+# Series that are drawn, values before the forecast in horizons, and rows in tables of series.
+DRAWN, BEFORE, LISTED = 12, 3, 200
+
+
+def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) -> str:
+    """One self-contained HTML page on a forecast: it opens from disk, and loads nothing.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        What has learned the series. As it was one horizon ago it forecasts what came since.
+    forecast : Forecast
+        What it says now.
+    about : About
+        Title, target, command, problems of the data.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If vl-convert-python is not installed (the extra ``report``).
+
+    Examples
+    --------
+    >>> forecaster = Forecaster(seasonality=()).fit(np.sin(np.arange(60.0)))
+    >>> html = forecast_report(forecaster, forecaster.forecast(6), About(title="Next <six>"))
+    >>> "<h1>Next &lt;six&gt;</h1>" in html
+    True
+    """
+    page = Page(about.title)
+    held = _held_back(forecaster, forecast.horizon)
+    page.parts.append(cards(_cards(forecast, held, about)))
+    drawn = [
+        _fan(page, forecaster, forecast, number, about.unit)
+        for number in range(min(len(forecast.ids), DRAWN))
+    ]
+    if len(forecast.ids) > DRAWN:
+        drawn.append(tag("p", f"Drawn are the first {DRAWN} of {len(forecast.ids):,} series."))
+    page.section("What comes?", *drawn)
+    page.section(f"The sum of all {forecast.horizon} steps", _sums(forecast))
+    page.section("Would it have been right?", *_trial(held, forecast.horizon))
+    page.section("What is averaged?", _forms(forecast))
+    page.section("Problems found in the data", problems(about))
+    how_made(page, about)
+    return page.html()
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _held_back(forecaster: Forecaster, h: int) -> dict[str, Array] | None:
+    """What was said h rows ago, beside what came; None where there was too little to say it from.
+
+    Scores (S, h) by name: errors of the forecast, and of the naive one of the last season or value.
+    """
+    values = forecaster.values_
+    if h >= values.shape[1] or forecaster.exogenous_:
+        return None
+    try:
+        then = forecaster.before(h)
+    except ValueError:
+        return None
+    said, came = then.forecast(h), values[:, -h:]
+    shape = came.shape
+    low, high = (np.reshape(end, shape) for end in said.interval(0.95))
+    season = max((m for m in then.periods_ if m < values.shape[1] - h), default=1)
+    steps = values.shape[1] - h - season + np.arange(h) % season
+    known = np.isfinite(came)
+    return {
+        "error": np.abs(np.reshape(said.median(), shape) - came),
+        "naive": np.abs(values[:, steps] - came),
+        "held": np.where(known, (low <= came) & (came <= high), np.nan),
+    }
+
+
+def _cards(
+    forecast: Forecast, held: dict[str, Array] | None, about: About
+) -> list[tuple[str, str, str]]:
+    times = np.asarray(forecast.times).reshape(len(forecast.ids), -1)
+    found = [
+        ("Series", f"{len(forecast.ids):,}", about.target),
+        ("Steps ahead", f"{forecast.horizon:,}", f"up to {times.max()}"),
+    ]
+    if held is not None:
+        error, naive = np.nanmean(held["error"]), np.nanmean(held["naive"])
+        found += [
+            ("Mean absolute error", f"{error:.4g}",
+             f"of the last {forecast.horizon} steps, held back; the naive forecast: {naive:.4g}"),
+            ("95% intervals held", f"{100 * np.nanmean(held['held']):.0f}%", "of these"),
+        ]  # fmt: skip
+    return found
+
+
+def _fan(page: Page, forecaster: Forecaster, forecast: Forecast, number: int, unit: str) -> Html:
+    """History, median and bands of one series."""
+    h, name = forecast.horizon, str(forecast.ids[number])
+    times = np.asarray(forecast.times).reshape(-1, h)[number]
+    past = forecaster.values_[number, -BEFORE * max(h, 12) :]
+    before = forecaster.times_[number, -len(past) :]
+    dated = times.dtype.kind == "M"
+    median = np.reshape(forecast.median(), (-1, h))[number]
+    values: charts.Rows = [
+        {"t": _time(t), "value": charts.plain(y)} for t, y in zip(before, past, strict=True)
+    ]
+    ends = {
+        f"{end}{100 * level:g}": np.reshape(each, (-1, h))[number]
+        for level in LEVELS
+        for end, each in zip(("low", "high"), forecast.interval(level), strict=True)
+    }
+    steps: charts.Rows = [
+        {"t": _time(t), "median": charts.plain(median[k])}
+        | {end: charts.plain(each[k]) for end, each in ends.items()}
+        for k, t in enumerate(times)
+    ]
+    caption = f"{name}: what came (grey), the median, and bands of 80% and 95%."
+    header = ("time", "median", *(f"{100 * level:g}% from, to" for level in LEVELS))
+    rows = [
+        (times[k], f"{median[k]:.5g}",
+         *(f"{ends[f'low{100 * level:g}'][k]:.5g}, {ends[f'high{100 * level:g}'][k]:.5g}"
+           for level in LEVELS))
+        for k in range(h)
+    ]  # fmt: skip
+    spec = charts.fan(values + steps, LEVELS, unit, dated=dated)
+    return page.chart(spec, caption, table(header, rows, f"Forecast of {name}"))
+
+
+def _time(time: Any) -> Any:
+    """For JSON: a number, or a time of UTC as text."""
+    return f"{time.astype('datetime64[s]')}Z" if isinstance(time, np.datetime64) else time.item()
+
+
+def _sums(forecast: Forecast) -> Html:
+    total = forecast.total()
+    ends = {level: total.interval(level) for level in LEVELS}
+    middle = np.reshape(total.median(), -1)
+    rows = [
+        (str(name), f"{middle[k]:.5g}",
+         *(f"{np.reshape(low, -1)[k]:.5g}, {np.reshape(high, -1)[k]:.5g}"
+           for low, high in ends.values()))
+        for k, name in enumerate(forecast.ids[:LISTED])
+    ]  # fmt: skip
+    return table(("series", "median", *(f"{level:.0%} from, to" for level in LEVELS)), rows)
+
+
+def _trial(held: dict[str, Array] | None, h: int) -> list[Html]:
+    if held is None:
+        said = "Too few rows, or exogenous columns: nothing was held back to try it on."
+        return [tag("p", said)]
+    n = int(np.isfinite(held["error"]).sum())
+    share = float(np.nanmean(held["held"]))
+    lines = [
+        f"As it was {h} rows ago it forecast the {n:,} values that have come since.",
+        f"95% intervals held {100 * share:.1f}% of them: {words.verdict(0.95, share, n)}. Values "
+        "of one series go together: of few series that says little.",
+    ]
+    steps = np.unique(np.linspace(0, h - 1, min(h, 8)).astype(int))
+    rows = [
+        (f"{k + 1}", *(_mean(held[name][:, k]) for name in ("error", "naive")),
+         f"{100 * np.nanmean(held['held'][:, k]):.0f}%" if np.isfinite(held["held"][:, k]).any()
+         else "none")
+        for k in steps
+    ]  # fmt: skip
+    header = ("steps ahead", "mean absolute error", "of the naive forecast", "95% held")
+    return [*(tag("p", line) for line in lines), table(header, rows)]
+
+
+def _mean(errors: Array) -> str:
+    return f"{np.nanmean(errors):.4g}" if np.isfinite(errors).any() else "none"
+
+
+def _forms(forecast: Forecast) -> Html:
+    weights = np.reshape(forecast.weights, (len(forecast.ids), -1)).mean(axis=0)
+    order = np.argsort(-weights)
+    rows = [(str(forecast.forms[k]), f"{100 * weights[k]:.1f}%") for k in order]
+    return table(("autoregression", "counts for"), rows, "Mean over series, by past forecasts")

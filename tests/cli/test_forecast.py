@@ -1,0 +1,150 @@
+"""The verb that forecasts series."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("click", reason="needs click (posterity[cli])")
+pytest.importorskip("rich", reason="needs rich (posterity[cli])")
+pytest.importorskip("pyarrow", reason="needs PyArrow (posterity[cli])")
+import pyarrow.parquet as pq
+from click.testing import CliRunner, Result
+
+from posterity.cli.commands import posterity as command
+from posterity.forecasting import Forecaster
+
+N = 70
+
+
+def invoke(*arguments: object, **keywords: Any) -> Result:
+    return CliRunner().invoke(command, ["forecast", *map(str, arguments)], **keywords)
+
+
+def rows_of(result: Result) -> list[dict[str, str]]:
+    assert result.exit_code == 0, result.stderr
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def complaint(*arguments: object) -> str:
+    result = invoke(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("posterity: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def sold() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    week = 10.0 * np.sin(2.0 * np.pi * np.arange(N) / 7.0)
+    return {shop: (50.0 + week + rng.normal(size=N)).round(3) for shop in ("Bern", "Lyon")}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Two shops, their days out of order."""
+    days = np.datetime64("2026-01-01") + np.arange(N)
+    lines = [f"{d},{shop},{y}" for shop, each in sold().items() for d, y in zip(days, each)]  # noqa: B905
+    path = tmp_path / "sales.csv"
+    path.write_text("\n".join(["day,shop,sold", *lines[::-1]]) + "\n")
+    return path
+
+
+def test_it_says_what_the_forecaster_says(table: Path) -> None:
+    options = ("--target", "sold", "--time", "day", "--series", "shop", "--horizon", 3)
+    rows = rows_of(invoke(table, *options, "--level", 0.8, "--quantile", 0.25))
+    expected = Forecaster(seasonality=7).fit(sold()).forecast(3)
+    assert list(rows[0]) == ["shop", "day", "median", "mean", "std", "lower", "upper", "q0.25"]
+    assert [row["shop"] for row in rows] == ["Bern"] * 3 + ["Lyon"] * 3
+    assert [row["day"] for row in rows[:3]] == ["2026-03-12", "2026-03-13", "2026-03-14"]
+    for name, values in {
+        "median": expected.median(),
+        "lower": expected.interval(0.8)[0],
+        "q0.25": expected.quantile(0.25),
+    }.items():
+        np.testing.assert_allclose([float(row[name]) for row in rows], values.ravel(), rtol=1e-9)
+    seasonal = rows_of(invoke(table, *options, "--seasonality", 5))
+    assert seasonal[0]["median"] != rows[0]["median"]
+
+
+def test_without_times_rows_are_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "sales.csv"
+    pairs = zip(*sold().values(), strict=True)
+    lines = [f"{1 + shop},{y}" for pair in pairs for shop, y in enumerate(pair)]
+    path.write_text("\n".join(["shop,sold", *lines]) + "\n")
+    options = ("--target", "sold", "--series", "shop", "--horizon", 2, "--seasonality", 7)
+    rows = rows_of(invoke(path, *options))
+    expected = Forecaster(seasonality=7).fit(sold()).forecast(2)
+    assert [(row["shop"], row["row"]) for row in rows[:3]] == [
+        ("1", "70"),
+        ("1", "71"),
+        ("2", "70"),
+    ]
+    medians = [float(row["median"]) for row in rows]
+    np.testing.assert_allclose(medians, expected.median().ravel(), rtol=1e-9)
+    single = "sold\n" + "\n".join(map(str, sold()["Bern"])) + "\n"
+    alone = rows_of(invoke("-", "--target", "sold", "--horizon", 2, input=single))
+    assert list(alone[0])[:2] == ["row", "median"]
+
+
+def test_features_and_their_future(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    price = rng.integers(1, 4, size=N + 2)
+    y = 30.0 - 5.0 * price + 0.1 * rng.normal(size=N + 2)
+    hours = np.datetime64("2026-01-01T00") + np.arange(N + 2)
+    lines = [f"{h}:00,{p},{v}" for h, p, v in zip(hours, price, y, strict=True)]
+    past, plan = tmp_path / "past.csv", tmp_path / "plan.csv"
+    past.write_text("\n".join(["hour,price,sold", *lines[:N]]) + "\n")
+    plan.write_text("\n".join(["hour,price,sold", *lines[N:]]) + "\n")
+    output = tmp_path / "next.parquet"
+    options = ("--target", "sold", "--time", "hour", "--horizon", 2, "--features", "price")
+    result = invoke(past, *options, "--future", plan, "--output", output)
+    assert (result.exit_code, result.stdout) == (0, ""), result.stderr
+    found = pq.read_table(output).to_pydict()
+    np.testing.assert_allclose(found["median"], y[N:], atol=1.5)
+    assert str(found["hour"][0]) == "2026-01-03 22:00:00"
+    assert "--features needs --future FILE" in complaint(past, *options)
+    plan.write_text("\n".join(["hour,price,sold", lines[N]]) + "\n")
+    assert "no value of 'price'" in complaint(past, *options, "--future", plan)
+
+
+def test_the_report(table: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="needs posterity[report]")
+    page = tmp_path / "next.html"
+    options = ("--target", "sold", "--time", "day", "--series", "shop", "--horizon", 3)
+    result = invoke(table, *options, "--report", page, "--output", tmp_path / "next.csv")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == f"The report is in {page}\n"
+    html = page.read_text()
+    for words in ("What comes?", "95% intervals held", "Bern: what came", "--horizon 3"):
+        assert words in html
+
+
+def test_gaps_are_noted(table: Path, tmp_path: Path) -> None:
+    lines = table.read_text().splitlines()
+    del lines[10]
+    table.write_text("\n".join(lines) + "\n")
+    options = ("--target", "sold", "--time", "day", "--series", "shop", "--horizon", 3)
+    result = invoke(table, *options)
+    assert result.stderr.startswith("note: there are gaps: after 2026-03-01")
+    assert len(rows_of(result)) == 6
+
+
+def test_what_is_refused(table: Path, tmp_path: Path) -> None:
+    shops = ("--target", "sold", "--time", "day", "--horizon", 3)
+    assert "say which series each row is of (--series)" in complaint(table, *shops)
+    lost = ("--target", "sold", "--time", "dya", "--horizon", 3)
+    assert "column 'dya' is not a column of the file; did you mean 'day'?" in complaint(
+        table, *lost
+    )
+    text = ("--target", "shop", "--time", "day", "--horizon", 3)
+    assert "column 'shop' holds text: forecasts need numbers there" in complaint(table, *text)
+    words = ("--target", "sold", "--time", "shop", "--horizon", 3)
+    assert "times such as 'Lyon' can't be read" in complaint(table, *words)
+    table.write_text("day,sold\n2026-01-01,1\n2026-01-02,\n")
+    assert "has 1 values: a forecast needs 4 at least" in complaint(table, *shops)
