@@ -35,6 +35,7 @@ FLOORS = {
     "files": 6,
     "evaluation": 7,
     "calibration": 7,
+    "bandits": 7,
     "io": 7,
     "report": 8,
     "adapters": 8,

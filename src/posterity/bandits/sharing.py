@@ -121,6 +121,11 @@ class Grouped:
 
     def learn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
+        if rows.times is not None:
+            raise ValueError(
+                'a prior that is learned over arms knows no times: leave times out, or take '
+                'sharing="none"'
+            )
         self.model.partial_fit(rows.X, rows.rewards, rows.weights, groups=rows.arms)
 
     def unlearn(self, rows: Rewards) -> None:
@@ -135,9 +140,10 @@ class Grouped:
         """See :class:`Arms`."""
         if not hasattr(self.model, "n_features_in_"):
             return Beliefs([_nothing(X)] * self.count, allowed)
-        arms = [np.full(len(X), arm) for arm in range(self.count)]
-        told = [self.model.predict_mean_distribution(X, groups=arm) for arm in arms]
-        return Beliefs(told, allowed)
+        arms = np.tile(np.arange(self.count), len(X))
+        rows = np.repeat(X, self.count, axis=0)
+        told = self.model.predict_mean_distribution(rows, groups=arms)
+        return Beliefs([told[arm :: self.count] for arm in range(self.count)], allowed)
 
 
 @dataclass
