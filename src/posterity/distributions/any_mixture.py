@@ -109,19 +109,7 @@ class AnyMixture(RowDistribution):
         return self._ppf(0.5 - 0.5 * levels), self._ppf(0.5 + 0.5 * levels)
 
     def _crps(self, y: FloatArray) -> FloatArray:
-        """Twice the integral of the check loss over all quantiles (Gneiting and Ranjan 2011).
-
-        Below F(y), t (y - Q(t)), and (1 - t) (Q(t) - y) above: each is smooth but for its end.
-        """
-        y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), self.shape))
-        below, above = self._cdf(y), self._sf(y)
-        # By the square of the tail's share nodes lie densely where quantiles run away.
-        nodes, shares = (each.reshape(-1, *(1,) * y.ndim) for each in (POINTS, SHARES))
-        with np.errstate(invalid="ignore"):
-            short = np.square(below) * np.abs(y - self._ppf(below * np.square(nodes)))
-            far = np.square(above) * np.abs(self._ppf(1.0 - above * np.square(nodes)) - y)
-        total: FloatArray = np.sum(4.0 * shares * nodes**3 * (short + far), axis=0)
-        return np.where(self.is_flat() & ~np.isnan(y), np.inf, total)
+        return quantile_score(self, y)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         chosen = draw_components(rng, self.weights, size)
@@ -181,6 +169,28 @@ def any_mixture(parts: Sequence[Any], weights: ArrayLike) -> AnyMixture:
 def flat_rows(told: Any) -> Any:
     """Whether nothing is known of each row; of what can't say, that something is."""
     return told.is_flat() if hasattr(told, "is_flat") else np.zeros(np.shape(told.mean()), bool)
+
+
+def quantile_score(told: RowDistribution, y: FloatArray) -> FloatArray:
+    """The CRPS: twice the integral of the check loss over all quantiles (Gneiting and Ranjan 2011).
+
+    Below F(y), t (y - Q(t)), and (1 - t) (Q(t) - y) above: each is smooth but for its end.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> quantile_score(Normal([0.0]), np.array([1.0])).round(3), Normal([0.0]).crps([1.0]).round(3)
+    (array([0.602]), array([0.602]))
+    """
+    y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), told.shape))
+    below, above = told.cdf(y), told.sf(y)
+    # By the square of the tail's share nodes lie densely where quantiles run away.
+    nodes, shares = (each.reshape(-1, *(1,) * y.ndim) for each in (POINTS, SHARES))
+    with np.errstate(invalid="ignore"):
+        short = np.square(below) * np.abs(y - told.ppf(below * np.square(nodes)))
+        far = np.square(above) * np.abs(told.ppf(1.0 - above * np.square(nodes)) - y)
+    total: FloatArray = np.sum(4.0 * shares * nodes**3 * (short + far), axis=0)
+    return np.where(told.is_flat() & ~np.isnan(y), np.inf, total)
 
 
 def solved_quantile(

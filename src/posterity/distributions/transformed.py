@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from posterity.distributions._rows import FloatArray
-from posterity.distributions.any_mixture import POINTS, SHARES
+from posterity.distributions.any_mixture import quantile_score
 from posterity.distributions.row_distribution import RowDistribution
 
 # Standard normal nodes of the trapezoidal rule, whose error vanishes faster than any power.
@@ -101,17 +101,7 @@ class Transformed(RowDistribution):
         return self._there(low), self._there(high)
 
     def _crps(self, y: FloatArray) -> FloatArray:
-        """Twice the integral of the check loss over all quantiles (Gneiting and Ranjan 2011)."""
-        y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), self.shape))
-        below = self._cdf(y)
-        total = np.zeros(y.shape)
-        # By the square of the tail's share nodes lie densely where quantiles run away.
-        for node, share in zip(POINTS, SHARES, strict=True):
-            level = below * node * node
-            total += 2.0 * node * share * below * level * (y - self._ppf(level))
-            level = (1.0 - below) * node * node
-            total += 2.0 * node * share * (1.0 - below) * level * (self._ppf(1.0 - level) - y)
-        return 2.0 * total
+        return quantile_score(self, y)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         return self._there(self.base.rvs(size, random_state=rng))

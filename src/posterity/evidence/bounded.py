@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
-    LARGEST,
     FeatureScales,
     RunningScales,
-    pinning_precisions,
+    precisions_at,
     prior_shapes,
 )
 from posterity.evidence.spectrum import Spectrum
@@ -227,11 +226,8 @@ def _one_node(
     which = int(np.argmax([one.log_evidence for one in found]))
     log_evidence, log_ratio, gamma = found[which]
     ratio = float(np.exp(log_ratio))
-    precisions = np.minimum(ratio * shapes[which], LARGEST)
-    if pinned.any():
-        precisions[pinned] = pinning_precisions(data, intercept=intercept)[pinned]
     return Choice(
-        precisions[None],
+        precisions_at(np.array([ratio]), shapes[which][None], pinned, data, intercept=intercept),
         np.ones(1),
         noise,
         pinned,

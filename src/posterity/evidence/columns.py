@@ -87,6 +87,25 @@ def pinning_precisions(data: Factor, *, intercept: int) -> Array:
     return np.where(sums < SMALLEST, PINNED_AT_ZERO, np.minimum(PINNED * sums, LARGEST))
 
 
+def precisions_at(
+    ratios: Array, shapes: Array, pinned: NDArray[np.bool_], data: Factor, *, intercept: int
+) -> Array:
+    """(k, m) precisions of k ratios (k,) and shapes (k, m) or (1, m); pinned columns are held.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data, held = Factor(2), np.array([False, True])
+    >>> data.append(np.array([[3.0, 2.0], [4.0, 2.0]]), np.zeros((2, 1)))
+    >>> precisions_at(np.array([0.5]), np.array([[4.0, np.inf]]), held, data, intercept=0)
+    array([[2.e+00, 8.e+12]])
+    """
+    precisions = np.minimum(ratios[:, None] * shapes, LARGEST)
+    if pinned.any():
+        precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+    return precisions
+
+
 @dataclass
 class RunningScales:
     """Scales of the features of all rows that ever came, where the factor forgets them.

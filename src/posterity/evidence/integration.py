@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import LARGEST, FeatureScales, pinning_precisions, prior_shapes
+from posterity.evidence.columns import LARGEST, FeatureScales, precisions_at, prior_shapes
 from posterity.evidence.hyperprior import log_ratio_grid
 from posterity.evidence.nodes import gauss_nodes
 from posterity.evidence.spectrum import Spectrum
@@ -117,9 +117,9 @@ class Integrated:
         coefficients = None
         if len(parts) == 1 and not pinned.any():
             coefficients = _coefficients(data, parts[0].spectrum, chosen.ratios, mean, shapes[0])
-        precisions = np.minimum(chosen.ratios[:, None] * shapes[chosen.which], LARGEST)
-        if pinned.any():
-            precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+        precisions = precisions_at(
+            chosen.ratios, shapes[chosen.which], pinned, data, intercept=intercept
+        )
         return Choice(
             precisions,
             chosen.weights,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import LARGEST, FeatureScales, pinning_precisions, prior_shapes
+from posterity.evidence.columns import FeatureScales, precisions_at, prior_shapes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -206,9 +206,8 @@ class Maximized:
         maxima = [_credible(spectrum, noise) for spectrum in spectra]
         which = int(np.argmax([maximum.log_evidence for maximum in maxima]))
         best = maxima[which]
-        precisions = np.minimum(best.ratio * shapes[which], LARGEST)[None]
-        if pinned.any():
-            precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+        ratios = np.array([best.ratio])
+        precisions = precisions_at(ratios, shapes[which][None], pinned, data, intercept=intercept)
         return Choice(
             precisions,
             np.ones(1),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice, Strategy
-from posterity.evidence.columns import LARGEST, FeatureScales, pinning_precisions, prior_shapes
+from posterity.evidence.columns import FeatureScales, precisions_at, prior_shapes
 from posterity.evidence.integration import Integrated
 from posterity.evidence.relevance import Relevance
 from posterity.factor import Factor
@@ -52,9 +52,9 @@ class Weak:
     ) -> Choice:
         """The first of the shapes, whatever the data say; parameters as in :class:`Strategy`."""
         shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
-        precisions = np.minimum(self.rows * shapes[:1], LARGEST)
-        if pinned.any():
-            precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+        precisions = precisions_at(
+            np.array([self.rows]), shapes[:1], pinned, data, intercept=intercept
+        )
         return Choice(
             precisions,
             np.ones(1),

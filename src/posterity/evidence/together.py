@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import LARGEST, FeatureScales, pinning_precisions, prior_shapes
+from posterity.evidence.columns import FeatureScales, precisions_at, prior_shapes
 from posterity.evidence.correlation import correlations_after
 from posterity.evidence.integration import Integrated, integral_of
 from posterity.evidence.spectrum import Spectrum
@@ -98,9 +98,7 @@ class Settled:
         """These, whatever the data say; parameters as in :class:`Strategy`."""
         shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
         ratios, weights = np.array(self.ratios), np.array(self.weights)
-        precisions = np.minimum(ratios[:, None] * shapes[0], LARGEST)
-        if pinned.any():
-            precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+        precisions = precisions_at(ratios, shapes[:1], pinned, data, intercept=intercept)
         spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=shapes[0])
         values = spectrum.log_evidence(ratios, noise)
         return Choice(

@@ -103,11 +103,15 @@ class Classifier(GeneralizedModel):
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
         if self._many is None:
             return super().sample_coefficients(size, rng)
-        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
-        ahead = draws.reshape(size, len(self.classes_) - 1, -1)
-        whole = np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
+        whole = self._class_draws(size, rng)
         whole -= whole.mean(axis=1, keepdims=True)
         return whole[:, :, int(self._intercept) :]
+
+    def _class_draws(self, size: int, rng: int | np.random.Generator | None) -> Array:
+        """(size, K, p) draws of all classes' coefficients, against the first."""
+        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        ahead = draws.reshape(size, len(self.classes_) - 1, -1)
+        return np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
 
     def predict_mean_distribution(self, X: Any) -> RowDistribution:
         """Distribution of the probability of the second class at ``X`` (n, m): how far it is known.
@@ -146,11 +150,8 @@ class Classifier(GeneralizedModel):
         """
         if self._many is None:
             return self._likelihood().expected(self._eta_draws(X, size, rng, None))
-        posterior, rows = self.posterior_, self._predicted_rows(X, None)[0]
-        draws = posterior.rvs(size, random_state=np.random.default_rng(rng))
-        ahead = draws.reshape(size, len(self.classes_) - 1, -1) @ rows.T
-        whole = np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
-        return np.exp(log_softmax(whole.transpose(0, 2, 1)))
+        predictors = self._class_draws(size, rng) @ self._predicted_rows(X, None)[0].T
+        return np.exp(log_softmax(predictors.transpose(0, 2, 1)))
 
     # ---- learning --------------------------------------------------------------------------------
 
