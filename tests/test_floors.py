@@ -40,6 +40,7 @@ FLOORS = {
     "rewards": 7,
     "io": 7,
     "off_policy": 8,
+    "experiments": 8,
     "report": 8,
     "adapters": 8,
     "cli": 9,

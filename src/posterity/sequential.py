@@ -43,7 +43,7 @@ def sequence_radius(
     Examples
     --------
     >>> float((sequence_radius(1000.0, 1000, 0.95) / np.sqrt(1000.0)).round(2))
-    3.01
+    3.04
     """
     alpha = 1.0 - level
     c = -2.0 * np.log(alpha) + np.log(-2.0 * np.log(alpha)) + 1.0
@@ -73,7 +73,7 @@ class LowerBound:
     >>> for _ in range(4):
     ...     bound.learn(np.tile([0.0, 1.0], 500))
     >>> round(bound.value, 2)
-    0.45
+    0.47
     """
 
     alpha: float

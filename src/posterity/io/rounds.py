@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,8 @@ from posterity.io.tables import OnceSource
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 _AT_ONCE = 65536
+# Rows of a piece.
+FIRST_ROWS, MOST_ROWS = 16, 8192
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,17 @@ class RoundColumns:
 
 
 class RoundTable:
-    """A table of decisions, read again at each iteration; see :func:`open_rounds`."""
+    """A table of decisions, read again at each iteration; see :func:`open_rounds`.
+
+    Attributes
+    ----------
+    arms : tuple
+        Names, in the order of all columns.
+    feature_names : tuple of str
+        Columns of contexts.
+    levels : dict of column to levels
+        Those of the categories among them.
+    """
 
     def __init__(
         self, table: Any, columns: RoundColumns, arms: tuple[Any, ...], stream: TableStream
@@ -106,6 +118,7 @@ class RoundTable:
         self._beside = _beside(columns, arms)
         last = len(self._beside) + (len(arms) if self._text else 1)
         self.feature_names = stream.feature_names[: len(stream.feature_names) - last]
+        self.levels = {name: its for name, its in stream.levels.items() if name != columns.arm}
 
     def __iter__(self) -> Iterator[Rounds]:
         done, m = 0, len(self.feature_names)
@@ -154,6 +167,7 @@ def open_rounds(
     missing: Literal["error", "skip"] = "error",
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
+    levels: Mapping[str, Sequence[str]] | None = None,
 ) -> RoundTable:
     """Open a table of decisions, whatever :func:`open_table` opens.
 
@@ -180,7 +194,7 @@ def open_rounds(
         found = _looked_through(source, columns)
         told = found if told is None else told
     names = _used(columns, present, told)
-    text = {columns.arm: told} if any(isinstance(arm, str) for arm in told) else None
+    text = any(isinstance(arm, str) for arm in told)
     stream = open_table(
         table,
         columns.reward,
@@ -189,13 +203,29 @@ def open_rounds(
         drop_first=False,
         batch_rows=batch_rows,
         memory=memory,
-        levels=text,
+        levels={**(levels or {}), **({columns.arm: told} if text else {})},
     )
     if text and columns.arm not in stream.levels:
         raise TableError(f"the arms are {list(told)}, but column {columns.arm!r} holds numbers")
     if not text and columns.arm in stream.levels:
         raise TableError(f"the arms are {list(told)}, but column {columns.arm!r} holds text")
     return RoundTable(table, columns, told, stream)
+
+
+def pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
+    """The same rows in pieces that double: but for the first, none is longer than all before.
+
+    ``seen`` is how many came before these. Whatever learns a piece after it was told what to expect
+    of it has learned half of all rows at least, and soon learns as many at once as fit a
+    processor's cache.
+    """
+    for rounds in batches:
+        start = 0
+        while start < len(rounds):
+            size = min(max(seen, FIRST_ROWS), MOST_ROWS)
+            piece = rounds.of(slice(start, start + size))
+            yield piece
+            start, seen = start + len(piece), seen + len(piece)
 
 
 def _told(
@@ -280,4 +310,4 @@ def _looked_through(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
     return tuple(sorted(found))
 
 
-__all__ = ["RoundColumns", "RoundTable", "Rounds", "open_rounds"]
+__all__ = ["RoundColumns", "RoundTable", "Rounds", "open_rounds", "pieces"]

@@ -120,7 +120,7 @@ def evaluate(
     >>> best = lambda X: np.column_stack([X[:, 0] < 0.0, X[:, 0] >= 0.0])
     >>> told = evaluate(log, {"best": best, "logged": "logged"}, ["dr"])
     >>> round(told["best", "dr"].value, 1), round(told["logged", "dr"].value, 1)
-    (0.4, -0.0)
+    (0.4, 0.0)
     """
     how = _How(
         methods=tuple(methods),

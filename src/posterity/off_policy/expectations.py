@@ -8,25 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.rounds import Rounds
+from posterity.io.rounds import Rounds, pieces
 from posterity.rewards import RewardModel, reward_model
 
 Array = NDArray[np.float64]
-
-# Rows of which the reward model knows none: few at first, then as many as fit a processor's cache.
-FIRST_ROWS, MOST_ROWS = 64, 8192
-
-
-def pieces(log: Iterable[Rounds]) -> Iterator[Rounds]:
-    """The same rows in pieces that double: but for the first, none is longer than all before."""
-    seen = 0
-    for rounds in log:
-        start = 0
-        while start < len(rounds):
-            size = min(max(seen, FIRST_ROWS), MOST_ROWS)
-            piece = rounds.of(slice(start, start + size))
-            yield piece
-            start, seen = start + len(piece), seen + len(piece)
 
 
 def progressively(log: Iterable[Rounds], model: Any, n_arms: int) -> Iterator[tuple[Rounds, Array]]:
@@ -71,4 +56,4 @@ def shuffled(rounds: Rounds, count: int) -> NDArray[np.intp]:
     return np.asarray((mixed ^ (mixed >> np.uint64(31))) % np.uint64(count), dtype=np.intp)
 
 
-__all__ = ["by_folds", "pieces", "progressively", "shuffled", "without_model"]
+__all__ = ["by_folds", "progressively", "shuffled", "without_model"]

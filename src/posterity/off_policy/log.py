@@ -35,7 +35,7 @@ class Log:
     Examples
     --------
     >>> log = Log.of([[0.5], [1.0], [0.2]], ["a", "b", "a"], [1.0, 0.0, 1.0], [0.5, 0.5, 0.5])
-    >>> log.arms, log.mean_reward().round(3)
+    >>> log.arms, round(log.mean_reward(), 3)
     (('a', 'b'), 0.667)
     """
 
@@ -57,12 +57,12 @@ class Log:
     def __repr__(self) -> str:
         return f"Log(arms={list(self.arms)}, features={list(self.feature_names)})"
 
-    def mean_reward(self) -> np.float64:
+    def mean_reward(self) -> float:
         """What was earned a decision."""
         n, total = 0, 0.0
         for rounds in self:
             n, total = n + len(rounds), total + float(rounds.rewards.sum())
-        return np.float64(total / n)
+        return total / n
 
     # ---- in --------------------------------------------------------------------------------------
 
