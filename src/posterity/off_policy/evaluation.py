@@ -217,8 +217,10 @@ class _Tally:
             nothing = dict.fromkeys(_NUMBERS, np.nan)
             return Estimate(policy, method, **nothing, note=reason)
         effective = support.rows if method in WITHOUT_PROPENSITIES else support.effective_rows
-        freedom = max(effective - 1.0, 1.0)
-        radius = float(stats.t.ppf(0.5 + self.how.level / 2.0, freedom)) * told.std_error
+        radius = np.inf  # of a single row, which can't tell how much others would differ
+        if effective >= 2.0:
+            quantile = stats.t.ppf(0.5 + self.how.level / 2.0, effective - 1.0)
+            radius = float(quantile) * told.std_error
         ends = self._anytime(method, told, effective) if self.how.anytime else (np.nan, np.nan)
         note = ""
         if effective < FIRST_EFFECTIVE:

@@ -48,7 +48,8 @@ class SupportSums:
 
     n_arms: int
     rows: int = 0
-    known: bool = True
+    known: bool = True  # the propensity of the arm that was chosen
+    all_known: bool = True  # those of all arms
     largest: float = 0.0
     weights: Array = field(default_factory=lambda: np.zeros(2))  # sums of w and w^2
     mass: Array = field(default_factory=lambda: np.zeros(0))
@@ -65,6 +66,7 @@ class SupportSums:
         self.mass += rows.mass
         self.astray += rows.astray
         self.seen[:-1] |= np.bincount(rounds.arms, minlength=self.n_arms) > 0
+        self.all_known = self.all_known and rounds.propensities is not None
         if rows.weight is None:
             self.known = False
         elif len(rounds):
@@ -75,13 +77,16 @@ class SupportSums:
         """What they say."""
         n = max(self.rows, 1)
         unseen = max(float(self.mass[~self.seen].sum()), 0.0) / n
-        without = unseen + float(self.astray[self.seen].sum()) / n
+        # An arm that never came had no chance, where all chances are not known.
+        without = unseen
+        if self.all_known:
+            without = float(self.astray.sum() + max(self.mass[-1], 0.0)) / n
         if not self.known:
             return Support(self.rows, np.nan, np.nan, np.nan, without, unseen)
         total, squares = self.weights
         mean = total / n
         error = np.sqrt(max(squares / n - mean**2, 0.0) / n)
-        if mean + 3.0 * error < 1.0 - TOLERATED:
+        if not self.all_known and mean + 3.0 * error < 1.0 - TOLERATED:
             without = max(without, 1.0 - mean)
         effective = total**2 / squares if squares > 0.0 else 0.0
         return Support(self.rows, effective, self.largest, mean, without, unseen)
