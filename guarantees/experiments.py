@@ -84,7 +84,7 @@ def checks() -> list[Check]:
         )
         for rewards, arms, rows in settings
     ]
-    made.append(Check(TOPIC, "2 arms, chosen by a bandit", 0.95, adaptive, 150, lowest=0.95))
+    made.append(Check(TOPIC, "2 arms, chosen by a bandit", 0.95, adaptive, 100, lowest=0.95))
     made += [
         Check(
             "Values of policies from a log, at all of 20 looks",

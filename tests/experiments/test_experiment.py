@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from posterity import BayesianLogisticRegression
-from posterity.experiments import AnytimeValid, Experiment, ExpectedLoss, Rows
+from posterity.experiments import AnytimeValid, ExpectedLoss, Experiment, Rows
 from posterity.experiments.ratio import SampleRatio
 from posterity.sequential import sequence_radius
 

@@ -212,7 +212,7 @@ POLICIES: list[Policy] = [
 
 
 def logged_while_learning(policy: Policy, seed: int, n: int = 120) -> tuple[Log, float]:
-    """A log of a bandit that learns every ten rounds; and the value of "uniform" in its contexts."""
+    """A log of a bandit that learns every ten rounds; the value of "uniform" in its contexts."""
     rng = np.random.default_rng(seed)
     bandit = Bandit([0, 1, 2], policy=policy, rng=seed)
     slopes = np.array([1.0, 0.0, -1.0])

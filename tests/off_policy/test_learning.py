@@ -11,7 +11,7 @@ from posterity.off_policy import Log, NotBetterError, evaluate, learn
 
 
 def made(n: int = 3000, gain: float = 1.0, seed: int = 0) -> Log:
-    """The best of two arms changes with the context; the log chose one in seven times out of ten."""
+    """The best of two arms changes with the context; the log prefers one of them by another."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     first = np.where(X[:, 1] > 0.0, 0.7, 0.3)

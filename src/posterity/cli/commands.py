@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from posterity import __version__
-from posterity.cli import verbs
+from posterity.cli import decisions, verbs
 from posterity.cli.group import OneLineErrors, guarded, models, written
 from posterity.cli.options import options
 
@@ -25,6 +25,8 @@ Examples:
   posterity predict fare.posterity asked.csv > predicted.csv
   posterity show fare.posterity
   posterity forecast load.csv --target load --time hour --horizon 48
+  posterity experiment visits.csv --arm variant --reward bought
+  posterity off-policy decisions.csv --propensity p --policy uniform
   posterity demo
   posterity demo drift"""
 
@@ -77,7 +79,8 @@ def posterity(ctx: click.Context, settings: str | None) -> None:
 
     fit keeps a model in a file; update teaches it more rows, unlearn takes rows back, merge joins
     models that learned apart, predict tells what new rows will bring, and show tells what was
-    learned. forecast says what comes in the next steps of series.
+    learned. forecast says what comes in the next steps of series. experiment compares arms that
+    were chosen at random, and off-policy judges policies by the log of another one.
     """
     guarded(_take_settings, ctx, settings)
 
@@ -168,5 +171,5 @@ def demo(what: str, output: str | None) -> None:
     guarded(run, output or "posterity-demo.png")
 
 
-for verb in verbs.VERBS:
+for verb in (*verbs.VERBS, *decisions.VERBS):
     posterity.add_command(verb)

@@ -228,6 +228,13 @@ def pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
             start, seen = start + len(piece), seen + len(piece)
 
 
+def arms_of(table: Any, arm: str) -> tuple[Any, ...]:
+    """Names of the arms in a column of a table that can be read again, in order."""
+    source = open_any(table)
+    require([arm], list(source.schema.names), "arm")
+    return _looked_through(source, RoundColumns(arm=arm, reward=""))
+
+
 def _told(
     columns: RoundColumns, present: list[str], arms: Sequence[Any] | None
 ) -> tuple[RoundColumns, tuple[Any, ...] | None]:
@@ -310,4 +317,4 @@ def _looked_through(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
     return tuple(sorted(found))
 
 
-__all__ = ["RoundColumns", "RoundTable", "Rounds", "open_rounds", "pieces"]
+__all__ = ["RoundColumns", "RoundTable", "Rounds", "arms_of", "open_rounds", "pieces"]
