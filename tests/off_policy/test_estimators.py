@@ -136,6 +136,13 @@ def test_the_policy_of_the_log_has_its_mean_reward(method: str) -> None:
     assert told.value == pytest.approx(made.rewards.mean(), rel=1e-12)
 
 
+def test_a_policy_of_the_same_probabilities_has_its_mean_reward() -> None:
+    made = Made(3)
+    made.policy[:] = made.logged
+    for method in ("ips", "snips"):
+        assert made.value(method).value == pytest.approx(made.rewards.mean(), rel=1e-12)
+
+
 def test_doubly_robust_without_a_model_is_inverse_propensity_scoring() -> None:
     made = Made(4)
     made.expected[:] = 0.0

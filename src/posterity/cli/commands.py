@@ -144,12 +144,12 @@ def compare(**options: Any) -> None:
 
 
 @posterity.command(short_help="See it work, and draw a figure.")
-@click.argument("what", type=click.Choice(["diabetes", "drift"]), default="diabetes")
+@click.argument("what", type=click.Choice(["diabetes", "drift", "bandit"]), default="diabetes")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False),
     help="Where to write the figure (PNG).  "
-    "[default: posterity-demo.png, or posterity-demo-drift.png]",
+    "[default: posterity-demo.png, or posterity-demo-drift.png and so on]",
 )
 def demo(what: str, output: str | None) -> None:
     """Predict, then learn, a stream row by row, and draw how it went.
@@ -160,7 +160,15 @@ def demo(what: str, output: str | None) -> None:
 
     drift: a line that turns into another one (Halford 2020), 250 rows. Compares ways to forget,
     and draws their errors along time.
+
+    bandit: scikit-learn's 1,797 written digits; which one it is is decided, and only whether that
+    was right is learned. Draws rewards and propensities along time, and judges others by the log.
     """
+    if what == "bandit":
+        from posterity.cli.bandit import run as run_bandit
+
+        guarded(run_bandit, output or "posterity-demo-bandit.png")
+        return
     if what == "drift":
         from posterity.cli.drift import run as run_drift
 
