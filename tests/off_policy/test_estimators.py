@@ -205,6 +205,28 @@ def test_any_estimator_can_be_the_reward_model() -> None:
         assert abs(told.value - ips.value) < 3.0 * ips.std_error
 
 
+class Named:
+    """What is asked of a bandit: its arms, and their probabilities."""
+
+    def __init__(self, arms: list[str], chances: list[float]) -> None:
+        self.arms_ = arms
+        self._chances = chances
+
+    def propensities(self, X: Array) -> Array:
+        return np.tile(self._chances, (len(X), 1))
+
+
+def test_arms_of_a_bandit_are_found_by_their_names() -> None:
+    rng = np.random.default_rng(11)
+    arms = rng.choice(["a", "b"], size=500)
+    every = np.full((500, 2), 0.5)
+    log = Log.of(np.zeros((500, 1)), arms, rng.random(500), None, every, names=["a", "b"])
+    told = evaluate(log, {"b": Named(["b", "a"], [1.0, 0.0]), "c": Named(["c", "a"], [0.4, 0.6])})
+    assert told["b", "ips"] == evaluate(log, {"b": "b"})["b", "ips"]
+    assert told.support["c"].without_support == pytest.approx(0.4)
+    assert np.isnan(told["c", "ips"].value)
+
+
 # ---- truth ---------------------------------------------------------------------------------------
 
 POLICIES: list[Policy] = [

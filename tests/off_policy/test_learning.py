@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from posterity import BayesianLinearRegression
 from posterity.bandits import ThompsonSampling
 from posterity.off_policy import Log, NotBetterError, evaluate, learn
+from posterity.off_policy.learning import _WAYS
 
 
 def made(n: int = 3000, gain: float = 1.0, seed: int = 0) -> Log:
@@ -54,20 +54,18 @@ def test_weights_are_no_more_rows_than_they_are_worth() -> None:
     """What is believed to be known of an arm is Kish's number of its rows, not the sum of 1 / p."""
     log = made(n=1000)
     whole = log.collected()
-    seen = {}
-    for weighting in ("none", "inverse_propensity", "doubly_robust"):
-        bandit = learn(
-            log,
-            model=BayesianLinearRegression(noise_precision=1.0),
-            weighting=weighting,  # type: ignore[arg-type]
-            guard=None,
-        )
-        seen[weighting] = bandit._arms.models[0].n_effective_
-    weights = 1.0 / whole.propensity[whole.arms == 0]  # type: ignore[index]
-    kish = weights.sum() ** 2 / np.sum(np.square(weights))
-    assert seen["none"] == len(weights)
-    assert seen["inverse_propensity"] == pytest.approx(kish)
-    assert seen["doubly_robust"] == pytest.approx(kish)
+    counts = {}
+    for weighting, way in _WAYS.items():
+        counts[weighting] = np.zeros(2)
+        for _, arms, rewards, weights in way(log, None, False):
+            weights = np.ones(len(rewards)) if weights is None else weights
+            counts[weighting] += np.bincount(arms.astype(int), weights, minlength=2)
+    for arm in (0, 1):
+        weights = 1.0 / whole.propensity[whole.arms == arm]  # type: ignore[index]
+        kish = weights.sum() ** 2 / np.sum(np.square(weights))
+        assert counts["none"][arm] == len(weights)
+        assert counts["inverse_propensity"][arm] == pytest.approx(kish)
+        assert counts["doubly_robust"][arm] == pytest.approx(kish)
 
 
 def test_messages() -> None:

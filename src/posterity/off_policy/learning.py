@@ -108,7 +108,7 @@ def learn(
     )
     for X, arms, rewards, weights in _WAYS[weighting](log, reward_model, guard is not None):
         if len(X):
-            bandit = bandit.learn(X, arms, rewards, weights)
+            bandit = bandit.learn(X, arms, rewards, sample_weight=weights)
     if guard is not None:
         difference, low = _gained(log, bandit, reward_model, guard)
         if not low > 0.0:
