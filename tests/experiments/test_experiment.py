@@ -188,6 +188,19 @@ def test_a_wrong_ratio_is_found_and_a_right_one_is_not() -> None:
     assert wrong.p_value < 1e-4
 
 
+def test_arms_that_are_not_always_allowed() -> None:
+    """The third arm joins later, and its effect is learned from the rows that could have it."""
+    rng = np.random.default_rng(6)
+    shares = np.repeat([[0.5, 0.5, 0.0], [0.4, 0.3, 0.3]], 1000, axis=0)
+    arms = (shares.cumsum(axis=1) > rng.random((2000, 1))).argmax(axis=1)
+    test = Experiment([0, 1, 2], allocation="given")
+    test = test.observe_rows(arms, 1.0 * arms + rng.normal(size=2000), None, shares)
+    for arm, (low, high) in test.interval_.items():
+        assert low < arm < high
+        assert high - low < 1.0
+    assert test.sample_ratio_p_value_ > 0.05
+
+
 # ---- tables, and what is refused -----------------------------------------------------------------
 
 

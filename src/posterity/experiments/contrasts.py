@@ -86,7 +86,8 @@ class Contrasts:
     def radius(self, level: float, planned_rows: float) -> Array:
         """(K + 1, K + 1) half widths that hold at all times; infinite while rows are few.
 
-        Of a row whose arm has half of the choices h^2 is 1/4, so that the sum of h^2 counts rows.
+        The sum of h^2 is half the rows of each of two arms that come alike often, and less where
+        one is rare.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             radius = sequence_radius(self.squares, self.rows, level, planned_rows) / self.sums[0]

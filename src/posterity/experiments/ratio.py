@@ -46,7 +46,8 @@ class SampleRatio:
         if not len(arms):
             return
         if self.start is None:
-            self.start = _START * shares[0] + 1e-300
+            alike = np.full(self.n_arms, 1.0 / self.n_arms)
+            self.start = _START * (shares[0] if shares[0].min() > 0.0 else alike)
         n = np.arange(len(arms))
         came = np.zeros_like(shares)
         came[n, arms] = 1.0
