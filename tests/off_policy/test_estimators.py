@@ -334,6 +334,15 @@ def test_without_propensities_replay_and_the_direct_method_work() -> None:
             assert estimate.note == "the log has no propensities"
 
 
+def test_replay_of_choices_that_were_not_uniform_is_told() -> None:
+    made = Made(12)
+    assert "uniform choices only" in made.value("replay").note
+    assert evaluate(made.log, ["logged"], ["replay"])["logged", "replay"].note == ""
+    made.logged[:] = 0.25
+    alike = Log.of(made.X, made.arms, made.rewards, None, made.logged, names=range(4))
+    assert evaluate(alike, ["uniform"], ["replay"])["uniform", "replay"].note == ""
+
+
 def test_few_effective_rows_widen_the_interval() -> None:
     rng = np.random.default_rng(3)
     arms = (rng.random(2000) < 0.002).astype(int)

@@ -225,6 +225,8 @@ class _Tally:
         note = ""
         if effective < FIRST_EFFECTIVE:
             note = f"rests on {effective:.1f} effective rows"
+        elif method == "replay" and not self.support.is_uniform:
+            note = "replay is right for uniform choices only, and the log's were not"
         elif support.mean_weight > 1.0 + TOLERATED and self._too_heavy(support):
             note = f"weights average {support.mean_weight:.2f}, not 1: are the propensities right?"
         interval = (told.value - radius, told.value + radius)

@@ -51,6 +51,7 @@ class SupportSums:
     known: bool = True  # the propensity of the arm that was chosen
     all_known: bool = True  # those of all arms
     largest: float = 0.0
+    ends: tuple[float, float] = (np.inf, -np.inf)  # of the propensities
     weights: Array = field(default_factory=lambda: np.zeros(2))  # sums of w and w^2
     mass: Array = field(default_factory=lambda: np.zeros(0))
     astray: Array = field(default_factory=lambda: np.zeros(0))
@@ -72,6 +73,19 @@ class SupportSums:
         elif len(rounds):
             self.largest = max(self.largest, float(rows.weight.max()))
             self.weights += (rows.weight.sum(), rows.weight @ rows.weight)
+            self._meet(rounds, rows)
+
+    def _meet(self, rounds: Rounds, rows: Judged) -> None:
+        if rows.chances is not None and rounds.propensity is not None:
+            low, high = self.ends
+            own = rounds.propensity
+            self.ends = min(low, float(own.min())), max(high, float(own.max()))
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all arms were chosen with one probability, as far as is known."""
+        low, high = self.ends
+        return not high > low * (1.0 + 1e-9)
 
     def told(self) -> Support:
         """What they say."""
