@@ -22,6 +22,8 @@ ROOMS = [
     "report",
     "io",
     "files",
+    "off_policy",
+    "experiments",
 ]
 DIRECTIVE = re.compile(
     r"\.\. (currentmodule|autoclass|autofunction|autoexception|py:class):: (\S+)"

@@ -3,15 +3,15 @@
 Floors: imports point down (a test holds this)::
 
     9  commands      cli
-    8  doors         report  adapters
-    7  uses          evaluation  calibration  io
+    8  doors         report  adapters  off_policy  experiments
+    7  uses          evaluation  calibration  bandits  io  rewards
     6  models        generalized  grouped  averaging  files
     5  model         linear
     4  memory        forgetting
     3  posterior     posteriors  forecasting
     2  prior         priors  evidence
     1  algebra       factor  noise  likelihoods  plots
-    0  foundations   kernel  safety  transaction  distributions  basis
+    0  foundations   kernel  safety  transaction  distributions  basis  sequential
 """
 
 from __future__ import annotations

@@ -381,6 +381,17 @@ def test_drift_demo_compares_and_draws(tmp_path: Path) -> None:
     assert output.read_bytes().startswith(b"\x89PNG")
 
 
+def test_bandit_demo_earns_more_than_chance_and_draws(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    output = tmp_path / "bandit.png"
+    result = invoke("demo", "bandit", "--output", output)
+    assert result.exit_code == 0, result.stderr
+    right = int(result.stdout.split("\n")[1].split(" of ")[0].replace(",", ""))
+    assert right > 1000
+    assert result.stdout.endswith(f"Rewards and propensities along time are drawn in {output}\n")
+    assert output.read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_demo_that_there_is_not() -> None:
     line = complaint(invoke("demo", "weather"))
-    assert "'weather' is not one of 'diabetes', 'drift'" in line
+    assert "'weather' is not one of 'diabetes', 'drift', 'bandit'" in line

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from posterity import __version__
-from posterity.cli import verbs
+from posterity.cli import decisions, verbs
 from posterity.cli.group import OneLineErrors, guarded, models, written
 from posterity.cli.options import TABLE, options
 
@@ -25,6 +25,8 @@ Examples:
   posterity predict fare.posterity asked.csv > predicted.csv
   posterity show fare.posterity
   posterity forecast load.csv --target load --time hour --horizon 48
+  posterity experiment visits.csv --arm variant --reward bought
+  posterity off-policy decisions.csv --propensity p --policy uniform
   posterity demo
   posterity demo drift"""
 
@@ -77,7 +79,8 @@ def posterity(ctx: click.Context, settings: str | None) -> None:
 
     fit keeps a model in a file; update teaches it more rows, unlearn takes rows back, merge joins
     models that learned apart, predict tells what new rows will bring, and show tells what was
-    learned. forecast says what comes in the next steps of series.
+    learned. forecast says what comes in the next steps of series. experiment compares arms that
+    were chosen at random, and off-policy judges policies by the log of another one.
     """
     guarded(_take_settings, ctx, settings)
 
@@ -141,12 +144,12 @@ def compare(**options: Any) -> None:
 
 
 @posterity.command(short_help="See it work, and draw a figure.")
-@click.argument("what", type=click.Choice(["diabetes", "drift"]), default="diabetes")
+@click.argument("what", type=click.Choice(["diabetes", "drift", "bandit"]), default="diabetes")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False),
     help="Where to write the figure (PNG).  "
-    "[default: posterity-demo.png, or posterity-demo-drift.png]",
+    "[default: posterity-demo.png, or posterity-demo-drift.png and so on]",
 )
 def demo(what: str, output: str | None) -> None:
     """Predict, then learn, a stream row by row, and draw how it went.
@@ -157,7 +160,15 @@ def demo(what: str, output: str | None) -> None:
 
     drift: a line that turns into another one (Halford 2020), 250 rows. Compares ways to forget,
     and draws their errors along time.
+
+    bandit: scikit-learn's 1,797 written digits; which one it is is decided, and only whether that
+    was right is learned. Draws rewards and propensities along time, and judges others by the log.
     """
+    if what == "bandit":
+        from posterity.cli.bandit import run as run_bandit
+
+        guarded(run_bandit, output or "posterity-demo-bandit.png")
+        return
     if what == "drift":
         from posterity.cli.drift import run as run_drift
 
@@ -168,5 +179,5 @@ def demo(what: str, output: str | None) -> None:
     guarded(run, output or "posterity-demo.png")
 
 
-for verb in verbs.VERBS:
+for verb in (*verbs.VERBS, *decisions.VERBS):
     posterity.add_command(verb)

@@ -150,6 +150,35 @@ def categories(
     return found
 
 
+def shares(
+    ctx: click.Context, option: click.Parameter, value: str | None
+) -> dict[str, float] | None:
+    """Names and numbers, written ``A=0.8,B=0.2``."""
+    if value is None:
+        return None
+    found = {}
+    for part in value.split(","):
+        name, _, number = part.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            raise click.BadParameter(f"{part!r}: write an arm and its share, as in A=0.5") from None
+    return found
+
+
+def pair(
+    ctx: click.Context, option: click.Parameter, value: str | None
+) -> tuple[float, float] | None:
+    """Two numbers, with a comma between."""
+    if value is None:
+        return None
+    try:
+        low, high = (float(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r}: write two numbers, as in 0,1") from None
+    return low, high
+
+
 def written() -> str:
     """The command line of this run."""
     return str(click.get_current_context().meta.get(WRITTEN, ""))

@@ -154,6 +154,22 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         points, slots = self._points(X, groups)
         return self._known.predictive(points, slots)
 
+    @one_at_a_time
+    def predict_mean_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
+        """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
+        >>> expected = model.predict_mean_distribution([[1.0]], groups=["a"])
+        >>> bool(expected.std() < model.predict_distribution([[1.0]], groups=["a"]).std())
+        True
+        """
+        points, slots = self._points(X, groups)
+        return self._known.expected(points, slots)
+
     def predict_interval(self, X: Any, level: float = 0.95, *, groups: Any = None) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 

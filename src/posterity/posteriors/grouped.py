@@ -195,6 +195,12 @@ class GroupedPosterior:
         mean, leverage = self._predicted(X, slots)
         return self.noise.predictive(mean, leverage, known.freed, known.residual)
 
+    def expected(self, X: Array, slots: Slots) -> Distribution:
+        """Distribution of the mean of such observations: as without their own noise, the 1."""
+        known = self._reading()
+        mean, leverage = self._predicted(X, slots)
+        return self.noise.predictive(mean, leverage - 1.0, known.freed, known.residual)
+
     def predict_mean(self, X: Array, slots: Slots) -> Array:
         """Mean of the same."""
         return self._predicted(X, slots)[0]

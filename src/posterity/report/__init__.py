@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from posterity.report.comparison import comparison_report
 from posterity.report.forecast import forecast_report
+from posterity.report.intervals import Line, intervals_report
 from posterity.report.survey import Survey
 from posterity.report.validation import About, validation_report
 
-__all__ = ["About", "Survey", "comparison_report", "forecast_report", "validation_report"]
+__all__ = [
+    "About",
+    "Line",
+    "Survey",
+    "comparison_report",
+    "forecast_report",
+    "intervals_report",
+    "validation_report",
+]

@@ -1,0 +1,99 @@
+"""Intervals of effects and of policies' values at all times: looked at again and again."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guarantees.check import Check
+from posterity.experiments import Experiment
+from posterity.off_policy import Log, evaluate
+
+Array = NDArray[np.float64]
+TOPIC = "Effects in experiments, at all of 100 looks"
+
+
+def _none(X: Array, count: int) -> Array:
+    return np.zeros((len(X), count))
+
+
+def effects(rng: np.random.Generator, *, rewards: str, arms: int, rows: int) -> tuple[int, int]:
+    """Whether no effect of arms that are alike was ever outside its interval (an A/A test)."""
+    test = Experiment(range(arms), partial(_none, count=arms))
+    for _ in range(100):
+        some = {
+            "normal": lambda: rng.normal(size=rows),
+            "2% of buyers": lambda: 1.0 * (rng.random(rows) < 0.02),
+            "log-normal": lambda: np.exp(1.5 * rng.normal(size=rows)),
+        }[rewards]()
+        test = test.observe_rows(rng.integers(arms, size=rows), some)
+        if any(not low <= 0.0 <= high for low, high in test.interval_.values()):
+            return 0, 1
+    return 1, 1
+
+
+def adaptive(rng: np.random.Generator) -> tuple[int, int]:
+    """The same of two arms that a bandit chooses, after each of 50 looks; an effect of 0.2."""
+    test = Experiment(range(2), partial(_none, count=2), allocation="given")
+    shares = np.array([0.5, 0.5])
+    for _ in range(50):
+        arms = rng.choice(2, size=20, p=shares)
+        test = test.observe_rows(
+            arms, 0.2 * arms + rng.normal(size=20), None, np.tile(shares, (20, 1))
+        )
+        low, high = test.interval_[1]
+        if not low <= 0.2 <= high:
+            return 0, 1
+        best = test.probability_best_[1]
+        shares = 0.9 * np.array([1.0 - best, best]) + 0.05
+    return 1, 1
+
+
+def values(rng: np.random.Generator, *, exact: bool) -> tuple[int, int]:
+    """Whether the value of an arm of 10% was inside at each of 20 looks at a log that grows."""
+    arms = (rng.random(4000) < 0.1).astype(int)
+    rewards = 1.0 * (rng.random(4000) < 0.3)
+    every = np.tile([0.9, 0.1], (4000, 1))
+    for n in range(200, 4001, 200):
+        log = Log.of(np.zeros((n, 0)), arms[:n], rewards[:n], None, every[:n], names=[0, 1])
+        told = evaluate(log, {"one": 1}, ["ips"], reward_range=(0.0, 1.0) if exact else None)
+        estimate = told["one", "ips"]
+        if not estimate.anytime_low <= 0.3 <= estimate.anytime_high:
+            return 0, 1
+    return 1, 1
+
+
+def checks() -> list[Check]:
+    """A/A tests, rows of a bandit, and values from a log."""
+    settings = [
+        ("normal", 2, 20),
+        ("2% of buyers", 2, 50),
+        ("log-normal", 2, 20),
+        ("normal", 3, 30),
+    ]
+    made = [
+        Check(
+            TOPIC,
+            f"{arms} arms alike, {rewards} rewards, {rows} rows a look",
+            0.95,
+            partial(effects, rewards=rewards, arms=arms, rows=rows),
+            replicates=150,
+            lowest=0.95,
+        )
+        for rewards, arms, rows in settings
+    ]
+    made.append(Check(TOPIC, "2 arms, chosen by a bandit", 0.95, adaptive, 100, lowest=0.95))
+    made += [
+        Check(
+            "Values of policies from a log, at all of 20 looks",
+            "IPS, weights of 10, " + ("any number of rows" if exact else "asymptotic"),
+            0.95,
+            partial(values, exact=exact),
+            replicates=150,
+            lowest=0.95,
+        )
+        for exact in (True, False)
+    ]
+    return made

@@ -1,0 +1,239 @@
+"""How an arm is chosen: a policy turns beliefs into the probabilities that one is picked from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from posterity.bandits.beliefs import Beliefs, JointBeliefs
+from posterity.bandits.chances import shares_of_best
+
+Array = NDArray[np.float64]
+
+# Draws that a policy takes.
+DRAWS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What all policies share.
+
+    Parameters
+    ----------
+    floor
+        Probability, between 0 and 1, that is shared by all arms alike, whatever is believed: each
+        of K has at least ``floor / K``. Without it some arms are never seen again, and no log
+        tells what another policy would have earned.
+    """
+
+    floor: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.floor <= 1.0:
+            raise ValueError(f"floor is {self.floor}: it must lie between 0 and 1, as in 0.02")
+
+    def probabilities(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        """(n, K) probabilities of all arms; those that are not allowed have 0."""
+        allowed = beliefs.allowed
+        uniform = allowed / allowed.sum(axis=1, keepdims=True)
+        return (1.0 - self.floor) * self._preferred(beliefs, rng) + self.floor * uniform
+
+    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        """The same without the floor."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThompsonSampling(Policy):
+    """Each arm as often as it is the best of a draw from what is believed (Thompson 1933).
+
+    The probabilities are shares of ``n_draws`` joint draws, and the arm is picked from these very
+    shares: they are exact as propensities, and on average those of Thompson sampling.
+
+    Parameters
+    ----------
+    n_draws
+        Draws for each context.
+    width
+        Draws lie so many times as far from the mean; less than 1 explores less.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> beliefs = Beliefs([Normal([0.0], [1.0]), Normal([9.0], [1.0])], np.ones((1, 2), dtype=bool))
+    >>> ThompsonSampling().probabilities(beliefs, np.random.default_rng(0))
+    array([[0.01, 0.99]])
+    """
+
+    n_draws: int = DRAWS
+    width: float = 1.0
+
+    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        draws = beliefs.sample(self.n_draws, rng)
+        if self.width != 1.0:
+            draws = beliefs.mean + self.width * (draws - beliefs.mean)
+        return shares_of_best(draws, beliefs.allowed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpperConfidenceBound(Policy):
+    """The arm of the largest upper quantile (Kaufmann, Cappe and Garivier 2012).
+
+    Parameters
+    ----------
+    level
+        Of the quantile, between 0.5 (greedy) and 1; the default is one standard deviation above
+        the mean of a normal distribution.
+    """
+
+    level: float = 0.841
+
+    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        return shares_of_best(beliefs.quantile(self.level)[None], beliefs.allowed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greedy(Policy):
+    """The arm of the largest expected reward."""
+
+    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        return shares_of_best(beliefs.mean[None], beliefs.allowed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonGreedy(Greedy):
+    """The arm of the largest expected reward, but for a share ``floor`` that all arms have."""
+
+    floor: float = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Softmax(Policy):
+    """Probabilities in proportion to exp(mean / temperature).
+
+    Parameters
+    ----------
+    temperature
+        In units of the reward.
+    """
+
+    temperature: float = 0.1
+
+    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        shown = np.where(beliefs.allowed, beliefs.mean, -np.inf)
+        return np.asarray(softmax(shown / self.temperature, axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class InverseGap(Policy):
+    """Probabilities that fall with the gap to the best arm (SquareCB; Foster and Rakhlin 2020).
+
+    Of K arms each but the best has 1 / (K + gamma gap), and the best has the rest. gamma is
+    sqrt(K) over the root mean square of the arms' standard deviations, which are the regression's
+    error: so it needs no schedule.
+    """
+
+    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        allowed = beliefs.allowed
+        mean = np.where(allowed, beliefs.mean, -np.inf)
+        count = allowed.sum(axis=1, keepdims=True)
+        best = mean.argmax(axis=1)[:, None]
+        gap = np.where(allowed, np.take_along_axis(mean, best, axis=1) - mean, np.inf)
+        spread = np.where(allowed, np.square(beliefs.std), 0.0).sum(axis=1, keepdims=True) / count
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gamma = np.sqrt(count / spread)
+            shares = np.where(gap > 0.0, 1.0 / (count + gamma * gap), 1.0 / count)
+        shares = np.where(allowed, shares, 0.0)
+        np.put_along_axis(shares, best, 0.0, axis=1)
+        np.put_along_axis(shares, best, 1.0 - shares.sum(axis=1, keepdims=True), axis=1)
+        return shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopTwo(Policy):
+    """The best arm of a draw, or the best of another draw that disagrees (Russo 2020).
+
+    For finding the best arm sooner than Thompson sampling would.
+
+    Parameters
+    ----------
+    share
+        Probability of the first, between 0 and 1.
+    n_draws
+        Draws for each context.
+    """
+
+    share: float = 0.5
+    n_draws: int = DRAWS
+
+    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        best = shares_of_best(beliefs.sample(self.n_draws, rng), beliefs.allowed)
+        # Where one arm always wins, the arm that comes next: half a draw each.
+        alone = best.max(axis=1, keepdims=True) >= 1.0
+        hope = (best + 0.5 / self.n_draws) * beliefs.allowed
+        best = np.where(alone, hope / hope.sum(axis=1, keepdims=True), best)
+        rest = np.maximum(1.0 - best, 1e-300)
+        odds = np.where(best < 1.0, best / rest, 0.0)
+        second = best * (odds.sum(axis=1, keepdims=True) - odds)
+        total = second.sum(axis=1, keepdims=True)
+        second = np.where(total > 0.0, second / np.where(total > 0.0, total, 1.0), best)
+        return self.share * best + (1.0 - self.share) * second
+
+
+@dataclass(frozen=True, kw_only=True)
+class InformationDirected(Policy):
+    """The two arms that pay least regret, squared, for what they tell of the best arm.
+
+    The ratio of squared expected regret to the variance that knowing the best arm would take from
+    an arm's reward is minimised over all mixtures of two arms (Russo and Van Roy 2018).
+
+    Parameters
+    ----------
+    n_draws
+        Draws for each context, from which all this is read.
+    """
+
+    n_draws: int = 4 * DRAWS
+
+    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        draws, allowed = beliefs.sample(self.n_draws, rng), beliefs.allowed
+        best = np.where(allowed, draws, -np.inf).argmax(axis=2)
+        n, k = allowed.shape
+        regret = np.take_along_axis(draws, best[:, :, None], axis=2)[:, :, 0].mean(axis=0)[:, None]
+        regret = np.maximum(regret - draws.mean(axis=0), 0.0)
+        told = np.zeros((n, k))
+        mean = draws.mean(axis=0)
+        for arm in range(k):
+            here = (best == arm)[:, :, None]
+            count = np.maximum(here.sum(axis=0), 1)
+            centre = np.where(here, draws, 0.0).sum(axis=0) / count
+            told += here.mean(axis=0) * np.square(centre - mean) * (here.sum(axis=0) > 0)
+        return _cheapest_pair(regret, told, allowed)
+
+
+def _cheapest_pair(regret: Array, told: Array, allowed: NDArray[np.bool_]) -> Array:
+    """(n, K) the mixture of two arms of the least squared regret over information."""
+    n, k = regret.shape
+    shares = np.linspace(0.0, 1.0, 101)
+    best_ratio, result = np.full(n, np.inf), allowed / allowed.sum(axis=1, keepdims=True)
+    rows = np.arange(n)
+    for one in range(k):
+        for other in range(k):
+            may = allowed[:, one] & allowed[:, other]
+            cost = np.outer(regret[:, one], shares) + np.outer(regret[:, other], 1.0 - shares)
+            gain = np.outer(told[:, one], shares) + np.outer(told[:, other], 1.0 - shares)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(cost > 0.0, np.square(cost) / gain, 0.0)
+            ratio = np.where(np.isnan(ratio), np.inf, ratio)
+            place = ratio.argmin(axis=1)
+            least = ratio[rows, place]
+            better = may & (least < best_ratio)
+            best_ratio = np.where(better, least, best_ratio)
+            pair = np.zeros((n, k))
+            pair[:, one] += shares[place]
+            pair[:, other] += 1.0 - shares[place]
+            result = np.where(better[:, None], pair, result)
+    return np.asarray(result)

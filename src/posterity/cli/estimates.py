@@ -1,0 +1,58 @@
+"""Estimates with their intervals, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from posterity.cli.text import escape
+
+_WIDTH = 120
+
+
+def written_number(value: float) -> str:
+    """Four digits; "open" for the end of an interval that has none.
+
+    Examples
+    --------
+    >>> written_number(0.123456), written_number(float("inf")), written_number(float("nan"))
+    ('0.1235', 'open', 'none')
+    """
+    if np.isnan(value):
+        return "none"
+    return f"{value:.4g}" if np.isfinite(value) else "open"
+
+
+def finite(value: Any) -> Any:
+    """The same for JSON, which knows no numbers that aren't: None in their place."""
+    if not isinstance(value, int | float):
+        return value
+    return value if np.isfinite(value) else None
+
+
+def print_lines(
+    title: str, said: Sequence[str], header: Sequence[str], lines: Sequence[Sequence[str]]
+) -> None:
+    """Print sentences and a table on standard output."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.width = max(console.width, _WIDTH)  # numbers that are cut off are none
+    console.print(f"[bold]{escape(title)}[/bold]")
+    for line in said:
+        console.print(escape(line))
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    filled = [number for number in range(len(header)) if any(cells[number] for cells in lines)]
+    for number in filled:
+        table.add_column(header[number], justify="left" if number == 0 else "right")
+    for cells in lines:
+        table.add_row(*(escape(cells[number]) for number in filled))
+    console.print()
+    console.print(table)
+
+
+__all__ = ["finite", "print_lines", "written_number"]

@@ -1,0 +1,170 @@
+"""An experiment in a file: which arm earns most, and whether that is sure."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import click
+
+from posterity.cli.estimates import finite, print_lines, written_number
+from posterity.cli.forgetting import parse
+from posterity.cli.models import build, parse_one
+from posterity.cli.pages import checked_page, write_text
+from posterity.cli.tables import called, table_path
+from posterity.experiments import AnytimeValid, Experiment
+from posterity.io.rounds import arms_of
+from posterity.report import About, Line, intervals_report
+
+# A p value of the sample ratio that is told aloud.
+_ALARMING = 0.01
+HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What was asked for, one field an option."""
+
+    file: str
+    arm: str
+    reward: str
+    covariates: tuple[str, ...]
+    control: str | None
+    shares: Mapping[str, float] | None
+    propensities: str | None
+    smallest_effect: float
+    model: str
+    level: float
+    missing: Literal["error", "skip"]
+    report: str | None
+    as_json: bool
+    quiet: bool
+    command: str = ""
+
+
+def run(settings: Settings) -> None:
+    """Read, compare, print, and draw."""
+    page = None if settings.report is None else checked_page(settings.report)
+    with table_path(settings.file) as path:
+        test = _experiment(settings, path)
+        test = test.observe(
+            path,
+            arm=settings.arm,
+            reward=settings.reward,
+            covariates=settings.covariates,
+            propensities=settings.propensities,
+            missing=settings.missing,
+        )
+    said = _in_words(test)
+    if settings.as_json:
+        click.echo(json.dumps(_document(settings, test), allow_nan=False))
+    else:
+        title = f"{called(settings.file)}: {settings.reward} by {settings.arm}"
+        print_lines(title, said, HEADER, [line.cells for line in _lines(test)])
+    if page is not None:
+        write_text(intervals_report(_about(settings), said, HEADER, _lines(test)), page)
+        if not settings.quiet:
+            click.echo(f"The report is in {page}", err=True)
+
+
+def _experiment(settings: Settings, path: str) -> Experiment:
+    arms = list(arms_of(path, settings.arm))
+    by_text = {str(arm): arm for arm in arms}
+    for name in (settings.control, *(settings.shares or ())):
+        if name is not None and name not in by_text:
+            raise ValueError(f"{name!r} is no arm of column {settings.arm!r}: {list(by_text)}")
+    if settings.control is not None:
+        arms.sort(key=lambda arm: str(arm) != settings.control)
+    allocation: Any = None
+    if settings.propensities is not None:
+        allocation = "given"
+    elif settings.shares is not None:
+        allocation = {by_text[name]: share for name, share in settings.shares.items()}
+    model = None
+    if settings.model != "linear":
+        model = build(parse_one(settings.model), forgetting=parse("none"))
+    return Experiment(
+        arms,
+        model,
+        allocation=allocation,
+        stop=AnytimeValid(smallest_effect=settings.smallest_effect),
+        level=settings.level,
+    )
+
+
+def _in_words(test: Experiment) -> list[str]:
+    decided = test.decision_
+    lines = [f"{test.n_observations_:,} rows; intervals hold at all times, and all together."]
+    if decided is None:
+        lines.append("Nothing is decided yet: the experiment goes on.")
+    else:
+        lines.append(f"Decided: {decided.arm} {decided.reason}.")
+    p = test.sample_ratio_p_value_
+    if p < _ALARMING:
+        lines.append(
+            f"Arms did not come as often as they should have (p = {p:.2g}): find out why before "
+            "anything is believed."
+        )
+    return lines
+
+
+def _lines(test: Experiment) -> list[Line]:
+    frame, control = test.to_frame(), test.arms[0]
+    lines = []
+    for arm, row in zip(test.arms, frame.itertuples(), strict=True):
+        effect, interval = "control", ""
+        if arm != control:
+            effect = written_number(row.effect)
+            interval = f"{written_number(row.low)} to {written_number(row.high)}"
+        cells = (
+            str(arm),
+            f"{row.rows:,}",
+            written_number(row.mean),
+            effect,
+            interval,
+            f"{100.0 * row.probability_best:.1f}%",
+            written_number(row.expected_loss),
+        )
+        lines.append(Line(str(arm), cells, row.effect, row.low, row.high))
+    return lines
+
+
+def _document(settings: Settings, test: Experiment) -> dict[str, Any]:
+    decided = test.decision_
+    return {
+        "file": settings.file,
+        "n_rows": test.n_observations_,
+        "level": settings.level,
+        "decision": None
+        if decided is None
+        else {"arm": decided.arm, "reason": decided.reason, "rows": decided.rows},
+        "sample_ratio_p_value": test.sample_ratio_p_value_,
+        "arms": [
+            {"arm": arm} | {name: finite(value) for name, value in row.items()}
+            for arm, row in zip(test.arms, test.to_frame().to_dict("records"), strict=True)
+        ],
+    }
+
+
+def _about(settings: Settings) -> About:
+    shown = {
+        "arm": settings.arm,
+        "reward": settings.reward,
+        "covariates": ", ".join(settings.covariates),
+        "model": settings.model,
+        "smallest effect": f"{settings.smallest_effect:g}",
+        "level": f"{settings.level:g}",
+    }
+    name = os.path.basename(called(settings.file))
+    return About(
+        title=f"{name}: {settings.reward} by {settings.arm}",
+        target=settings.reward,
+        command=settings.command,
+        settings=[(name, value) for name, value in shown.items() if value],
+    )
+
+
+__all__ = ["Settings", "run"]

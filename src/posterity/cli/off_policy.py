@@ -1,0 +1,156 @@
+"""A log in a file: what other policies would have earned."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import click
+
+from posterity.cli.estimates import finite, print_lines, written_number
+from posterity.cli.pages import checked_page, write_text
+from posterity.cli.tables import called, table_path
+from posterity.off_policy import Estimate, Evaluation, Log, evaluate
+from posterity.report import About, Line, intervals_report
+
+METHODS = ("snips", "dr")
+HEADER = ("policy", "method", "value", "interval", "at all times", "effective rows", "note")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What was asked for, one field an option."""
+
+    file: str
+    policies: tuple[str, ...]
+    arm: str
+    reward: str
+    propensity: str | None
+    propensities: str | None
+    features: tuple[str, ...] | None
+    drop: tuple[str, ...]
+    methods: tuple[str, ...]
+    reward_range: tuple[float, float] | None
+    level: float
+    missing: Literal["error", "skip"]
+    report: str | None
+    as_json: bool
+    quiet: bool
+    command: str = ""
+
+
+def run(settings: Settings) -> None:
+    """Read, judge, print, and draw."""
+    page = None if settings.report is None else checked_page(settings.report)
+    with table_path(settings.file) as path:
+        log = _log(settings, path)
+        policies = {name: _policy(name, log.arms) for name in settings.policies}
+        told = evaluate(
+            log,
+            policies,
+            settings.methods or METHODS,
+            level=settings.level,
+            reward_range=settings.reward_range,
+        )
+    said = _in_words(told, log)
+    if settings.as_json:
+        click.echo(json.dumps(_document(settings, told), allow_nan=False))
+    else:
+        title = f"{called(settings.file)}: {settings.reward} a decision"
+        print_lines(title, said, HEADER, [line.cells for line in _lines(told)])
+    if page is not None:
+        write_text(intervals_report(_about(settings), said, HEADER, _lines(told)), page)
+        if not settings.quiet:
+            click.echo(f"The report is in {page}", err=True)
+
+
+def _log(settings: Settings, path: str) -> Log:
+    if path.endswith(".dsjson"):
+        return Log.from_dsjson(path)
+    return Log.open(
+        path,
+        arm=settings.arm,
+        reward=settings.reward,
+        propensity=settings.propensity,
+        propensities=settings.propensities,
+        features=settings.features,
+        drop=settings.drop,
+        missing=settings.missing,
+    )
+
+
+def _policy(name: str, arms: Sequence[Any]) -> Any:
+    """A model file's bandit, an arm by what it is written as, or the name itself."""
+    if os.path.exists(name):
+        from posterity import load
+
+        return load(name)
+    return next((arm for arm in arms if str(arm) == name), name)
+
+
+def _in_words(told: Evaluation, log: Log) -> list[str]:
+    lines = [f"{told.rows:,} decisions among {len(log.arms)} arms."]
+    if not log.has_propensities:
+        lines.append(
+            "The log has no propensities, so most methods can't be used: name their column in "
+            "--propensity."
+        )
+    return lines
+
+
+def _lines(told: Evaluation) -> list[Line]:
+    return [_line(one, told) for one in told.estimates]
+
+
+def _line(one: Estimate, told: Evaluation) -> Line:
+    def ends(low: float, high: float) -> str:
+        return f"{written_number(low)} to {written_number(high)}"
+
+    cells = (
+        one.policy,
+        one.method,
+        written_number(one.value),
+        ends(one.low, one.high),
+        ends(one.anytime_low, one.anytime_high),
+        written_number(told.support[one.policy].effective_rows),
+        one.note,
+    )
+    return Line(f"{one.policy}, {one.method}", cells, one.value, one.low, one.high)
+
+
+def _document(settings: Settings, told: Evaluation) -> dict[str, Any]:
+    return {
+        "file": settings.file,
+        "n_rows": told.rows,
+        "level": told.level,
+        "estimates": [
+            {name: finite(value) for name, value in asdict(one).items()} for one in told.estimates
+        ],
+        "support": {
+            policy: {name: finite(value) for name, value in asdict(support).items()}
+            for policy, support in told.support.items()
+        },
+    }
+
+
+def _about(settings: Settings) -> About:
+    shown = {
+        "policies": ", ".join(settings.policies),
+        "arm": settings.arm,
+        "reward": settings.reward,
+        "propensity": settings.propensity or settings.propensities or "",
+        "level": f"{settings.level:g}",
+    }
+    name = os.path.basename(called(settings.file))
+    return About(
+        title=f"{name}: policies, judged by a log",
+        target=settings.reward,
+        command=settings.command,
+        settings=[(name, value) for name, value in shown.items() if value],
+    )
+
+
+__all__ = ["Settings", "run"]

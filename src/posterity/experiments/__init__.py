@@ -1,0 +1,8 @@
+"""Experiments with several arms that may be looked at, and stopped, at any time."""
+
+from __future__ import annotations
+
+from posterity.experiments.experiment import Experiment
+from posterity.experiments.stopping import AnytimeValid, Decision, ExpectedLoss, Rows, Stop
+
+__all__ = ["AnytimeValid", "Decision", "ExpectedLoss", "Experiment", "Rows", "Stop"]

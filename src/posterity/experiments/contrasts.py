@@ -1,0 +1,111 @@
+"""Means of arms and their differences, from scores that are unbiased whoever chose the arms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.sequential import sequence_radius
+
+Array = NDArray[np.float64]
+
+# Draws that probabilities of being the best are shares of.
+_DRAWS = 20_000
+# Rows of each arm, in effect, before which nothing is told.
+_FEWEST = 20.0
+
+
+@dataclass
+class Contrasts:
+    r"""Sums over rows of differences between the scores of arms, and of their squares.
+
+    The score of arm :math:`a` in a row, expected :math:`q_a` and chosen with probability
+    :math:`p_a`, is :math:`q_a + 1(A = a) (r - q_a) / p_a`. A difference is weighted by
+    :math:`h = (1 / p_a + 1 / p_b)^{-1/2}`, so that rows in which an arm was rare do not drown all
+    others (Hadad, Hirshberg, Zhan, Wager and Athey 2021). One arm more, the last one, has score 0
+    and :math:`1 / p = 0`: differences from it are means.
+    """
+
+    n_arms: int
+    rows: int = 0
+    pivot: float = 0.0  # taken from all rewards
+    # (5, K + 1, K + 1) sums of h, h d, h^2, h^2 d and h^2 d^2
+    sums: Array = field(default_factory=lambda: np.zeros((5, 0, 0)))
+
+    def __post_init__(self) -> None:
+        self.sums = np.zeros((5, self.n_arms + 1, self.n_arms + 1))
+
+    def add(self, arms: NDArray[np.intp], rewards: Array, expected: Array, shares: Array) -> None:
+        """Rows: arms (n,), rewards (n,), expected rewards and propensities (n, K)."""
+        n = np.arange(len(arms))
+        scores = np.zeros((len(arms), self.n_arms + 1))
+        scores[:, :-1] = expected - self.pivot
+        scores[n, arms] += (rewards - expected[n, arms]) / shares[n, arms]
+        inverse = np.zeros_like(scores)
+        with np.errstate(divide="ignore"):
+            inverse[:, :-1] = 1.0 / shares
+            weight = 1.0 / np.sqrt(inverse[:, :, None] + inverse[:, None, :])
+        weight[:, -1, -1] = 0.0
+        weighted = weight * (scores[:, :, None] - scores[:, None, :])
+        more = [
+            weight.sum(axis=0),
+            weighted.sum(axis=0),
+            np.einsum("nab,nab->ab", weight, weight),
+            np.einsum("nab,nab->ab", weight, weighted),
+            np.einsum("nab,nab->ab", weighted, weighted),
+        ]
+        # Not in place, so that a shallow copy is a branch.
+        self.sums = self.sums + np.stack(more)
+        self.rows += len(arms)
+
+    @property
+    def differences(self) -> Array:
+        """(K + 1, K + 1) of each row's arm from each column's; nan where nothing is known."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            told = self.sums[1] / self.sums[0]
+        told[:-1, -1] += self.pivot
+        told[-1, :-1] -= self.pivot
+        return np.asarray(told)
+
+    @property
+    def squares(self) -> Array:
+        """(K + 1, K + 1) sums of squared errors of the weighted differences."""
+        _, _, hh, hhd, hhdd = self.sums
+        with np.errstate(divide="ignore", invalid="ignore"):
+            told = self.sums[1] / self.sums[0]
+        return np.asarray(np.maximum(hhdd - 2.0 * told * hhd + np.square(told) * hh, 0.0))
+
+    @property
+    def variances(self) -> Array:
+        """(K + 1, K + 1) of the differences, as estimated."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.squares / np.square(self.sums[0]))
+
+    def radius(self, level: float, planned_rows: float) -> Array:
+        """(K + 1, K + 1) half widths that hold at all times; infinite while rows are few.
+
+        The sum of h^2 is half the rows of each of two arms that come alike often, and less where
+        one is rare.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            radius = sequence_radius(self.squares, self.rows, level, planned_rows) / self.sums[0]
+        return np.where(self.sums[2] >= _FEWEST / 2.0, radius, np.inf)
+
+    def draws(self) -> Array:
+        """(draws, K) of the means, normal with their covariance; none while it isn't known."""
+        known = self.radius(0.95, 1.0)[:-1, :]
+        if not np.isfinite(known[~np.eye(self.n_arms, self.n_arms + 1, dtype=bool)]).all():
+            return np.zeros((0, self.n_arms))
+        variances = self.variances[:-1]
+        own = variances[:, -1]
+        between = np.where(np.eye(self.n_arms, dtype=bool), 0.0, variances[:, :-1])
+        values, vectors = np.linalg.eigh((own[:, None] + own[None, :] - between) / 2.0)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        normal = np.random.default_rng(0).normal(size=(_DRAWS // 2, self.n_arms))
+        spread = np.concatenate([normal, -normal]) @ root.T
+        return np.asarray(self.differences[:-1, -1] + spread)
+
+
+__all__ = ["Contrasts"]

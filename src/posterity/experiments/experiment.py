@@ -1,0 +1,296 @@
+"""An experiment with several arms."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.experiments.contrasts import Contrasts
+from posterity.experiments.ratio import SampleRatio
+from posterity.experiments.stopping import AnytimeValid, Decision, Standing, Stop
+from posterity.io.rounds import RoundColumns, Rounds, open_rounds, pieces
+from posterity.rewards import RewardModel, reward_model
+from posterity.sequential import PLANNED_ROWS
+from posterity.transaction import all_or_nothing
+
+Array = NDArray[np.float64]
+
+# Rows of each arm that the reward model learns before any row is scored.
+_LEARNED_FIRST = 5
+
+
+class Experiment:
+    """An A/B/n test that may be looked at, and stopped, at any time.
+
+    Each row's reward is first predicted for all arms, from covariates and what was learned before,
+    then compared: what covariates explain makes no interval wider. All intervals hold at all times,
+    and all of them together, with probability ``level``.
+
+    Parameters
+    ----------
+    arms : sequence of names
+        At least two; the first one is the control.
+    model : estimator, optional
+        What rewards are predicted by: any estimator of this package, a copy for each arm. A wrong
+        one costs width, not truth. Default: linear models under a prior that arms share.
+    allocation : mapping of arm to share, or "given", optional
+        Shares in which arms were chosen; default alike. "given": each row brings the probabilities
+        of all arms, as those of a bandit.
+    stop : Stop, optional
+        When it is over; default :class:`AnytimeValid`.
+    level : float
+        Of all intervals together.
+    planned_rows : int
+        Where intervals are narrowest, relative to what could be; to be chosen before any row.
+
+    Attributes
+    ----------
+    decision_ : Decision or None
+        The end, told at the first look that found one.
+    n_observations_ : int
+        Rows so far.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> test = Experiment(["old", "new"])
+    >>> age, arms = rng.normal(size=(2000, 1)), rng.choice(["old", "new"], size=2000)
+    >>> bought = age[:, 0] + 0.3 * (arms == "new") + rng.normal(size=2000)
+    >>> test = test.observe_rows(arms, bought, age)
+    >>> test.decision_
+    Decision(arm='new', reason='is better than all others', rows=2000)
+    >>> low, high = test.interval_["new"]
+    >>> 0.0 < low < 0.3 < high
+    True
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[Any],
+        model: Any = None,
+        *,
+        allocation: Mapping[Any, float] | Literal["given"] | None = None,
+        stop: Stop | None = None,
+        level: float = 0.95,
+        planned_rows: float = PLANNED_ROWS,
+    ) -> None:
+        self.arms = tuple(arms)
+        count = len(self.arms)
+        if count < 2 or len(set(self.arms)) < count:
+            raise ValueError(f"arms are {list(self.arms)}: give at least two, each with its name")
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level is {level}: it must lie between 0 and 1")
+        if not planned_rows > 0.0:
+            raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
+        self.model, self.allocation, self.stop = model, allocation, stop or AnytimeValid()
+        self.level, self.planned_rows = level, planned_rows
+        self._shares = _shares(allocation, self.arms)
+        self.decision_: Decision | None = None
+        self.n_observations_ = 0
+        self._features: tuple[str, ...] | None = None
+        self._levels: dict[str, tuple[str, ...]] = {}
+        self._counts = np.zeros(count)
+        self._rewards: RewardModel = reward_model(model, count)
+        self._contrasts = Contrasts(count)
+        self._ratio = SampleRatio(count)
+
+    # ---- rows ------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def observe(
+        self,
+        table: Any,
+        *,
+        arm: str = "arm",
+        reward: str = "reward",
+        covariates: Sequence[str] = (),
+        propensities: Mapping[Any, str] | str | None = None,
+        missing: Literal["error", "skip"] = "error",
+    ) -> Self:
+        """Learn rows of a table, in the order in which they came, and look.
+
+        Parameters
+        ----------
+        table : path, data frame, Arrow table or reader, database cursor, or iterable of these
+        arm, reward : str
+            Columns of the arm that each row was given, and of its reward.
+        covariates : sequence of str
+            Columns that were known before: numbers, or categories, whose levels are those of the
+            first rows.
+        propensities : mapping of arm to column, or pattern, optional
+            Columns of the probabilities that arms had in each row; ``"p_*"`` stands for p_old,
+            p_new and so on.
+        missing : {"error", "skip"}
+            What a missing value does.
+
+        Raises
+        ------
+        posterity.io.TableError
+            For columns that are not there, and values that can't be; nothing was learned then.
+        """
+        columns = RoundColumns(
+            arm=arm, reward=reward, propensities=propensities, features=list(covariates)
+        )
+        rounds = open_rounds(table, columns, arms=self.arms, missing=missing, levels=self._levels)
+        if self._features not in (None, rounds.feature_names):
+            raise ValueError(
+                f"covariates are {list(rounds.feature_names)}, but rows before had "
+                f"{list(self._features or ())}"
+            )
+        self._features, self._levels = rounds.feature_names, rounds.levels
+        self._learn(rounds)
+        return self
+
+    @all_or_nothing
+    def observe_rows(
+        self,
+        arms: ArrayLike,
+        rewards: ArrayLike,
+        X: ArrayLike | None = None,
+        propensities: ArrayLike | None = None,
+    ) -> Self:
+        """Learn rows of arrays: arms (n,), rewards (n,), covariates (n, m), propensities (n, K)."""
+        where = {name: place for place, name in enumerate(self.arms)}
+        chosen = np.asarray(arms).tolist()
+        unknown = next((row for row, name in enumerate(chosen) if name not in where), None)
+        if unknown is not None:
+            raise ValueError(
+                f"the arm in row {unknown} is {chosen[unknown]!r}: the arms are {list(self.arms)}"
+            )
+        places = np.array([where[name] for name in chosen], dtype=np.intp)
+        n = len(places)
+        contexts = np.zeros((n, 0)) if X is None else np.asarray(X, dtype=np.float64)
+        earned = np.asarray(rewards, dtype=np.float64)
+        every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
+        shapes = (contexts.shape[:1], earned.shape, (n,) if every is None else every.shape[:1])
+        if contexts.ndim != 2 or any(shape != (n,) for shape in shapes):
+            raise ValueError(f"there are {n} arms: rewards, X and propensities must be as long")
+        own = None if every is None else every[np.arange(n), places]
+        names = tuple(f"x{j}" for j in range(contexts.shape[1]))
+        if self._features not in (None, names):
+            raise ValueError(f"X has {len(names)} columns, but rows before had {self._features}")
+        self._features = names
+        self._learn([Rounds(contexts, places, earned, own, every).checked()])
+        return self
+
+    def _learn(self, batches: Iterable[Rounds]) -> None:
+        for piece in pieces(batches, self.n_observations_):
+            shares = self._shares_of(piece)
+            expected = self._rewards.predict(piece.X)
+            if self._counts.min() >= _LEARNED_FIRST:
+                if self._contrasts.rows == 0:
+                    self._contrasts.pivot = float(expected.mean())
+                self._contrasts.add(piece.arms, piece.rewards, expected, shares)
+            self._ratio.add(piece.arms, shares)
+            self._rewards.learn(piece.X, piece.arms, piece.rewards)
+            self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
+            self.n_observations_ += len(piece)
+        verdict = self.stop.verdict(self._standing())
+        if self.decision_ is None and verdict is not None:
+            place, reason = verdict
+            self.decision_ = Decision(self.arms[place], reason, self.n_observations_)
+
+    def _shares_of(self, piece: Rounds) -> Array:
+        if piece.propensities is not None:
+            return piece.propensities
+        if self._shares is None:
+            raise ValueError(
+                'allocation is "given", but the rows have no propensities: name their columns'
+            )
+        return np.broadcast_to(self._shares, (len(piece), len(self.arms)))
+
+    def _branch(self) -> Self:
+        branch = copy.copy(self)
+        branch._rewards = copy.deepcopy(self._rewards)
+        branch._contrasts, branch._ratio = copy.copy(self._contrasts), copy.copy(self._ratio)
+        return branch
+
+    # ---- what is known ---------------------------------------------------------------------------
+
+    @property
+    def mean_(self) -> dict[Any, float]:
+        """Mean reward of each arm, were all rows its own; nan while rows are few."""
+        return self._by_arm(self._contrasts.differences[:-1, -1])
+
+    @property
+    def effect_(self) -> dict[Any, float]:
+        """Mean of each arm but the control, less that of the control."""
+        return self._by_arm(self._contrasts.differences[:-1, 0], first=1)
+
+    @property
+    def interval_(self) -> dict[Any, tuple[float, float]]:
+        """Of each effect, at all times and for all arms together."""
+        low, high = self._bounds()
+        both = zip(low[:, 0].tolist(), high[:, 0].tolist(), strict=True)
+        return dict(list(zip(self.arms, both, strict=True))[1:])
+
+    @property
+    def probability_best_(self) -> dict[Any, float]:
+        """Probability of each arm that its mean is the largest, for a single look."""
+        return self._by_arm(self._standing().best)
+
+    @property
+    def expected_loss_(self) -> dict[Any, float]:
+        """What is lost on average a row if each arm is taken: infinite while rows are few."""
+        return self._by_arm(self._standing().loss)
+
+    @property
+    def sample_ratio_p_value_(self) -> float:
+        """Whether arms came as they should have: small if not, and valid at any time."""
+        return self._ratio.p_value
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, one row for each arm."""
+        import pandas as pd
+
+        standing = self._standing()
+        told = {
+            "rows": self._counts.astype(int),
+            "mean": standing.means,
+            "effect": self._contrasts.differences[:-1, 0],
+            "low": standing.low[:, 0],
+            "high": standing.high[:, 0],
+            "probability_best": standing.best,
+            "expected_loss": standing.loss,
+        }
+        frame = pd.DataFrame(told, index=pd.Index(list(self.arms), name="arm"))
+        frame.loc[frame.index[0], ["effect", "low", "high"]] = np.nan
+        return frame
+
+    def _bounds(self) -> tuple[Array, Array]:
+        """(K, K) ends of all differences; their errors share what the level leaves."""
+        count = len(self.arms)
+        level = 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
+        radius = self._contrasts.radius(level, self.planned_rows)[:-1, :-1]
+        told = np.nan_to_num(self._contrasts.differences[:-1, :-1])
+        return told - radius, told + radius
+
+    def _standing(self) -> Standing:
+        means = self._contrasts.differences[:-1, -1]
+        return Standing(means, *self._bounds(), self.n_observations_, self._contrasts.draws)
+
+    def _by_arm(self, values: Array, first: int = 0) -> dict[Any, float]:
+        return dict(list(zip(self.arms, values.tolist(), strict=True))[first:])
+
+
+def _shares(allocation: Any, arms: Sequence[Any]) -> Array | None:
+    """(K,) shares of arms; None where each row brings its own."""
+    if allocation is None:
+        return np.full(len(arms), 1.0 / len(arms))
+    if isinstance(allocation, str):
+        if allocation == "given":
+            return None
+        raise ValueError(f'allocation is {allocation!r}: give shares of arms, or "given"')
+    if set(allocation) != set(arms):
+        raise ValueError(f"allocation is {dict(allocation)}: give a share of each of {list(arms)}")
+    shares = np.array([allocation[arm] for arm in arms], dtype=np.float64)
+    if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) < 1e-6):
+        raise ValueError(f"allocation is {dict(allocation)}: shares are above 0 and sum to 1")
+    return shares
+
+
+__all__ = ["Experiment"]

@@ -1,0 +1,68 @@
+"""Whether arms came as often as they should have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# What counts and their expectations start from: rows' worth of agreement.
+_START = 100.0
+
+
+@dataclass
+class SampleRatio:
+    r"""A test that may be looked at after any row (Lindon and Malek 2022).
+
+    Arm :math:`a` has come :math:`n_a` times before a row, and was to come :math:`e_a` times. A
+    gambler who expects it now with probability :math:`q_a \propto p_a (c_a + n_a) / (c_a + e_a)`
+    wins :math:`q_A / p_A`, by which no one gets richer on average if the arms come with
+    probabilities :math:`p`. With the same :math:`p` in all rows this is the Bayes factor of a
+    multinomial distribution whose prior is Dirichlet's.
+
+    Examples
+    --------
+    >>> test = SampleRatio(2)
+    >>> test.add(np.tile([0, 0, 1], 400), np.full((1200, 2), 0.5))
+    >>> test.p_value < 1e-6
+    True
+    """
+
+    n_arms: int
+    won: float = 0.0  # log of what the gambler has
+    most: float = 0.0
+    start: Array | None = None
+    counts: Array = field(default_factory=lambda: np.zeros(0))
+    hoped: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        self.counts, self.hoped = np.zeros(self.n_arms), np.zeros(self.n_arms)
+
+    def add(self, arms: NDArray[np.intp], shares: Array) -> None:
+        """Rows: arms (n,), and the probabilities (n, K) that they had."""
+        if not len(arms):
+            return
+        if self.start is None:
+            alike = np.full(self.n_arms, 1.0 / self.n_arms)
+            self.start = _START * (shares[0] if shares[0].min() > 0.0 else alike)
+        n = np.arange(len(arms))
+        came = np.zeros_like(shares)
+        came[n, arms] = 1.0
+        counts = self.counts + np.cumsum(came, axis=0)
+        hoped = self.hoped + np.cumsum(shares, axis=0)
+        tilt = (self.start + counts - came) / (self.start + hoped - shares)
+        odds = tilt[n, arms] / np.einsum("ij,ij->i", tilt, shares)
+        won = self.won + np.cumsum(np.log(odds))
+        self.won, self.most = float(won[-1]), max(self.most, float(won.max()))
+        self.counts, self.hoped = counts[-1], hoped[-1]
+
+    @property
+    def p_value(self) -> float:
+        """The smallest so far; below 0.05 at any time in at most 5% of right allocations."""
+        return float(np.exp(-self.most))
+
+
+__all__ = ["SampleRatio"]

@@ -1,0 +1,173 @@
+"""When an experiment is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of K arms.
+
+    Attributes
+    ----------
+    means : (K,)
+    low, high : (K, K)
+        Of the difference of each row's arm from each column's, at all times.
+    rows : int
+    draws : (M, K)
+        Of the means; none while rows are few.
+    """
+
+    means: Array
+    low: Array
+    high: Array
+    rows: int
+    draw: Callable[[], Array]
+
+    @cached_property
+    def draws(self) -> Array:
+        """Made when they are asked for."""
+        return self.draw()
+
+    @property
+    def loss(self) -> Array:
+        """(K,) expected loss of taking each arm; infinite while rows are few."""
+        if not len(self.draws):
+            return np.full(len(self.means), np.inf)
+        return np.asarray((self.draws.max(axis=1, keepdims=True) - self.draws).mean(axis=0))
+
+    @property
+    def best(self) -> Array:
+        """(K,) probability of each arm to have the largest mean; alike while rows are few."""
+        count = len(self.means)
+        if not len(self.draws):
+            return np.full(count, 1.0 / count)
+        return np.bincount(self.draws.argmax(axis=1), minlength=count) / len(self.draws)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The end of an experiment.
+
+    Attributes
+    ----------
+    arm : name
+        The arm to take.
+    reason : str
+    rows : int
+        How many rows it took.
+    """
+
+    arm: Any
+    reason: str
+    rows: int
+
+
+class Stop:
+    """A rule that says when an experiment is over; ``a | b`` is over when either is."""
+
+    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+        """Place of the arm to take, and why; None while it goes on."""
+        raise NotImplementedError
+
+    def __or__(self, other: Stop) -> Stop:
+        return Either((self, other))
+
+
+@dataclass(frozen=True)
+class Either(Stop):
+    """The first of several rules that has a verdict."""
+
+    rules: tuple[Stop, ...]
+
+    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+        """See :class:`Stop`."""
+        told = (rule.verdict(standing) for rule in self.rules)
+        return next((one for one in told if one is not None), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnytimeValid(Stop):
+    """An arm is better than all others, or none is by more than matters.
+
+    By intervals that hold at all times and together: however often one looks, the arm that is
+    taken is not the best one with probability 1 minus the experiment's level at most.
+
+    Parameters
+    ----------
+    smallest_effect
+        A difference that would not matter; 0 goes on until an arm is better.
+    """
+
+    smallest_effect: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.smallest_effect < np.inf:
+            raise ValueError(f"smallest_effect is {self.smallest_effect}: it can't be negative")
+
+    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+        """See :class:`Stop`."""
+        others = ~np.eye(len(standing.means), dtype=bool)
+        better = np.flatnonzero(np.all((standing.low > 0.0) | ~others, axis=1))
+        if len(better):
+            return int(better[0]), "is better than all others"
+        good = np.all((standing.low > -self.smallest_effect) | ~others, axis=1)
+        if not good.any():
+            return None
+        best = int(np.where(good, standing.means, -np.inf).argmax())
+        return best, f"no other is better by {self.smallest_effect:g}"
+
+
+@dataclass(frozen=True)
+class ExpectedLoss(Stop):
+    """What is lost, on average, if the arm that looks best is not, is below a threshold.
+
+    It bounds no frequency of errors: how often one looks is up to who takes it.
+
+    Parameters
+    ----------
+    threshold
+        In units of the reward.
+    """
+
+    threshold: float
+
+    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+        """See :class:`Stop`."""
+        loss = standing.loss
+        best = int(loss.argmin())
+        if not loss[best] < self.threshold:
+            return None
+        return best, f"its expected loss is {loss[best]:.2g}"
+
+
+@dataclass(frozen=True)
+class Rows(Stop):
+    """So many rows have come.
+
+    Parameters
+    ----------
+    most
+        Rows after which the arm of the largest mean is taken.
+    """
+
+    most: int
+
+    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+        """See :class:`Stop`."""
+        if standing.rows < self.most:
+            return None
+        means = np.where(np.isfinite(standing.means), standing.means, -np.inf)
+        return int(means.argmax()), f"{standing.rows} rows have come; it has the largest mean"
+
+
+__all__ = ["AnytimeValid", "Decision", "Either", "ExpectedLoss", "Rows", "Standing", "Stop"]

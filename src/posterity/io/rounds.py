@@ -1,0 +1,320 @@
+"""Tables whose rows are decisions: context, the arm that was chosen, its reward and propensity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.io.columns import require
+from posterity.io.conversions import codes_of
+from posterity.io.errors import TableError
+from posterity.io.reading import BATCH_ROWS, MEMORY
+from posterity.io.table import TableStream, open_any, open_table
+from posterity.io.tables import OnceSource
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+_AT_ONCE = 65536
+# Rows of a piece.
+FIRST_ROWS, MOST_ROWS = 16, 8192
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Some decisions; ``first`` is the number of the first in the table.
+
+    Attributes
+    ----------
+    X : (n, m)
+        Contexts.
+    arms : (n,)
+        Place of the chosen arm among the names.
+    rewards : (n,)
+    propensity : (n,), optional
+        Probability with which it was chosen.
+    propensities : (n, K), optional
+        Those of all arms.
+    """
+
+    X: Array
+    arms: Index
+    rewards: Array
+    propensity: Array | None = None
+    propensities: Array | None = None
+    first: int = 0
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def of(self, rows: slice | NDArray[Any]) -> Rounds:
+        """Some of them."""
+        own, every = self.propensity, self.propensities
+        return Rounds(
+            self.X[rows],
+            self.arms[rows],
+            self.rewards[rows],
+            None if own is None else own[rows],
+            None if every is None else every[rows],
+            self.first + ((rows.start or 0) if isinstance(rows, slice) else 0),
+        )
+
+    def checked(self) -> Rounds:
+        """The same, or :class:`TableError` for what can't be a propensity or a reward."""
+        self._refuse("reward", self.rewards, ~np.isfinite(self.rewards), "must be finite")
+        if self.propensities is not None:
+            total = self.propensities.sum(axis=1)
+            bad = np.any(~(self.propensities >= 0.0), axis=1) | ~(np.abs(total - 1.0) < 1e-6)
+            rule = "is what propensities sum to: none may be negative, and they must sum to 1"
+            self._refuse("number", total, bad, rule)
+        if self.propensity is not None:
+            outside = ~((self.propensity > 0.0) & (self.propensity <= 1.0))
+            rule = "must lie above 0 and be 1 at most: it is the chance that this arm had"
+            self._refuse("propensity", self.propensity, outside, rule)
+        return self
+
+    def _refuse(self, what: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None:
+        rows = np.flatnonzero(bad)
+        if len(rows):
+            row = int(rows[0])
+            raise TableError(f"the {what} in row {self.first + row} is {values[row]:g}: it {rule}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundColumns:
+    """Which columns say what; ``propensities`` is a mapping of arms, or a pattern as ``"p_*"``."""
+
+    arm: str
+    reward: str
+    propensity: str | None = None
+    propensities: Mapping[Any, str] | str | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    id: str | None = None
+
+
+class RoundTable:
+    """A table of decisions, read again at each iteration; see :func:`open_rounds`.
+
+    Attributes
+    ----------
+    arms : tuple
+        Names, in the order of all columns.
+    feature_names : tuple of str
+        Columns of contexts.
+    levels : dict of column to levels
+        Those of the categories among them.
+    """
+
+    def __init__(
+        self, table: Any, columns: RoundColumns, arms: tuple[Any, ...], stream: TableStream
+    ) -> None:
+        self._table, self._columns, self.arms = table, columns, arms
+        self._stream = stream
+        self._text = any(isinstance(arm, str) for arm in arms)
+        self._beside = _beside(columns, arms)
+        last = len(self._beside) + (len(arms) if self._text else 1)
+        self.feature_names = stream.feature_names[: len(stream.feature_names) - last]
+        self.levels = {name: its for name, its in stream.levels.items() if name != columns.arm}
+
+    def __iter__(self) -> Iterator[Rounds]:
+        done, m = 0, len(self.feature_names)
+        for batch in self._stream.batches():
+            more = len(batch.y)
+            beside = batch.X[:, m : m + len(self._beside)]
+            arms = self._places(batch.X[:, m + len(self._beside) :], done)
+            yield self._rounds(batch.X[:, :m], arms, batch.y, beside, done).checked()
+            done += more
+
+    def _rounds(self, X: Array, arms: Index, y: Array, beside: Array, done: int) -> Rounds:
+        propensity = beside[:, 0].copy() if self._columns.propensity else None
+        propensities = None
+        if self._columns.propensities is not None:
+            propensities = np.ascontiguousarray(beside[:, -len(self.arms) :])
+            if propensity is None:
+                propensity = propensities[np.arange(len(arms)), arms]
+        return Rounds(np.ascontiguousarray(X), arms, y, propensity, propensities, done)
+
+    def _places(self, columns: Array, done: int) -> Index:
+        """Places of arms, of their columns of zeros and ones, or of their number."""
+        if self._text:
+            places = columns.argmax(axis=1)
+            bad = np.flatnonzero(columns[np.arange(len(columns)), places] == 0.0)
+            said: Any = next(iter(self._stream.unseen_levels.get(self._columns.arm, {})), None)
+        else:
+            numbers = np.array(self.arms, dtype=np.float64)
+            order = np.argsort(numbers)
+            found = np.searchsorted(numbers[order], columns[:, 0])
+            places = order[np.minimum(found, len(numbers) - 1)]
+            bad = np.flatnonzero(numbers[places] != columns[:, 0])
+            said = float(columns[bad[0], 0]) if len(bad) else None
+        if len(bad):
+            raise TableError(
+                f"the arm in row {done + int(bad[0])} is {said!r}: the arms are "
+                f"{list(self.arms)}; name all of them in arms="
+            )
+        return np.asarray(places, dtype=np.intp)
+
+
+def open_rounds(
+    table: Any,
+    columns: RoundColumns,
+    *,
+    arms: Sequence[Any] | None = None,
+    missing: Literal["error", "skip"] = "error",
+    batch_rows: int = BATCH_ROWS,
+    memory: int | str = MEMORY,
+    levels: Mapping[str, Sequence[str]] | None = None,
+) -> RoundTable:
+    """Open a table of decisions, whatever :func:`open_table` opens.
+
+    Without ``arms`` and without names of them in ``propensities``, the column of arms is read once
+    before, and once more where a column of ids is to be checked.
+
+    Raises
+    ------
+    TableError
+        For columns that are not there, arms that are unknown, ids that come twice, rewards and
+        propensities that can't be.
+    """
+    source = open_any(table)
+    present = list(source.schema.names)
+    for role in ("arm", "reward", "propensity", "id"):
+        named = getattr(columns, role)
+        require([] if named is None else [named], present, role)
+    columns, told = _told(columns, present, arms)
+    if columns.id is not None or told is None:
+        if isinstance(source, OnceSource):
+            raise TableError(
+                f"{source.path} can be read only once: name the arms in arms=, and leave id out"
+            )
+        found = _looked_through(source, columns)
+        told = found if told is None else told
+    names = _used(columns, present, told)
+    text = any(isinstance(arm, str) for arm in told)
+    stream = open_table(
+        table,
+        columns.reward,
+        features=names,
+        missing=missing,
+        drop_first=False,
+        batch_rows=batch_rows,
+        memory=memory,
+        levels={**(levels or {}), **({columns.arm: told} if text else {})},
+    )
+    if text and columns.arm not in stream.levels:
+        raise TableError(f"the arms are {list(told)}, but column {columns.arm!r} holds numbers")
+    if not text and columns.arm in stream.levels:
+        raise TableError(f"the arms are {list(told)}, but column {columns.arm!r} holds text")
+    return RoundTable(table, columns, told, stream)
+
+
+def pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
+    """The same rows in pieces that double: but for the first, none is longer than all before.
+
+    ``seen`` is how many came before these. Whatever learns a piece after it was told what to expect
+    of it has learned half of all rows at least, and soon learns as many at once as fit a
+    processor's cache.
+    """
+    for rounds in batches:
+        start = 0
+        while start < len(rounds):
+            size = min(max(seen, FIRST_ROWS), MOST_ROWS)
+            piece = rounds.of(slice(start, start + size))
+            yield piece
+            start, seen = start + len(piece), seen + len(piece)
+
+
+def arms_of(table: Any, arm: str) -> tuple[Any, ...]:
+    """Names of the arms in a column of a table that can be read again, in order."""
+    source = open_any(table)
+    require([arm], list(source.schema.names), "arm")
+    return _looked_through(source, RoundColumns(arm=arm, reward=""))
+
+
+def _told(
+    columns: RoundColumns, present: list[str], arms: Sequence[Any] | None
+) -> tuple[RoundColumns, tuple[Any, ...] | None]:
+    """The columns with a mapping for a pattern, and the arms if they are named."""
+    given = columns.propensities
+    if isinstance(given, str):
+        before, mark, after = given.partition("*")
+        if not mark:
+            raise TableError(f"propensities is {given!r}: a pattern has a * for the arm's name")
+        held = [
+            name
+            for name in present
+            if name.startswith(before)
+            and name.endswith(after)
+            and name != columns.propensity
+            and len(name) > len(before) + len(after)
+        ]
+        if not held:
+            raise TableError(f"no column's name is like {given!r}, as propensities should be")
+        words = {name[len(before) : len(name) - len(after)]: name for name in held}
+        wanted = {str(arm): arm for arm in arms} if arms is not None else {w: w for w in words}
+        given = {wanted.get(word, word): name for word, name in words.items()}
+    told = None if arms is None else tuple(arms)
+    if given is not None:
+        told = tuple(given) if told is None else told
+        lacking = [arm for arm in told if arm not in given]
+        if lacking:
+            raise TableError(f"propensities has no column for the arm {lacking[0]!r}")
+        require(list(given.values()), present, "propensity")
+    if told is not None and (not told or len(set(told)) < len(told)):
+        raise TableError(f"arms are {list(told)}: give at least one, each with a name of its own")
+    changed = {**columns.__dict__, "propensities": given}
+    return RoundColumns(**changed), told
+
+
+def _beside(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
+    """Columns of propensities, the chosen arm's first."""
+    own = [] if columns.propensity is None else [columns.propensity]
+    given = columns.propensities
+    return own + ([] if given is None else [given[arm] for arm in arms])
+
+
+def _used(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
+    beside = _beside(columns, arms)
+    special = {columns.arm, columns.reward, columns.id, *beside}
+    chosen = present if columns.features is None else list(columns.features)
+    require(columns.features or [], present, "feature")
+    require(columns.drop, present, "column to drop")
+    twice = sorted(special.intersection(columns.features or []) - {None})  # type: ignore[type-var]
+    if twice:
+        raise TableError(f"{twice[0]!r} is among the features, and has another meaning as well")
+    left = [name for name in chosen if name not in special and name not in columns.drop]
+    return [*left, *beside, columns.arm]
+
+
+def _looked_through(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
+    """Names of all arms, in order; raises for ids that come twice."""
+    import pyarrow as pa
+
+    names = [columns.arm] if columns.id is None else [columns.arm, columns.id]
+    found: dict[Any, None] = {}
+    ids: list[Any] = []
+    for batch, _ in source.batches(names, _AT_ONCE):
+        codes, words = codes_of(batch.column(columns.arm))
+        for code in np.flatnonzero(np.bincount(codes, minlength=len(words) + 1)[: len(words)]):
+            found[words[code]] = None
+        if columns.id is not None:
+            ids.append(batch.column(columns.id))
+    if not found:
+        raise TableError(f"{source.path} has column names but no rows")
+    if ids:
+        counts = pa.chunked_array(ids).value_counts()
+        most = np.asarray(counts.field("counts"))
+        if most.max() > 1:
+            name = counts.field("values")[int(most.argmax())].as_py()
+            raise TableError(
+                f"the id {name!r} comes {most.max()} times: a decision must be there once; "
+                "leave the copies out"
+            )
+    return tuple(sorted(found))
+
+
+__all__ = ["RoundColumns", "RoundTable", "Rounds", "arms_of", "open_rounds", "pieces"]

@@ -1,0 +1,21 @@
+"""What a policy would have earned, told from the log of another one; and better policies."""
+
+from __future__ import annotations
+
+from posterity.off_policy.evaluation import evaluate
+from posterity.off_policy.learning import NotBetterError, learn
+from posterity.off_policy.log import Log
+from posterity.off_policy.result import Estimate, Evaluation
+from posterity.off_policy.support import Support
+from posterity.off_policy.targets import Always
+
+__all__ = [
+    "Always",
+    "Estimate",
+    "Evaluation",
+    "Log",
+    "NotBetterError",
+    "Support",
+    "evaluate",
+    "learn",
+]

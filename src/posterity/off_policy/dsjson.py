@@ -1,0 +1,169 @@
+"""JSON lines of Vowpal Wabbit and Azure Personalizer ("dsjson"), as a table, and from a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from posterity.io import TableError
+from posterity.io.rounds import Rounds
+
+_AT_ONCE = 8192
+
+
+class DsjsonTable:
+    """A file of lines as a table: context, ``arm``, ``reward``, ``propensity`` and ``p:`` + arm.
+
+    Columns and arms are looked for in the whole file once, and it is read again at each use.
+    """
+
+    def __init__(self, path: str, arms: Sequence[Any] | None = None) -> None:
+        self._path = path
+        self._kinds: dict[str, type] = {}
+        found: dict[str, None] = {}
+        for row in self._rows():
+            found.update(dict.fromkeys(row["p"]))
+            for name, value in row["context"].items():
+                kind = str if isinstance(value, str) else float
+                self._kinds[name] = str if self._kinds.get(name) is str else kind
+        if not found:
+            raise TableError(f"{path} has no line with _label_cost: it holds no decisions")
+        self.arms = tuple(sorted(found, key=_in_order)) if arms is None else tuple(map(str, arms))
+        unknown = sorted(set(found).difference(self.arms))
+        if unknown:
+            raise TableError(f"{path} has an arm {unknown[0]!r} which is not among {self.arms}")
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A new stream of all lines (the Arrow C stream interface)."""
+        import pyarrow as pa
+
+        kinds: dict[str, Any] = {
+            name: pa.string() if kind is str else pa.float64() for name, kind in self._kinds.items()
+        }
+        kinds |= {"arm": pa.string(), "reward": pa.float64(), "propensity": pa.float64()}
+        kinds |= {f"p:{arm}": pa.float64() for arm in self.arms}
+        schema = pa.schema(list(kinds.items()))
+
+        def batches() -> Iterator[Any]:
+            rows = self._rows()
+            while some := list(islice(rows, _AT_ONCE)):
+                flat = [self._flat(row) for row in some]
+                yield pa.RecordBatch.from_pylist(flat, schema=schema)
+
+        reader = pa.RecordBatchReader.from_batches(schema, batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _flat(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row of all columns; a number that is not there is 0, as in the file's sparse form."""
+        said = row["context"]
+        flat = {
+            name: str(said.get(name, "")) if kind is str else float(said.get(name, 0.0))
+            for name, kind in self._kinds.items()
+        }
+        flat |= {f"p:{arm}": row["p"].get(arm, 0.0) for arm in self.arms}
+        return flat | {key: row[key] for key in ("arm", "reward", "propensity")}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        with open(self._path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                try:
+                    said = json.loads(line)
+                    row = _decision(said) if "_label_cost" in said else None
+                except (ValueError, KeyError, TypeError, IndexError) as error:
+                    raise TableError(
+                        f"{self._path}, line {number} is no decision of dsjson: {error!r}"
+                    ) from error
+                if row is not None:
+                    yield row
+
+
+def _decision(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What a line says: context, the chosen arm, reward, its propensity and all of them."""
+    context, choices = said["c"], said["c"].get("_multi", [])
+    names = [_name(choice, place) for place, choice in enumerate(choices, 1)]
+    order, chances = said["a"], said["p"]
+    names = names or [str(number) for number in sorted(order)]
+    chosen = names[order[0] - 1]
+    total = sum(chances)
+    return {
+        "context": dict(_features(context)),
+        "arm": chosen,
+        "reward": -float(said["_label_cost"]),
+        "propensity": float(said.get("_label_probability", chances[0])),
+        "p": {names[a - 1]: p / total for a, p in zip(order, chances, strict=True)},
+    }
+
+
+def _name(choice: Mapping[str, Any], place: int) -> str:
+    """What an arm is called: its tag, its id, its only word, or its number."""
+    if "_tag" in choice:
+        return str(choice["_tag"])
+    inner = choice.get("i")
+    if isinstance(inner, Mapping) and "id" in inner:
+        return str(inner["id"])
+    words = [(name, value) for name, value in _features(choice) if isinstance(value, str)]
+    return words[0][1] if len(words) == 1 else str(place)
+
+
+def _features(said: Any, above: str = "") -> Iterator[tuple[str, float | str]]:
+    """Names and values of what is shared by all arms; those of lists count up from 0."""
+    pairs: Iterable[tuple[Any, Any]] = (
+        said.items() if isinstance(said, Mapping) else enumerate(said)
+    )
+    for name, value in pairs:
+        if isinstance(name, str) and name.startswith("_"):
+            continue
+        full = f"{above}.{name}" if above else str(name)
+        if isinstance(value, Mapping | list):
+            yield from _features(value, full)
+        elif isinstance(value, str):
+            yield full, value
+        elif value is not None:
+            yield full, float(value)
+
+
+def _in_order(name: str) -> tuple[int, str]:
+    return (int(name), "") if name.isdigit() else (1 << 60, name)
+
+
+def write_dsjson(
+    path: str, rounds: Iterable[Rounds], arms: Sequence[Any], features: Sequence[str]
+) -> None:
+    """Write a line for each decision; of the propensities only the chosen arm's may be known."""
+    choices = [{"_tag": str(arm)} for arm in arms]
+    with open(path, "w", encoding="utf-8") as out:
+        for some in rounds:
+            for row in range(len(some)):
+                out.write(json.dumps(_line(some, row, choices, features)) + "\n")
+
+
+def _line(
+    some: Rounds, row: int, choices: list[dict[str, str]], features: Sequence[str]
+) -> dict[str, Any]:
+    arm, own = int(some.arms[row]), float(some.propensity[row])  # type: ignore[index]
+    if some.propensities is None:
+        rest = (1.0 - own) / max(len(choices) - 1, 1)
+        chances = np.full(len(choices), rest)
+        chances[arm] = own
+    else:
+        chances = some.propensities[row]
+    order = [arm, *(other for other in range(len(choices)) if other != arm)]
+    return {
+        "_label_cost": -float(some.rewards[row]),
+        "_label_probability": own,
+        "_label_Action": arm + 1,
+        "_labelIndex": arm,
+        "EventId": str(some.first + row),
+        "a": [place + 1 for place in order],
+        "c": {**dict(zip(features, some.X[row].tolist(), strict=True)), "_multi": choices},
+        "p": [float(chances[place]) for place in order],
+    }
+
+
+__all__ = ["DsjsonTable", "write_dsjson"]

@@ -1,0 +1,265 @@
+"""Several policies, judged from the log of another one by several methods, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from posterity.io.rounds import Rounds
+from posterity.off_policy.expectations import by_folds, progressively, without_model
+from posterity.off_policy.log import Log
+from posterity.off_policy.result import Estimate, Evaluation
+from posterity.off_policy.sums import (
+    METHODS,
+    WITHOUT_MODEL,
+    WITHOUT_PROPENSITIES,
+    Sums,
+    Told,
+    sums_of,
+)
+from posterity.off_policy.support import TOLERATED, Support, SupportSums
+from posterity.off_policy.targets import Judged, Target, target_of
+from posterity.sequential import LowerBound, sequence_radius
+
+Array = NDArray[np.float64]
+
+# Effective rows before which no asymptotic sequence is told, and below which a note is.
+FIRST_EFFECTIVE = 30.0
+_NUMBERS = ("value", "std_error", "low", "high", "anytime_low", "anytime_high")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _How:
+    """Settings of an evaluation."""
+
+    methods: tuple[str, ...]
+    level: float
+    anytime: bool
+    reward_range: tuple[float, float] | None
+    switch: float | None
+    shrinkage: float | None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise ValueError(f"level is {self.level}: it must lie between 0 and 1")
+        ends = self.reward_range
+        if ends is not None and not ends[0] < ends[1]:
+            raise ValueError(f"reward_range is {ends}: its first number must be the smaller one")
+        for name, value in (("switch", self.switch), ("shrinkage", self.shrinkage)):
+            if value is not None and not value > 0.0:
+                raise ValueError(f"{name} is {value}: it must be above 0")
+
+
+def evaluate(
+    log: Log,
+    policies: Mapping[str, Any] | Sequence[Any],
+    methods: Sequence[str] = METHODS,
+    *,
+    reward_model: Any = None,
+    folds: int | None = None,
+    level: float = 0.95,
+    anytime: bool = True,
+    reward_range: tuple[float, float] | None = None,
+    switch: float | None = None,
+    shrinkage: float | None = None,
+) -> Evaluation:
+    """What policies would have earned a decision, told from the log of another one.
+
+    The log is read once, in batches of which nothing is kept but sums.
+
+    Parameters
+    ----------
+    log : Log
+    policies : mapping of name to policy, or sequence of policies
+        Each a Bandit (anything with ``propensities(X)`` and ``arms_``), an arm, "uniform",
+        "logged" (what the log did), or a function of contexts (n, m) that gives probabilities
+        (n, K) in the order of ``log.arms``.
+    methods : sequence of str
+        Of "replay" (Li and others 2011; right for logs of uniform choices only), "ips" (Horvitz
+        and Thompson 1952), "snips" (Swaminathan and Joachims 2015), "dm" (the reward model alone),
+        "dr" (Dudik, Langford and Li 2011), "switch_dr" (Wang, Agarwal and Dudik 2017) and
+        "dr_shrinkage" (Su, Dimakopoulou, Krishnamurthy and Dudik 2020).
+    reward_model : estimator or function, optional
+        Any estimator of this package, a copy for each arm; or a function of contexts that gives
+        expected rewards (n, K). Default: linear models under a prior that arms share.
+    folds : int, optional
+        By default the reward model predicts each piece of the log before it learns it, so that one
+        pass is honest. A number has it learn from all folds but a row's own, in two passes.
+    level : float
+        Of the intervals.
+    anytime : bool
+        Whether intervals are told that hold at all times.
+    reward_range : (low, high), optional
+        What rewards can be: then the anytime interval of "ips" holds whatever the weights, from
+        the first row on. All others are asymptotic.
+    switch, shrinkage : float, optional
+        Threshold of weights for "switch_dr", and of squared weights for "dr_shrinkage"; by default
+        that of the least squared error, as estimated.
+
+    Returns
+    -------
+    Evaluation
+        Where the log has no support for a policy, values are nan, with a note that says why.
+
+    Raises
+    ------
+    ValueError
+        For settings that can't be, and a policy whose probabilities are none.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, arms = rng.normal(size=(2000, 1)), rng.integers(2, size=2000)
+    >>> rewards = np.where(arms == 1, X[:, 0], 0.0) + rng.normal(size=2000)
+    >>> log = Log.of(X, arms, rewards, np.full(2000, 0.5))
+    >>> best = lambda X: np.column_stack([X[:, 0] < 0.0, X[:, 0] >= 0.0])
+    >>> told = evaluate(log, {"best": best, "logged": "logged"}, ["dr"])
+    >>> round(told["best", "dr"].value, 1), round(told["logged", "dr"].value, 1)
+    (0.4, 0.0)
+    """
+    how = _How(
+        methods=tuple(methods),
+        level=level,
+        anytime=anytime,
+        reward_range=reward_range,
+        switch=switch,
+        shrinkage=shrinkage,
+    )
+    if not isinstance(policies, Mapping):
+        policies = {str(policy): policy for policy in policies}
+    if not policies:
+        raise ValueError("there are no policies: give at least one")
+    tallies = {
+        name: _Tally(target_of(policy, log.arms), how, log) for name, policy in policies.items()
+    }
+    rows = 0
+    for piece, expected in _expected(log, how.methods, reward_model, folds):
+        rows += len(piece)
+        for tally in tallies.values():
+            tally.add(piece, expected)
+    estimates = [
+        tally.estimate(name, method) for name, tally in tallies.items() for method in how.methods
+    ]
+    support = {name: tally.support.told() for name, tally in tallies.items()}
+    return Evaluation(tuple(estimates), support, rows, level)
+
+
+def _expected(
+    log: Log, methods: Sequence[str], model: Any, folds: int | None
+) -> Iterator[tuple[Rounds, Array]]:
+    if WITHOUT_MODEL.issuperset(methods):
+        return without_model(log, len(log.arms))
+    if folds is None:
+        return progressively(log, model, len(log.arms))
+    if folds < 2:
+        raise ValueError(f"folds is {folds}: it must be at least 2, or None for one pass")
+    return by_folds(log, model, len(log.arms), folds)
+
+
+@dataclass
+class _Tally:
+    """Sums of one policy."""
+
+    target: Target
+    how: _How
+    log: Log
+    sums: dict[str, Sums] = field(init=False)
+    support: SupportSums = field(init=False)
+    bounds: tuple[LowerBound, LowerBound] | None = None
+
+    def __post_init__(self) -> None:
+        how = self.how
+        made = {method: sums_of(method, how.switch, how.shrinkage) for method in how.methods}
+        useful = how.methods if self.log.has_propensities else WITHOUT_PROPENSITIES
+        self.sums = {method: sums for method, sums in made.items() if method in useful}
+        self.support = SupportSums(len(self.log.arms))
+        if how.anytime and how.reward_range is not None and "ips" in self.sums:
+            alpha = (1.0 - how.level) / 2.0
+            self.bounds = LowerBound(alpha), LowerBound(alpha)
+
+    def add(self, piece: Rounds, expected: Array) -> None:
+        """Rows, and what was expected of them."""
+        judged = self.target.judge(piece, expected)
+        self.support.add(piece, judged)
+        for sums in self.sums.values():
+            sums.add(judged)
+        if self.bounds is not None:
+            self._bound(judged, piece.first)
+
+    def _bound(self, judged: Judged, first: int) -> None:
+        low, high = self.how.reward_range  # type: ignore[misc]
+        outside = np.flatnonzero((judged.rewards < low) | (judged.rewards > high))
+        if len(outside):
+            row = outside[0]
+            raise ValueError(
+                f"the reward in row {first + row} is {judged.rewards[row]:g}, outside of "
+                f"reward_range, {low:g} to {high:g}"
+            )
+        for bound, reward in zip(
+            self.bounds,  # type: ignore[arg-type]
+            (judged.rewards - low, high - judged.rewards),
+            strict=True,
+        ):
+            bound.learn(judged.weight * reward / (high - low))  # type: ignore[operator]
+
+    def estimate(self, policy: str, method: str) -> Estimate:
+        """What the sums say by one method."""
+        support = self.support.told()
+        reason = self._reason(method, support)
+        told = None if reason else self.sums[method].told()
+        if told is None:
+            reason = reason or "no decision of the log is one that the policy would make"
+            nothing = dict.fromkeys(_NUMBERS, np.nan)
+            return Estimate(policy, method, **nothing, note=reason)
+        effective = support.rows if method in WITHOUT_PROPENSITIES else support.effective_rows
+        radius = np.inf  # of a single row, which can't tell how much others would differ
+        if effective >= 2.0:
+            quantile = stats.t.ppf(0.5 + self.how.level / 2.0, effective - 1.0)
+            radius = float(quantile) * told.std_error
+        ends = self._anytime(method, told, effective) if self.how.anytime else (np.nan, np.nan)
+        note = ""
+        if effective < FIRST_EFFECTIVE:
+            note = f"rests on {effective:.1f} effective rows"
+        elif method == "replay" and not self.support.is_uniform:
+            note = "replay is right for uniform choices only, and the log's were not"
+        elif support.mean_weight > 1.0 + TOLERATED and self._too_heavy(support):
+            note = f"weights average {support.mean_weight:.2f}, not 1: are the propensities right?"
+        interval = (told.value - radius, told.value + radius)
+        return Estimate(policy, method, told.value, told.std_error, *interval, *ends, note=note)
+
+    def _anytime(self, method: str, told: Told, effective: float) -> tuple[float, float]:
+        if method == "ips" and self.bounds is not None:
+            low, high = self.how.reward_range  # type: ignore[misc]
+            below, above = (bound.value for bound in self.bounds)
+            return low + (high - low) * below, high - (high - low) * above
+        low, high = self.how.reward_range or (-np.inf, np.inf)
+        if effective < FIRST_EFFECTIVE:
+            return low, high
+        rows = self.support.rows
+        radius = float(sequence_radius(max(told.squares, 0.0), rows, self.how.level)) / told.mass
+        return max(low, told.value - radius), min(high, told.value + radius)
+
+    def _reason(self, method: str, support: Support) -> str:
+        """Why there is no number; empty where there is one."""
+        if method not in self.sums:
+            return "the log has no propensities"
+        lacking = support.never_seen if method == "dm" else support.without_support
+        if lacking > TOLERATED:
+            share = f"{100.0 * lacking:.0f}% of the policy's decisions"
+            return f"the log has no support for {share}"
+        return ""
+
+    @staticmethod
+    def _too_heavy(support: Support) -> bool:
+        """Whether weights average more than 1, beyond chance."""
+        n = support.rows
+        spread = max(n / support.effective_rows - 1.0, 0.0) * support.mean_weight**2
+        return support.mean_weight - 3.0 * np.sqrt(spread / n) > 1.0 + TOLERATED
+
+
+__all__ = ["evaluate"]

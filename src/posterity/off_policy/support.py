@@ -1,0 +1,109 @@
+"""How far a log can speak for a policy: weights, and decisions that were never made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.io.rounds import Rounds
+from posterity.off_policy.targets import Judged
+
+Array = NDArray[np.float64]
+
+# A share of decisions without support that is let pass.
+TOLERATED = 0.01
+
+
+@dataclass(frozen=True)
+class Support:
+    """How far a log can speak for a policy.
+
+    Attributes
+    ----------
+    rows : int
+        Decisions of the log.
+    effective_rows : float
+        Kish's number: squared sum of weights over the sum of squares. Nan without propensities.
+    largest_weight, mean_weight : float
+        The mean is 1 but for chance, where propensities are right and nothing lacks support.
+    without_support : float
+        Share of the policy's decisions that the log would never have made.
+    never_seen : float
+        That of arms which are not in the log at all, and that no reward model knows.
+    """
+
+    rows: int
+    effective_rows: float
+    largest_weight: float
+    mean_weight: float
+    without_support: float
+    never_seen: float
+
+
+@dataclass
+class SupportSums:
+    """What is kept of rows for :class:`Support`."""
+
+    n_arms: int
+    rows: int = 0
+    known: bool = True  # the propensity of the arm that was chosen
+    all_known: bool = True  # those of all arms
+    largest: float = 0.0
+    ends: tuple[float, float] = (np.inf, -np.inf)  # of the propensities
+    weights: Array = field(default_factory=lambda: np.zeros(2))  # sums of w and w^2
+    mass: Array = field(default_factory=lambda: np.zeros(0))
+    astray: Array = field(default_factory=lambda: np.zeros(0))
+    seen: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        self.mass, self.astray = np.zeros(self.n_arms + 1), np.zeros(self.n_arms + 1)
+        self.seen = np.zeros(self.n_arms + 1, dtype=bool)
+
+    def add(self, rounds: Rounds, rows: Judged) -> None:
+        """More rows."""
+        self.rows += len(rounds)
+        self.mass += rows.mass
+        self.astray += rows.astray
+        self.seen[:-1] |= np.bincount(rounds.arms, minlength=self.n_arms) > 0
+        self.all_known = self.all_known and rounds.propensities is not None
+        if rows.weight is None:
+            self.known = False
+        elif len(rounds):
+            self.largest = max(self.largest, float(rows.weight.max()))
+            self.weights += (rows.weight.sum(), rows.weight @ rows.weight)
+            self._meet(rounds, rows)
+
+    def _meet(self, rounds: Rounds, rows: Judged) -> None:
+        if rows.chances is not None and rounds.propensity is not None:
+            low, high = self.ends
+            own = rounds.propensity
+            self.ends = min(low, float(own.min())), max(high, float(own.max()))
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all arms were chosen with one probability, as far as is known."""
+        low, high = self.ends
+        return not high > low * (1.0 + 1e-9)
+
+    def told(self) -> Support:
+        """What they say."""
+        n = max(self.rows, 1)
+        unseen = max(float(self.mass[~self.seen].sum()), 0.0) / n
+        # An arm that never came had no chance, where all chances are not known.
+        without = unseen
+        if self.all_known:
+            without = float(self.astray.sum() + max(self.mass[-1], 0.0)) / n
+        if not self.known:
+            return Support(self.rows, np.nan, np.nan, np.nan, without, unseen)
+        total, squares = self.weights
+        mean = total / n
+        error = np.sqrt(max(squares / n - mean**2, 0.0) / n)
+        if not self.all_known and mean + 3.0 * error < 1.0 - TOLERATED:
+            without = max(without, 1.0 - mean)
+        effective = total**2 / squares if squares > 0.0 else 0.0
+        return Support(self.rows, effective, self.largest, mean, without, unseen)
+
+
+__all__ = ["TOLERATED", "Support", "SupportSums"]

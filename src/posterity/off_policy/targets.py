@@ -1,0 +1,191 @@
+"""Policies that are to be judged: what each would do in the contexts of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.io.rounds import Rounds
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Decisions of a log as a policy would have made them.
+
+    Parameters
+    ----------
+    rounds
+    rewards_expected
+        (n, K) by the reward model.
+    chances
+        (n, K) probabilities of the policy; none for the policy that made the log.
+    """
+
+    rounds: Rounds
+    rewards_expected: Array
+    chances: Array | None
+
+    @property
+    def rewards(self) -> Array:
+        """(n,) what was earned."""
+        return self.rounds.rewards
+
+    @cached_property
+    def match(self) -> Array:
+        """(n,) probability of the arm that was chosen."""
+        if self.chances is None:
+            return np.ones(len(self.rounds))
+        return _chosen(self.chances, self.rounds)
+
+    @cached_property
+    def weight(self) -> Array | None:
+        """(n,) that, over its propensity; none where this is not known."""
+        if self.chances is None:
+            return self.match
+        propensity = self.rounds.propensity
+        return None if propensity is None else self.match / propensity
+
+    @cached_property
+    def own(self) -> Array:
+        """(n,) expected reward of the arm that was chosen."""
+        return _chosen(self.rewards_expected, self.rounds)
+
+    @cached_property
+    def expected(self) -> Array:
+        """(n,) expected reward of the policy's arms."""
+        if self.chances is None:
+            return self.own
+        return np.asarray(np.einsum("ij,ij->i", self.chances, self.rewards_expected))
+
+    @property
+    def mass(self) -> Array:
+        """(K + 1,) sums of the probabilities of each arm, and last of arms that the log lacks."""
+        if self.chances is None:
+            return np.zeros(self.rewards_expected.shape[1] + 1)
+        reached = np.ones(len(self.rounds)) @ self.chances
+        return np.append(reached, len(self.rounds) - reached.sum())
+
+    @property
+    def astray(self) -> Array:
+        """(K + 1,) the same, of rows where the log would never have chosen the arm."""
+        astray = np.zeros(self.rewards_expected.shape[1] + 1)
+        every = self.rounds.propensities
+        if self.chances is not None and every is not None and every.size and every.min() <= 0.0:
+            astray[:-1] = np.sum(self.chances * (every <= 0.0), axis=0)
+        return astray
+
+
+class Target(Protocol):
+    """A policy that is to be judged."""
+
+    def judge(self, rounds: Rounds, expected: Array) -> Judged:
+        """What it would have done, with the rewards (n, K) that the reward model expects."""
+        ...
+
+
+@dataclass(frozen=True)
+class Logged:
+    """The policy that made the log: what it did is what it would do."""
+
+    def judge(self, rounds: Rounds, expected: Array) -> Judged:
+        """See :class:`Target`."""
+        return Judged(rounds, expected, None)
+
+
+@dataclass(frozen=True)
+class Chances:
+    """Any policy that has probabilities (n, K) in contexts X (n, m)."""
+
+    probabilities: Callable[[Array], Array]
+
+    def judge(self, rounds: Rounds, expected: Array) -> Judged:
+        """See :class:`Target`."""
+        return Judged(rounds, expected, self.probabilities(rounds.X))
+
+
+def _chosen(values: Array, rounds: Rounds) -> Array:
+    """(n,) what (n, K) values say of the arms that were chosen."""
+    return np.asarray(values[np.arange(len(values)), rounds.arms])
+
+
+@dataclass(frozen=True)
+class Always:
+    """The policy that always chooses the same arm.
+
+    Examples
+    --------
+    >>> Always("red")
+    Always(arm='red')
+    """
+
+    arm: Any
+
+
+def target_of(policy: Any, arms: Sequence[Any]) -> Target:
+    """A bandit, an arm, "uniform", "logged", or a function X (n, m) -> (n, K).
+
+    Raises
+    ------
+    TypeError
+        For what is none of these.
+    """
+    if isinstance(policy, Always) or _is_arm(policy, arms):
+        return Chances(_same(_one(policy, arms)))
+    if isinstance(policy, str) and policy == "logged":
+        return Logged()
+    if isinstance(policy, str) and policy == "uniform":
+        return Chances(_same(np.full(len(arms), 1.0 / len(arms))))
+    if hasattr(policy, "propensities"):
+        return Chances(lambda X: _in_order(policy, X, arms))
+    if callable(policy):
+        return Chances(lambda X: _checked(policy(X), len(X), len(arms)))
+    raise TypeError(
+        f"{policy!r} is no policy: give a Bandit, one of the arms {list(arms)}, "
+        '"uniform", "logged", or a function of contexts X'
+    )
+
+
+def _is_arm(policy: Any, arms: Sequence[Any]) -> bool:
+    return not callable(policy) and not hasattr(policy, "propensities") and policy in arms
+
+
+def _one(policy: Any, arms: Sequence[Any]) -> Array:
+    arm = policy.arm if isinstance(policy, Always) else policy
+    return np.array([1.0 if arm == other else 0.0 for other in arms])
+
+
+def _same(chances: Array) -> Callable[[Array], Array]:
+    return lambda X: np.tile(chances, (len(X), 1))
+
+
+def _in_order(bandit: Any, X: Array, arms: Sequence[Any]) -> Array:
+    """Probabilities of a bandit in the log's order; arms that the log lacks are left out."""
+    chances = bandit.propensities(X)
+    places = {name: place for place, name in enumerate(bandit.arms_)}
+    columns = [places.get(arm, -1) for arm in arms]
+    padded = np.concatenate([chances, np.zeros((len(X), 1))], axis=1)
+    return np.asarray(padded[:, columns])
+
+
+def _checked(told: Any, n: int, k: int) -> Array:
+    chances = np.asarray(told, dtype=np.float64)
+    if chances.shape != (n, k):
+        raise ValueError(f"the policy gave probabilities of shape {chances.shape}, not {(n, k)}")
+    off = np.abs(chances @ np.ones(k) - 1.0)
+    if not (off.max(initial=0.0) < 1e-6 and chances.min(initial=0.0) >= 0.0):
+        bad = np.flatnonzero(~((chances >= 0.0).all(axis=1) & (off < 1e-6)))
+        raise ValueError(
+            f"the policy's probabilities in row {bad[0]} are {chances[bad[0]].tolist()}: none may "
+            "be negative, and they must sum to 1"
+        )
+    return chances
+
+
+__all__ = ["Always", "Judged", "Target", "target_of"]

@@ -1,0 +1,58 @@
+"""Decisions along time: what they earned, and with what probability they were made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.plots._frame import COLOURS, STYLES, bare, figure_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_decisions(
+    rewards: NDArray[np.float64], largest: NDArray[np.float64], uniform: float, title: str
+) -> Figure:
+    """Draw cumulative rewards beside those of a uniform policy, and propensities below.
+
+    Parameters
+    ----------
+    rewards : (n,) array
+    largest : (n,) array
+        Propensity of the most probable arm of each decision.
+    uniform : float
+        What a uniform policy earns a decision.
+    title : str
+
+    Returns
+    -------
+    matplotlib Figure
+        Not registered with pyplot: save it with ``savefig``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> len(plot_decisions(np.ones(20), np.full(20, 0.5), 0.1, "Twenty").axes)
+    2
+    """
+    figure = figure_of(8.0, 5.6, title)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2.0, 1.0])
+    rows = np.arange(1, len(rewards) + 1)
+    above.plot(rows, np.cumsum(rewards), color=COLOURS[0], label="the bandit")
+    above.plot(rows, uniform * rows, color=COLOURS[1], linestyle=STYLES[1], label="uniform")
+    above.set_title("Reward so far", loc="left", fontsize=10)
+    above.legend(frameon=False, fontsize=9, loc="upper left")
+    below.plot(rows, largest, ".", markersize=2.5, color=COLOURS[0], alpha=0.5)
+    below.set_title("Propensity of the most probable arm", loc="left", fontsize=10)
+    below.set_ylim(0.0, 1.02)
+    below.set_xlabel("decisions")
+    for axes in (above, below):
+        bare(axes)
+    return figure

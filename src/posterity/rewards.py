@@ -1,0 +1,131 @@
+"""Expected rewards of all arms in a context, learned from the arm that each context was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from posterity.grouped import GroupedRegression
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class RewardModel(Protocol):
+    """What is expected of each arm."""
+
+    def predict(self, X: Array) -> Array:
+        """(n, K) expected rewards in contexts X (n, m)."""
+        ...
+
+    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+        """Learn rewards (n,) of the arms (n,) that were given to contexts X (n, m)."""
+        ...
+
+
+class SharedRewards:
+    """A linear model for each arm, under a prior and a noise that are learned over all arms."""
+
+    def __init__(self, n_arms: int) -> None:
+        self._n_arms = n_arms
+        self._model: Any = GroupedRegression()
+        self._known = False
+
+    def predict(self, X: Array) -> Array:
+        """See :class:`RewardModel`; 0 before any row."""
+        if not self._known:
+            return np.zeros((len(X), self._n_arms))
+        # The rows that say a line: its height at 0 and at 1 of each feature.
+        corners = np.vstack([np.zeros(X.shape[1] or 1), np.eye(X.shape[1] or 1)])
+        lines = self._model.predict(
+            np.tile(corners, (self._n_arms, 1)),
+            groups=np.repeat(np.arange(self._n_arms), len(corners)),
+        ).reshape(self._n_arms, -1)
+        slopes = lines[:, 1:] - lines[:, :1]
+        return np.asarray(_with_a_column(X) @ slopes.T + lines[:, 0])
+
+    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+        """See :class:`RewardModel`."""
+        if len(X):
+            self._model.partial_fit(_with_a_column(X), rewards, groups=arms)
+            self._known = True
+
+
+class SeparateRewards:
+    """Any estimator, a copy for each arm."""
+
+    def __init__(self, model: Any, n_arms: int) -> None:
+        self._models = [clone(model) for _ in range(n_arms)]
+        self._known = np.zeros(n_arms, dtype=bool)
+
+    def predict(self, X: Array) -> Array:
+        """See :class:`RewardModel`; an arm that never came has what all others have on average."""
+        expected = np.zeros((len(X), len(self._models)))
+        for arm in np.flatnonzero(self._known):
+            told = self._models[arm].predict_mean_distribution(_with_a_column(X))
+            expected[:, arm] = told.mean()
+        if self._known.any() and not self._known.all():
+            expected[:, ~self._known] = expected[:, self._known].mean(axis=1, keepdims=True)
+        return expected
+
+    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+        """See :class:`RewardModel`."""
+        for arm in np.unique(arms):
+            rows = arms == arm
+            self._models[arm].partial_fit(_with_a_column(X[rows]), rewards[rows])
+            self._known[arm] = True
+
+
+class GivenRewards:
+    """A function X (n, m) -> (n, K), which learns nothing."""
+
+    def __init__(self, function: Callable[[Array], Any], n_arms: int) -> None:
+        self._function, self._n_arms = function, n_arms
+
+    def predict(self, X: Array) -> Array:
+        """See :class:`RewardModel`."""
+        expected = np.asarray(self._function(X), dtype=np.float64)
+        if expected.shape != (len(X), self._n_arms) or not np.isfinite(expected).all():
+            raise ValueError(
+                f"reward_model gave an array of shape {expected.shape} for {len(X)} contexts and "
+                f"{self._n_arms} arms: it must give a finite number for each of them"
+            )
+        return expected
+
+    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+        """Nothing is learned."""
+
+
+def reward_model(model: Any, n_arms: int) -> RewardModel:
+    """None for linear models that share a prior, an estimator, or a function X -> (n, K).
+
+    Examples
+    --------
+    >>> model = reward_model(None, 2)
+    >>> X, arms = np.linspace(0.0, 1.0, 40)[:, None], np.arange(40) % 2
+    >>> model.learn(X, arms, 1.0 * arms)
+    >>> model.predict(X[:1]).round(2).tolist()
+    [[0.0, 1.0]]
+    """
+    if model is None:
+        return SharedRewards(n_arms)
+    if callable(model):
+        return GivenRewards(model, n_arms)
+    if not hasattr(model, "predict_mean_distribution"):
+        raise TypeError(
+            f"reward_model is {model!r}: give an estimator of this package, a function of "
+            "contexts X, or None"
+        )
+    return SeparateRewards(model, n_arms)
+
+
+def _with_a_column(X: Array) -> Array:
+    """Contexts of which nothing is known get one column that says nothing."""
+    return X if X.shape[1] else np.zeros((len(X), 1))
+
+
+__all__ = ["RewardModel", "reward_model"]

@@ -1,0 +1,134 @@
+"""The verbs for decisions: experiment and off-policy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("click", reason="needs click (posterity[cli])")
+pytest.importorskip("rich", reason="needs rich (posterity[cli])")
+pytest.importorskip("pyarrow", reason="needs PyArrow (posterity[cli])")
+pytest.importorskip("pandas", reason="needs pandas")
+import pandas as pd
+from click.testing import CliRunner, Result
+
+from posterity.cli.commands import posterity as command
+from posterity.experiments import Experiment
+from posterity.off_policy import Log, evaluate
+
+
+def invoke(*arguments: object, **keywords: Any) -> Result:
+    return CliRunner().invoke(command, list(map(str, arguments)), **keywords)
+
+
+def complaint(*arguments: object) -> str:
+    result = invoke(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"variant": rng.choice(["A", "B"], 3000)})
+    frame["device"] = rng.choice(["m", "d"], 3000)
+    chance = 0.2 + 0.3 * (frame["device"] == "m") + 0.1 * (frame["variant"] == "B")
+    frame["bought"] = (rng.random(3000) < chance).astype(int)
+    path = tmp_path / "visits.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def decisions(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    age = rng.normal(size=3000)
+    red = np.where(age > 0.0, 0.7, 0.3)
+    chosen = rng.random(3000) < red
+    frame = pd.DataFrame({"age": age, "arm": np.where(chosen, "red", "blue")})
+    frame["reward"] = np.where(chosen, age, 0.0) + rng.normal(size=3000)
+    frame["p_red"], frame["p_blue"] = red, 1.0 - red
+    path = tmp_path / "decisions.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+EXPERIMENT = ("--arm", "variant", "--reward", "bought")
+
+
+def test_experiment_says_what_the_library_says(visits: Path) -> None:
+    result = invoke("experiment", visits, *EXPERIMENT, "--covariates", "device", "--json")
+    told = json.loads(result.stdout)
+    test = Experiment(["A", "B"]).observe(
+        visits, arm="variant", reward="bought", covariates=["device"]
+    )
+    low, high = test.interval_["B"]
+    assert told["arms"][1]["low"] == pytest.approx(low)
+    assert told["arms"][1]["high"] == pytest.approx(high)
+    assert told["decision"]["arm"] == "B"
+    shown = invoke("experiment", visits, *EXPERIMENT).stdout
+    assert "Decided: B is better than all others." in shown
+    assert "control" in shown
+
+
+def test_experiment_with_another_control_and_shares(visits: Path) -> None:
+    result = invoke("experiment", visits, *EXPERIMENT, "--control", "B", "--shares", "A=0.9,B=0.1")
+    assert "Arms did not come as often as they should have" in result.stdout
+    assert result.stdout.index("\nB ") < result.stdout.index("\nA ")
+    assert "no arm of column 'variant'" in complaint(
+        "experiment", visits, *EXPERIMENT, "--control", "C"
+    )
+    assert "write an arm and its share" in complaint(
+        "experiment", visits, *EXPERIMENT, "--shares", "A"
+    )
+    assert "'boght' is not a column of the file; did you mean 'bought'" in complaint(
+        "experiment", visits, "--arm", "variant", "--reward", "boght"
+    )
+
+
+def test_experiment_writes_a_page(visits: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    page = tmp_path / "page.html"
+    result = invoke("experiment", visits, *EXPERIMENT, "--model", "logistic", "--report", page)
+    assert result.exit_code == 0, result.stderr
+    assert "Decided: B" in page.read_text(encoding="utf-8")
+
+
+def test_off_policy_says_what_the_library_says(decisions: Path) -> None:
+    options = ("--propensities", "p_*", "--policy", "red", "--policy", "logged")
+    result = invoke("off-policy", decisions, *options, "--method", "dr", "--json")
+    told = json.loads(result.stdout)
+    log = Log.open(decisions, propensities="p_*")
+    whole = evaluate(log, {"red": "red", "logged": "logged"}, ["dr"])
+    for one in told["estimates"]:
+        assert one["value"] == pytest.approx(whole[one["policy"], "dr"].value)
+    shown = invoke("off-policy", decisions, *options).stdout
+    assert "effective rows" in shown
+    assert "3,000 decisions among 2 arms." in shown
+
+
+def test_off_policy_without_propensities(decisions: Path) -> None:
+    result = invoke("off-policy", decisions, "--drop", "p_red,p_blue", "--policy", "uniform")
+    assert "name their column in --propensity" in result.stdout
+    assert "the log has no propensities" in result.stdout
+    assert "'green' is no policy" in complaint(
+        "off-policy", decisions, "--propensities", "p_*", "--policy", "green"
+    )
+    assert "write two numbers" in complaint(
+        "off-policy", decisions, "--policy", "red", "--reward-range", "1"
+    )
+
+
+def test_off_policy_reads_lines_of_personalizer(decisions: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    path, page = tmp_path / "log.dsjson", tmp_path / "page.html"
+    Log.open(decisions, propensities="p_*").to_dsjson(path)
+    options = ("--policy", "red", "--method", "ips", "--reward-range", "-9,9", "--report", page)
+    result = invoke("off-policy", path, *options)
+    assert result.exit_code == 0, result.stderr
+    assert "3,000 decisions" in page.read_text(encoding="utf-8")
