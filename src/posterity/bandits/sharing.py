@@ -123,7 +123,7 @@ class Grouped:
         """See :class:`Arms`."""
         if rows.times is not None:
             raise ValueError(
-                'a prior that is learned over arms knows no times: leave times out, or take '
+                "a prior that is learned over arms knows no times: leave times out, or take "
                 'sharing="none"'
             )
         self.model.partial_fit(rows.X, rows.rewards, rows.weights, groups=rows.arms)
