@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from posterity import BayesianLinearRegression
+from posterity.files import dumps, loads
 from posterity.forecasting import VectorAutoregression
 from posterity.forecasting.minnesota import NOISE_ROWS, Nodes
 
@@ -154,8 +155,9 @@ def test_later_rows_and_pickles() -> None:
     y = simulated(80)
     whole = VectorAutoregression().fit(y)
     parts = VectorAutoregression().partial_fit(y[:50]).partial_fit(y[50:])
+    whole.forecast(3)
     again = pickle.loads(pickle.dumps(parts))
-    for one in (parts, again):
+    for one in (parts, again, loads(dumps(whole))):
         assert np.array_equal(one.forecast(3).median(), whole.forecast(3).median())
 
 

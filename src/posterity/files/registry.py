@@ -27,6 +27,7 @@ HOMES = {
     "Averaged": "posterity.averaging",
     "GroupedRegression": "posterity.grouped",
     "Forecaster": "posterity.forecasting.forecaster",
+    "VectorAutoregression": "posterity.forecasting.vector",
     "Conformal": "posterity.calibration.conformal",
     "ConformalForecaster": "posterity.calibration.forecasts",
     "Recalibrated": "posterity.calibration.recalibrated",

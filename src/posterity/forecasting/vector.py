@@ -389,14 +389,14 @@ class VectorAutoregression(BaseEstimator):
         return minnesota.System(factor.triangle[:, : p + q].copy(), len(rows), lags)
 
     def _kept(self, name: str, make: Any) -> Any:
-        kept = self.__dict__.setdefault("_made", {})
+        kept = self.__dict__.setdefault("_answers", {})
         if name not in kept:
             kept[name] = make()
         return kept[name]
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {name: one for name, one in state.items() if name != "_made"}
+        return {name: one for name, one in state.items() if name != "_answers"}
 
 
 # ---- inner ---------------------------------------------------------------------------------------
