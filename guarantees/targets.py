@@ -42,6 +42,18 @@ def given(rng: np.random.Generator, *, n: int, q: int, known: int) -> tuple[int,
     return held(some, y[:, known:])
 
 
+def lacking(rng: np.random.Generator, *, n: int, monotone: bool) -> tuple[int, int]:
+    """Each of four targets, of which rows lack a third, anywhere or in order."""
+    X = rng.normal(size=(n + POINTS, 3))
+    common = rng.normal(size=(n + POINTS, 1)) * rng.normal(size=4)
+    y = X @ rng.normal(size=(3, 4)) + common + 0.5 * rng.normal(size=(n + POINTS, 4))
+    gone = rng.random(size=(n, 4)) < 1.0 / 3.0
+    if monotone:
+        gone = rng.random(size=(n, 1)) < [0.0, 0.2, 0.4, 0.6]
+    model = BayesianLinearRegression().fit(X[:n], np.where(gone, np.nan, y[:n]))
+    return held(model.predict_distribution(X[n:]), y[n:])
+
+
 def together(rng: np.random.Generator, *, n: int, q: int) -> tuple[int, int]:
     """The smallest region of all targets: an ellipsoid, by the F distribution."""
     told, y = drawn(rng, n, q)
@@ -80,4 +92,17 @@ def checks() -> list[Check]:
                 **bounds,
             ),
         ]
+    for n in (30, 100):
+        for monotone in (True, False):
+            made.append(
+                Check(
+                    "Several targets",
+                    f"p = 3, n = {n}, q = 4, a third missing" + (", monotone" if monotone else ""),
+                    0.95,
+                    partial(lacking, n=n, monotone=monotone),
+                    replicates=150 if monotone else 40,
+                    lowest=0.92,
+                    highest=0.985,
+                )
+            )
     return made

@@ -371,6 +371,16 @@ def test_what_is_refused(monthly: Array) -> None:
         Forecaster(forms=["arima"]).fit(monthly)  # type: ignore[list-item]
 
 
+def test_forms_that_can_learn_nothing_say_why(monthly: Array) -> None:
+    series = {"a": monthly, "b": monthly - 150.0}
+    logs = Forecaster(forms=[Form(log=True)]).fit(series)
+    refused(lambda: logs.forecast(2), "series 'b', of 144 rows, has values that are not positive")
+    long = Forecaster(forms=[Form(1, (150,))]).fit(monthly)
+    refused(lambda: long.forecast(2), "the series, of 144 rows, is shorter than the lags of every")
+    some = Forecaster(forms=[Form(1, (150,)), Form()]).fit(monthly)  # the simpler one is left
+    assert [form.length for form in some.forecast(2).forms] == [1]
+
+
 def test_what_is_refused_of_times(monthly: Array) -> None:
     pandas = pytest.importorskip("pandas")
     times = pandas.date_range("2012-01-01", periods=144, freq="MS")

@@ -201,3 +201,25 @@ def test_a_window_of_time_keeps_what_is_young_enough() -> None:
     assert model.coef_ == pytest.approx(fresh.coef_, rel=1e-9)
     assert model.n_effective_ == inside.sum()
     assert model.n_observations_ == 300.0
+
+
+def test_a_random_walk_is_the_regression_of_unobserved_components() -> None:
+    """The level walks, coefficients stay; unknown before the first row: exact diffuse start."""
+    X, y = stream(120, 2, seed=5)
+    y = y + np.cumsum(0.3 * np.random.default_rng(6).normal(size=120))
+    noise, step = 0.8, 0.09
+    twin = sm.tsa.UnobservedComponents(
+        y, level="local level", exog=X, mle_regression=False, use_exact_diffuse=True
+    )
+    filtered = twin.filter([noise, step])
+    model = BayesianLinearRegression(
+        prior_precision=0.0,
+        noise_precision=1.0 / noise,
+        forgetting=RandomWalk([step, 0.0, 0.0]),
+    )
+    told = model.predict_then_learn(X, y)
+    ours = np.array([model.intercept_, *model.coef_])
+    assert relative(ours, filtered.filtered_state[:, -1]) < 1e-8
+    assert relative(model.posterior_.cov, filtered.filtered_state_cov[:, :, -1]) < 1e-8
+    assert relative(told.mean()[5:], filtered.forecasts[0, 5:]) < 1e-8
+    assert relative(told.var()[5:], filtered.forecasts_error_cov[0, 0, 5:]) < 1e-8

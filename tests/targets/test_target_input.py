@@ -67,7 +67,7 @@ def test_names_of_a_frame() -> None:
     [
         (Y[:, 0], r"y has shape \(30,\), and the model has learned 3 targets"),
         (Y[:, :2], "y has 2 columns, and the model has learned 3 targets"),
-        (np.where(np.arange(90).reshape(30, 3) == 4, np.nan, Y), "NaN in row 1, column 1"),
+        (np.where(np.arange(90).reshape(30, 3) == 4, np.inf, Y), "infinity in row 1, column 1"),
         (np.full((30, 3), "a"), "y has a value that is not a number"),
         (Y[:4], "inconsistent numbers of samples"),
         (Y[:, :0], "y has 0 columns"),
@@ -90,7 +90,7 @@ def test_single_rows_that_are_refused() -> None:
         model = BayesianLinearRegression(**settings).fit(X, Y)
         for y, message in (
             ([1.0, 2.0], r"y has shape \(2,\): expected \(3,\)"),
-            ([1.0, np.nan, 2.0], "y of target 1 is not finite"),
+            ([1.0, np.inf, 2.0], "y of target 1 is not finite"),
             (1.0, r"y has shape \(\): expected \(3,\)"),
         ):
             with pytest.raises(ValueError, match=message):

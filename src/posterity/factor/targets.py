@@ -6,6 +6,8 @@ Columns of targets do not mix while rows are rotated into R: of [R Z; 0 S] the f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from posterity.factor.factor import Factor
@@ -30,8 +32,8 @@ def for_targets(factor: Factor, count: int) -> Factor:
     return many
 
 
-def of_target(factor: Factor, target: int) -> Factor:
-    """The factor of one of the targets.
+def of_target(factor: Factor, target: int | Sequence[int]) -> Factor:
+    """The factor of one of the targets, or of some of them in their order.
 
     Examples
     --------
@@ -40,10 +42,12 @@ def of_target(factor: Factor, target: int) -> Factor:
     >>> of_target(factor, 0).coefficients().round(12), of_target(factor, 0).residual().round(12)
     (array([[2.]]), array([[2.]]))
     """
-    one = Factor(factor.n_coefficients)
+    some = [target] if isinstance(target, int) else list(target)
+    one = Factor(factor.n_coefficients, len(some))
     one.root[...] = factor.root
-    one.moments[:, 0] = factor.moments[:, target]
-    one.residual_root[0, 0] = np.linalg.norm(factor.residual_root[:, target])
+    one.moments[...] = factor.moments[:, some]
+    left = factor.residual_root[:, some]
+    one.residual_root[...] = np.linalg.norm(left) if len(some) == 1 else np.linalg.qr(left)[1]
     one.commit(one.triangle, factor.count, factor.seen)
     return one
 

@@ -4,15 +4,22 @@ from posterity.forecasting.checks import ForecastWarning
 from posterity.forecasting.forecast import Forecast, StepDistribution
 from posterity.forecasting.forecaster import Forecaster
 from posterity.forecasting.forms import Form
+from posterity.forecasting.hierarchy import CoherentForecast, reconcile
 from posterity.forecasting.progress import Progress
 from posterity.forecasting.reading import GapWarning
+from posterity.forecasting.vector import ImpulseResponses, VectorAutoregression, VectorForecast
 
 __all__ = [
+    "CoherentForecast",
     "Forecast",
     "ForecastWarning",
     "Forecaster",
     "Form",
     "GapWarning",
+    "ImpulseResponses",
     "Progress",
     "StepDistribution",
+    "VectorAutoregression",
+    "VectorForecast",
+    "reconcile",
 ]

@@ -14,6 +14,8 @@ from posterity.forecasting.panel import Panel
 
 # A series needs so many observed values.
 FEWEST_VALUES = 4
+# Rows that a series must have given to a form for its forecasts to count.
+FEWEST_ROWS = 3
 # Series that a warning names.
 NAMED = 3
 
@@ -55,6 +57,31 @@ def check_enough(panel: Panel) -> None:
             f"{panel.called(panel.ids[few[0]])}{more} has {panel.observed[few[0]]} values: a "
             f"forecast needs {FEWEST_VALUES} at least; leave it out, or wait for more"
         )
+
+
+def check_forms(panel: Panel, forms: Sequence[Form]) -> None:
+    """Raise ``ValueError``, naming the first, where no form can learn a series."""
+    values = panel.values
+    lowest = np.where(np.isfinite(values), values, np.inf).min(axis=1)
+    lengths = np.array([form.length for form in forms])[:, None]
+    long = panel.lengths - lengths < FEWEST_ROWS
+    unlogged = np.array([form.log for form in forms])[:, None] & (lowest <= 0.0)
+    for which, why, advice in (
+        (
+            long,
+            "is shorter than the lags of every form",
+            "give forms with fewer lags, or more rows",
+        ),
+        (
+            long | unlogged,
+            "has values that are not positive, and the forms that could learn it are in logarithms",
+            "give a form without log, as Form()",
+        ),
+    ):
+        lost = np.flatnonzero(which.all(axis=0))
+        if len(lost):
+            name, rows = panel.called(panel.ids[lost[0]]), panel.lengths[lost[0]]
+            raise ValueError(f"{name}, of {rows} rows, {why}: {advice}")
 
 
 def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:

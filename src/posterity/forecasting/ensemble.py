@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.factor.grouped import GroupBank
 from posterity.forecasting import shared
+from posterity.forecasting.checks import FEWEST_ROWS
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import Component, crps_of_one
 from posterity.forecasting.panel import Panel
@@ -19,8 +20,6 @@ from posterity.forecasting.rows import Levels, learn, new_bank
 
 Array = NDArray[np.float64]
 
-# Rows that a series must have given to a form for its forecasts to count.
-FEWEST_ROWS = 3
 # Windows that forms are weighed on, the last of each series; more where there are few series.
 WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
 # Numbers in the paths that are made at once.

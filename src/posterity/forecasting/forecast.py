@@ -97,7 +97,31 @@ class StepDistribution:
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast(StepDistribution):
+class StepsAhead(StepDistribution):
+    """The same of steps that have times, (S, h), or (h,) of a single series."""
+
+    times: NDArray[Any]
+
+    def to_columns(self, levels: Sequence[float] = (0.8, 0.95)) -> dict[str, NDArray[Any]]:
+        """Columns of a long table, a row each series and step, for any library of data frames.
+
+        Named as Nixtla's: ``unique_id``, ``ds``, ``Forecaster`` (the median), and
+        ``Forecaster-lo-95``, ``Forecaster-hi-95`` for each level.
+        """
+        h = np.shape(self.times)[-1]
+        columns: dict[str, NDArray[Any]] = {
+            "unique_id": np.repeat(np.array(self.ids), h),
+            "ds": np.asarray(self.times).reshape(-1),
+            "Forecaster": self.median().reshape(-1),
+        }
+        for level in levels:
+            for name, end in zip(("lo", "hi"), self.interval(level), strict=True):
+                columns[f"Forecaster-{name}-{100 * level:g}"] = end.reshape(-1)
+        return columns
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast(StepsAhead):
     """The joint distribution of the next h steps of S series.
 
     A mixture over forms, by ``weights`` (S, F), and over draws of each form's coefficients and
@@ -127,7 +151,6 @@ class Forecast(StepDistribution):
     True
     """
 
-    times: NDArray[Any]
     forms: tuple[Form, ...]
     paths: tuple[Paths, ...]
 
@@ -176,6 +199,11 @@ class Forecast(StepDistribution):
             drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
         return drawn[:, 0] if self.single else drawn
 
+    def covariance(self) -> Array:
+        """(h, S, S) covariances of the series, step by step: each has noise of its own."""
+        variances = self.marginals.variance().T
+        return np.asarray(variances[:, :, None] * np.eye(variances.shape[1]))
+
     def total(self, steps: slice | int | None = None) -> StepDistribution:
         """The sum over steps, all by default or the first ``steps``: next week's demand, say.
 
@@ -188,23 +216,6 @@ class Forecast(StepDistribution):
             raise ValueError(f"there is no step in {steps}: the horizon has {self.horizon}")
         parts = [_summed(path, chosen) for path in self.paths]
         return StepDistribution(self.ids, Marginals(parts, self.marginals.weights), self.single)
-
-    def to_columns(self, levels: Sequence[float] = (0.8, 0.95)) -> dict[str, NDArray[Any]]:
-        """Columns of a long table, a row each series and step, for any library of data frames.
-
-        Named as Nixtla's: ``unique_id``, ``ds``, ``Forecaster`` (the median), and
-        ``Forecaster-lo-95``, ``Forecaster-hi-95`` for each level.
-        """
-        h = self.horizon
-        columns: dict[str, NDArray[Any]] = {
-            "unique_id": np.repeat(np.array(self.ids), h),
-            "ds": np.asarray(self.times).reshape(-1),
-            "Forecaster": self.median().reshape(-1),
-        }
-        for level in levels:
-            for name, end in zip(("lo", "hi"), self.interval(level), strict=True):
-                columns[f"Forecaster-{name}-{100 * level:g}"] = end.reshape(-1)
-        return columns
 
 
 def answered(

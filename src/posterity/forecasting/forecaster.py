@@ -16,6 +16,7 @@ from posterity.forecasting import reading
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
+    check_forms,
     check_horizon,
     check_parameters,
     warn_of_short,
@@ -403,6 +404,8 @@ class Forecaster(BaseEstimator):
         if h not in answers:
             panel, forms = self._learned, self.forms_
             warn_of_short(panel, self.periods_)
+            if self.forms is not None:
+                check_forms(panel, forms)
             learners, levels = begun(forms, panel)
             said = tried(learners, levels, panel, h, self.n_draws)
             answers.clear()

@@ -18,7 +18,12 @@ from posterity.linear.inputs import read_points
 from posterity.linear.state import SHARED, Knowing
 from posterity.linear.targets import set_targets, set_targets_of_row
 from posterity.noise import Joint
-from posterity.posteriors import EvidencePosterior, LinearPosterior, TargetsPosterior
+from posterity.posteriors import (
+    EvidencePosterior,
+    LinearPosterior,
+    MissingTargetsPosterior,
+    TargetsPosterior,
+)
 from posterity.priors import GaussianPrior
 from posterity.transaction import lock_of
 
@@ -210,6 +215,11 @@ class LinearModel(Knowing[LinearPosterior]):
             names = getattr(self, "target_names_", None)
             many = TargetsPosterior.around(one, self.n_targets_, names)
             self._knowledge = cast(Any, many)
+
+    def _expect_missing(self) -> None:
+        """Let rows lack some of several targets."""
+        many = cast(TargetsPosterior, self._knowledge)
+        self._knowledge = cast(Any, MissingTargetsPosterior.of(many))
 
     def _forgetting(self) -> LinearPosterior:
         posterior = self._before_data()

@@ -25,7 +25,13 @@ from posterity.linear.inputs import (
     refuse_no_weight,
 )
 from posterity.linear.reader import LinearReader
-from posterity.linear.targets import check_same_targets, read_target_row
+from posterity.linear.targets import (
+    check_same_targets,
+    lacks_targets,
+    observed_targets,
+    read_target_row,
+    row_lacks_targets,
+)
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -158,7 +164,13 @@ class LinearEstimator(LinearReader):
                 self._learn_row(x, y, weight, time)
                 return self
             learn = self._open_lean("_learn_lean", "learn")
-        if time is not None or self._now is not None or not learn(x, y, weight):
+        try:
+            learned = time is None and self._now is None and learn(x, y, weight)
+        except ValueError:
+            if not row_lacks_targets(self, y):
+                raise
+            learned = False
+        if not learned:
             self._learn_row(x, y, weight, time)
         return self
 
@@ -222,6 +234,8 @@ class LinearEstimator(LinearReader):
             )
         check_same_targets(self, other)
         self._check_mergeable(other)
+        if getattr(theirs, "lacks_targets", False):
+            self._expect_missing()
         if not self._knowledge.same_prior(theirs):
             raise ValueError(
                 "the models differ in prior, noise or intercept, or in how they learn and forget: "
@@ -259,6 +273,8 @@ class LinearEstimator(LinearReader):
 
     def _tell(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of columns; returns what was predicted, if asked."""
+        if lacks_targets(self, rows.y):
+            self._expect_missing()
         known, learned = self._known, (rows.X, rows.y, rows.weights, rows.elapsed)
         if way == "fit":
             return known.fit(*learned)
@@ -298,12 +314,14 @@ class LinearEstimator(LinearReader):
         self, rows: tuple[Any, Any, ArrayLike | None], added: ArrayLike | None = None
     ) -> Self:
         """Unlearn rows (X, y, sample_weight)."""
-        known: Any = self._known
         X, y, weights = read_rows(self, *rows, reset=False)
+        if lacks_targets(self, y):
+            self._expect_missing()
+        known: Any = self._known
         offsets = self._eta_offsets(added, len(X))
         with explained(self, X, y):
             columns = self._columns(X)
-            check_usable(columns, y)
+            check_usable(columns, observed_targets(self, y))
             known.remove(columns, y, weights, *(() if offsets is None else (offsets,)))
         return self
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from posterity.factor.usable import LARGEST
 from posterity.linear.kinds import refuse_accidents
 from posterity.linear.named import NamedRows
-from posterity.linear.targets import has_columns, read_targets
+from posterity.linear.targets import has_columns, observed_targets, read_targets
 
 Array = NDArray[np.float64]
 
@@ -212,7 +212,8 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
     for label, values in (("X", X), ("y", y)):
         if values is None:
             continue
-        bad = np.argwhere(~(np.abs(values) <= LARGEST))
+        looked_at = observed_targets(model, values) if label == "y" else values
+        bad = np.argwhere(~(np.abs(looked_at) <= LARGEST))
         if len(bad) == 0:
             continue
         row, column = (int(index) for index in bad[0])

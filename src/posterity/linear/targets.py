@@ -60,6 +60,21 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
     return columns
 
 
+def lacks_targets(model: Any, y: Array) -> bool:
+    """Whether rows of ``y`` (n, q) lack some of several targets: they are NaN."""
+    return getattr(model, "n_targets_", 1) > 1 and bool(np.isnan(y).any())
+
+
+def row_lacks_targets(model: Any, y: Any) -> bool:
+    """The same of the targets of one row."""
+    return hasattr(model, "n_targets_") and lacks_targets(model, read_target_row(model, y))
+
+
+def observed_targets(model: Any, y: Array) -> Array:
+    """``y``, with 0 for targets that may be missing, and are."""
+    return np.where(np.isnan(y), 0.0, y) if lacks_targets(model, y) else y
+
+
 def set_targets(model: Any, count: int, names: list[str] | None) -> None:
     """Let a model that has learned nothing take number and names of its targets."""
     if count < 1:

@@ -8,6 +8,7 @@ from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 from posterity.posteriors.heteroscedastic import HeteroscedasticPosterior
+from posterity.posteriors.missing_targets import MissingTargetsPosterior
 from posterity.posteriors.targets import TargetsPosterior
 from posterity.posteriors.window import WindowPosterior
 
@@ -20,6 +21,7 @@ __all__ = [
     "GeneralizedPosterior",
     "HeteroscedasticPosterior",
     "LinearPosterior",
+    "MissingTargetsPosterior",
     "TargetsPosterior",
     "WindowPosterior",
 ]

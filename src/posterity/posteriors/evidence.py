@@ -144,8 +144,8 @@ class EvidencePosterior(LinearPosterior):
         known.data = known.data.for_targets(count)
         return self._but(prior=known.data.prior, factor=known.data.factor, known=known)
 
-    def of_target(self, target: int) -> LinearPosterior:
-        """What is known of one of the targets, as if it had come alone."""
+    def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
+        """What is known of one of the targets, or of some, as if they had come alone."""
         known = self.known
         scales = None if known.scales is None else known.scales.copy()
         turn = None if known.turn is None else of_target(known.turn, target)

@@ -68,7 +68,7 @@ class FadingPosterior(LinearPosterior):
         super().become(other)
         self.tally[...] = other.tally
 
-    def of_target(self, target: int) -> LinearPosterior:
+    def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
         """What is known of one of the targets, as if it had come alone."""
         return super().of_target(target)._but(tally=self.tally.copy())
 

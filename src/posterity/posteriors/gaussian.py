@@ -126,8 +126,8 @@ class LinearPosterior:
         prior = for_targets(self.prior, count)
         return self._but(prior=prior, factor=prior.copy())
 
-    def of_target(self, target: int) -> LinearPosterior:
-        """What is known of one of the targets, as if it had come alone."""
+    def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
+        """What is known of one of the targets, or of some, as if they had come alone."""
         return self._but(prior=of_target(self.prior, target), factor=of_target(self.factor, target))
 
     def settled(self, *, stream: bool) -> LinearPosterior:

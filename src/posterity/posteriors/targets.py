@@ -67,6 +67,9 @@ class TargetsPosterior:
     names: tuple[str, ...] | None = None
     views: TargetViews = field(default_factory=TargetViews, repr=False, compare=False)
 
+    # Whether rows may lack some of the targets.
+    lacks_targets: ClassVar[bool] = False
+
     @classmethod
     def around(cls, one: LinearPosterior, count: int, names: Sequence[str] | None = None) -> Self:
         """What believes of each target what ``one`` does, which has seen nothing."""

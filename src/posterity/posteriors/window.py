@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
@@ -164,10 +165,11 @@ class WindowPosterior(LinearPosterior):
         nothing = replace(self.kept, y=np.empty((0, count)))
         return self._but(prior=many.prior, factor=many.factor, kept=nothing)
 
-    def of_target(self, target: int) -> Self:
+    def of_target(self, target: int | Sequence[int]) -> Self:
         """What is known of one of the targets, as if it had come alone."""
         one = super().of_target(target)
-        kept = replace(self.kept, y=np.ascontiguousarray(self.kept.y[:, target : target + 1]))
+        some = [target] if isinstance(target, int) else list(target)
+        kept = replace(self.kept, y=np.ascontiguousarray(self.kept.y[:, some]))
         return self._but(prior=one.prior, factor=one.factor, kept=kept)
 
     def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:

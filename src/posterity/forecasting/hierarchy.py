@@ -1,0 +1,151 @@
+"""Forecasts that add up: parts and their sums, made coherent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.forecast import Forecast, StepsAhead
+from posterity.forecasting.marginals import Component, Marginals
+from posterity.forecasting.vector import VectorForecast
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CoherentForecast(StepsAhead):
+    """The joint distribution of parts and sums, in which each sum is that of its parts.
+
+    Means and variances are those of ``maps`` times the forecast that was reconciled, and marginals
+    the normals that have them; :meth:`rvs` maps its paths, whatever their distribution.
+
+    Attributes
+    ----------
+    ids : tuple
+        Names of all series: those that were forecast, then sums that were not.
+    times : (S, h) array
+    maps : (h, S, s) array
+        From the s series that were forecast to these, step by step.
+    """
+
+    base: Forecast | VectorForecast
+    maps: Array
+
+    def rvs(self, size: int = 1000, random_state: Any = None) -> Array:
+        """Sample paths (size, S, h): in each, parts add up to their sums."""
+        return np.einsum("hij,njh->nih", self.maps, self.base.rvs(size, random_state))
+
+    def covariance(self) -> Array:
+        """(h, S, S) covariances of the series, step by step."""
+        return self.maps @ self.base.covariance() @ np.swapaxes(self.maps, 1, 2)
+
+
+def reconcile(
+    forecast: Forecast | VectorForecast,
+    groups: Mapping[Any, Sequence[Any]],
+    *,
+    bottom_up: bool = False,
+) -> CoherentForecast:
+    """Have the forecasts of parts and of their sums agree.
+
+    A sum that was forecast itself says something of its parts, too: the joint distribution is
+    conditioned on each sum being that of its parts. With A y = 0 these equations, m and W mean and
+    covariance of a step,
+
+        m' = m - W A' (A W A')^-1 A m ,    W' = W - W A' (A W A')^-1 A W ,
+
+    which is the reconciliation of least variance, MinT (Wickramasuriya, Athanasopoulos and Hyndman
+    2019, where W is that of the forecasts). A sum that was not forecast is added, from its parts.
+
+    Parameters
+    ----------
+    forecast : Forecast or VectorForecast
+        Of several series.
+    groups : mapping
+        Names of sums to the names of their parts, which may be sums.
+    bottom_up : bool, default False
+        Whether forecasts of sums are thrown away, and all follows from parts that are no sums.
+
+    Raises
+    ------
+    ValueError
+        For a forecast of a single series without a name, parts that are not known, and sums that
+        are parts of themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity.forecasting import Forecaster, reconcile
+    >>> rng = np.random.default_rng(0)
+    >>> shops = {"Bern": 20 + rng.normal(size=60), "Lyon": 50 + 3 * rng.normal(size=60)}
+    >>> both = Forecaster().fit(shops | {"all": shops["Bern"] + shops["Lyon"]}).forecast(3)
+    >>> week = reconcile(both, {"all": ["Bern", "Lyon"]})
+    >>> week.ids
+    ('Bern', 'Lyon', 'all')
+    >>> bool(np.allclose(week.mean()[2], week.mean()[:2].sum(axis=0)))
+    True
+    """
+    if forecast.single:
+        raise ValueError("a single series has no parts: reconcile the forecast of several")
+    known = forecast.ids
+    added = [name for name in groups if name not in known]
+    sums = {name: _expanded(name, groups, known) for name in groups}
+    upward = np.array(list(sums.values())).reshape(-1, len(known))
+    places = [known.index(name) for name in groups if name in known]
+    inner = np.array([name in known for name in groups], dtype=bool)
+    own = np.eye(len(known))
+    if bottom_up:
+        own[places] = upward[inner]
+        steps = np.broadcast_to(own, (np.shape(forecast.times)[1], *own.shape))
+    else:
+        steps = _conditioned(forecast.covariance(), own[places] - upward[inner])
+    # What is no sum is as it was; sums that were not forecast follow from what is coherent by now.
+    maps = np.vstack([np.eye(len(known)), upward[~inner]]) @ steps
+    mean = np.einsum("hij,jh->ih", maps, forecast.mean())
+    covariance = maps @ forecast.covariance() @ np.swapaxes(maps, 1, 2)
+    sd = np.sqrt(np.maximum(np.einsum("hii->ih", covariance), 0.0))
+    normals = Component(mean[:, None], sd[:, None], log=False)
+    marginals = Marginals([normals], np.ones((len(mean), 1)))
+    last = np.asarray(forecast.times)
+    times = np.vstack([last, *([_times_of(sums[name], last) for name in added])])
+    return CoherentForecast((*known, *added), marginals, False, times, forecast, maps)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _expanded(
+    name: Any,
+    groups: Mapping[Any, Sequence[Any]],
+    known: Sequence[Any],
+    above: tuple[Any, ...] = (),
+) -> Array:
+    """(s,) how often each series that is no sum is in a sum."""
+    if name in above:
+        raise ValueError(f"the sum {name!r} is a part of itself")
+    counts = np.zeros(len(known))
+    if name not in groups:
+        if name not in known:
+            raise ValueError(f"{name!r}, a part of {above[-1]!r}, was not forecast, and is no sum")
+        counts[known.index(name)] = 1.0
+        return counts
+    if not len(groups[name]):
+        raise ValueError(f"the sum {name!r} has no parts")
+    return np.sum([_expanded(part, groups, known, (*above, name)) for part in groups[name]], axis=0)
+
+
+def _conditioned(covariance: Array, equations: Array) -> Array:
+    """(h, s, s) I - W A' (A W A')^-1 A: what makes A y = 0 with as little variance as can be."""
+    turned = covariance @ equations.T
+    among = equations @ turned
+    pulled = turned @ np.linalg.pinv(among, hermitian=True)
+    return np.eye(covariance.shape[1]) - pulled @ equations
+
+
+def _times_of(counts: Array, times: NDArray[Any]) -> NDArray[Any]:
+    """Times of the first part."""
+    return np.asarray(times[int(np.flatnonzero(counts)[0])])

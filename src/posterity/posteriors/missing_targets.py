@@ -1,0 +1,495 @@
+"""What is known of several targets where rows lack some of them.
+
+Rows that bring the same targets share a triangle, and that is all that is kept. To be read, targets
+are ordered by how many rows brought them, and each *link* of the chain
+
+    p(y_1 | x)  p(y_2 | x, y_1)  p(y_3 | x, y_1, y_2) ...
+
+comes from the rows that brought its target: in these the joint posterior is the ordinary one
+(:class:`TargetsPosterior`). Where the pattern is monotone, so that whoever brings a target brings
+all those before it, the chain is the posterior (Little and Rubin 2002, section 7.4): each link has
+a prior and a likelihood of its own. With (m, Omega, nu) what a link says of x, and c the slopes of
+its targets B on those before, A,
+
+    E y_B   = m_B + c'(E y_A - m_A)
+    Cov y_B = c' K c + (nu + E delta) / (nu + k - 2) (Omega_BB - c' Omega_AB),
+    E delta = (E y_A - m_A)' Omega_AA^-1 (E y_A - m_A) + tr(Omega_AA^-1 K),     K = Cov y_A .
+
+Where it is not monotone, a row of B that lacks some of A has them filled in by their expectation,
+and by rows that stand for their variance: the expectation step of an EM algorithm, done until
+nothing changes.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions import JointPrediction, MultivariateMixture, StudentT
+from posterity.distributions._standard_t import MOST_DF
+from posterity.distributions.joint_prediction import correlations_of
+from posterity.factor import Factor, NotInFactorError
+from posterity.factor.usable import check_usable
+from posterity.kernel import RowPath
+from posterity.noise import Distribution, Joint
+from posterity.posteriors._target_coefficients import TargetCoefficients
+from posterity.posteriors.gaussian import LinearPosterior, never_learned
+from posterity.posteriors.targets import TargetsPosterior, side_by_side
+
+Array = NDArray[np.float64]
+Pattern = tuple[int, ...]
+
+# Rounds of filling in, and the change, relative to the largest number, after which they end.
+MOST_ROUNDS, SMALLEST_CHANGE = 20, 1e-6
+
+
+@dataclass(frozen=True)
+class Link:
+    """Targets ``own`` that the same rows brought, ``before`` them those with more rows.
+
+    ``posterior`` is of [before, own] in the rows of ``own``, ``slopes`` (k, b) are of own targets
+    on those before, and ``products`` (k + b, k + b) are Psi per degree of freedom.
+    """
+
+    before: Pattern
+    own: Pattern
+    posterior: TargetsPosterior
+    slopes: Array
+    products: Array
+
+    @classmethod
+    def of(cls, before: Pattern, own: Pattern, posterior: TargetsPosterior) -> Link:
+        """What these rows say of own targets, given those before."""
+        k, correlation = len(before), posterior.correlation()
+        rows = posterior.freed + 2.0 * posterior.noise.parameters[1]
+        sizes = np.sqrt(np.diag(posterior.products()) / max(rows, 1.0))
+        units = np.where(sizes[:k] > 0.0, sizes[:k], np.inf)
+        slopes = np.linalg.solve(correlation[:k, :k], correlation[:k, k:])
+        slopes = slopes * sizes[k:] / units[:, None]
+        return cls(before, own, posterior, slopes, sizes[:, None] * correlation * sizes)
+
+
+@dataclass
+class Chain:
+    """The links, made when they are first read."""
+
+    links: list[Link] | None = None
+
+
+@dataclass(frozen=True)
+class MissingTargetsPosterior(TargetsPosterior):
+    """Posterior of several targets of which rows may lack some.
+
+    ``wide`` has learned the rows that brought all; ``patterns`` are triangles of the others, by the
+    targets that they brought. A row without any target is no row.
+    """
+
+    lacks_targets: ClassVar[bool] = True
+
+    patterns: dict[Pattern, Factor] = field(default_factory=dict)
+    chain: Chain = field(default_factory=Chain, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, known: TargetsPosterior) -> MissingTargetsPosterior:
+        """The same knowledge, that may learn such rows."""
+        if isinstance(known, cls):
+            return known
+        if known.wide.forgets:
+            raise ValueError(
+                "y lacks some targets of a row, and old rows are forgotten: both together can't be "
+                "learned; drop such rows, or fit a model for each target"
+            )
+        return cls(known.wide, known.names)
+
+    def copy(self) -> Self:
+        """The same knowledge, to go its own way."""
+        patterns = {pattern: factor.copy() for pattern, factor in self.patterns.items()}
+        chain = Chain(self.chain.links)
+        return type(self)(self.wide.copy(), self.names, patterns=patterns, chain=chain)
+
+    def become(self, other: Self) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        super().become(other)
+        self.patterns.clear()
+        self.patterns.update(other.patterns)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows; those without any target are left out."""
+        after = self.copy()
+        for pattern, rows in after._sorted(X, y, weights):
+            if len(pattern) == self.n_targets:
+                TargetsPosterior.append(after, *rows, elapsed[: len(rows[0])])
+                continue
+            factor = after.patterns.setdefault(pattern, Factor(self.n_coefficients, len(pattern)))
+            factor.append(*rows, intercept=self.intercept)
+        self.become(after)
+
+    def predict_then_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> JointPrediction:
+        """Learn row after row; returns the distribution of the targets before each row."""
+        after, told = self.copy(), [self.predictive(X[:0])]
+        for i in range(len(X)):
+            row = slice(i, i + 1)
+            told.append(after.predictive(X[row]))
+            after.append(X[row], y[row], None if weights is None else weights[row], elapsed[row])
+        self.become(after)
+        return one_joint(told, self.names)
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
+        after = self.copy()
+        for pattern, rows in after._sorted(X, y, weights):
+            if len(pattern) == self.n_targets:
+                after.wide.remove(*rows)
+                continue
+            after._remove_from(pattern, *rows)
+        self.become(after)
+
+    def merge(self, other: TargetsPosterior) -> None:
+        """Learn all that ``other`` learned from the same prior."""
+        theirs = MissingTargetsPosterior.of(other)
+        self.wide.merge(theirs.wide)
+        for pattern, factor in theirs.patterns.items():
+            if pattern in self.patterns:
+                self.patterns[pattern].merge(factor)
+            else:
+                self.patterns[pattern] = factor.copy()
+        self._changed()
+
+    def same_prior(self, other: TargetsPosterior) -> bool:
+        """Whether both started from the same belief, so that they can be merged."""
+        return isinstance(other, TargetsPosterior) and self.wide.same_prior(other.wide)
+
+    def _remove_from(self, pattern: Pattern, X: Array, y: Array, weights: Array | None) -> None:
+        factor = self.patterns.get(pattern)
+        removed = float(len(X)) if weights is None else float(np.sum(weights))
+        left = -removed if factor is None else factor.count - removed
+        if factor is None or left < -1e-12 * max(factor.count, removed):
+            raise ValueError(never_learned("one of the rows with missing targets"))
+        try:
+            ones = factor.lacks_ones(X, self.intercept)
+            factor.remove(X, y, weights, intercept=ones)
+        except NotInFactorError as error:
+            raise ValueError(never_learned("one of the rows with missing targets")) from error
+        if left <= 1e-12 * removed:
+            del self.patterns[pattern]
+
+    def _sorted(
+        self, X: Array, y: Array, weights: Array | None
+    ) -> list[tuple[Pattern, tuple[Array, Array, Array | None]]]:
+        """Rows by the targets that they bring, in their order; raises where x is not usable."""
+        brought = ~np.isnan(y)
+        check_usable(np.ascontiguousarray(X))
+        kinds, which = np.unique(brought, axis=0, return_inverse=True)
+        found = []
+        for kind, some in enumerate(kinds):
+            pattern = tuple(int(place) for place in np.flatnonzero(some))
+            rows = which.reshape(-1) == kind
+            if weights is not None:
+                rows &= (weights > 0.0) | some.all()
+            if pattern and rows.any():
+                part = np.ascontiguousarray(y[rows][:, list(pattern)])
+                share = None if weights is None else weights[rows]
+                found.append((pattern, (np.ascontiguousarray(X[rows]), part, share)))
+        return found
+
+    def _changed(self) -> None:
+        super()._changed()
+        self.chain.links = None
+
+    @property
+    def learns_lean(self) -> bool:
+        """Rows go to the triangle of their pattern."""
+        return False
+
+    @property
+    def predicts_lean(self) -> bool:
+        """A chain is read."""
+        return False
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """Raise: there is no lean path."""
+        raise NotImplementedError
+
+    # ---- the chain -----------------------------------------------------------------------------
+
+    @property
+    def links(self) -> list[Link]:
+        """From the targets that most rows brought to those that fewest did."""
+        if self.chain.links is None:
+            self.chain.links = self._linked()
+        return self.chain.links
+
+    def _linked(self) -> list[Link]:
+        blocks = self._blocks()
+        holes = any(
+            set(pattern) & set(own) and not set(before) <= set(pattern)
+            for before, own in blocks
+            for pattern in self.patterns
+        )
+        if not holes:
+            return [Link.of(*block, self._posterior_of(*block)) for block in blocks]
+        # What is filled in first knows of no dependence.
+        links = [Link.of((), own, self._posterior_of((), own)) for _, own in blocks]
+        known = self._known_by(links)
+        for _ in range(MOST_ROUNDS):
+            links = [Link.of(*block, self._posterior_of(*block, known)) for block in blocks]
+            last, known = known, self._known_by(links)
+            if all(
+                np.abs(new - old).max() <= SMALLEST_CHANGE * np.abs(new).max()
+                for new, old in zip(known, last, strict=True)
+            ):
+                break
+        return links
+
+    def _blocks(self) -> list[tuple[Pattern, Pattern]]:
+        """(before, own) of each link: targets that came with the same rows are in one."""
+        members: dict[tuple[Pattern, ...], list[int]] = {}
+        for target in range(self.n_targets):
+            key = tuple(sorted(pattern for pattern in self.patterns if target in pattern))
+            members.setdefault(key, []).append(target)
+        counts = {key: sum(self.patterns[pattern].count for pattern in key) for key in members}
+        blocks: list[tuple[Pattern, Pattern]] = []
+        before: list[int] = []
+        for key in sorted(members, key=lambda key: (-counts[key], members[key])):
+            blocks.append((tuple(before), tuple(members[key])))
+            before += members[key]
+        return blocks
+
+    def _posterior_of(
+        self, before: Pattern, own: Pattern, known: tuple[Array, Array] | None = None
+    ) -> TargetsPosterior:
+        """The joint posterior of [before, own] in the rows that brought ``own``."""
+        targets = [*before, *own]
+        wide = self.wide.of_target(targets)
+        count, seen = wide.factor.count, wide.factor.seen
+        for pattern, factor in self.patterns.items():
+            if not set(own) <= set(pattern):
+                continue
+            X, y = _filled(factor, pattern, targets, known)
+            wide.learn_data(X, y, None, np.zeros(len(X)))
+            count, seen = count + factor.count, seen + factor.seen
+        wide.factor.commit(wide.factor.triangle, count, seen)
+        return TargetsPosterior(wide)
+
+    def _known_by(self, links: Sequence[Link]) -> tuple[Array, Array]:
+        """Coefficients (p, q) and covariance of the noise (q, q), by the chain."""
+        return self._coefficients_by(links), self._noise_by(links)
+
+    def _coefficients_by(self, links: Sequence[Link]) -> Array:
+        whole = np.zeros((self.n_coefficients, self.n_targets))
+        for link in links:
+            each, k = link.posterior.coefficients(), len(link.before)
+            off = whole[:, list(link.before)] - each[:, :k]
+            whole[:, list(link.own)] = each[:, k:] + off @ link.slopes
+        return whole
+
+    def _noise_by(self, links: Sequence[Link]) -> Array:
+        whole = np.zeros((self.n_targets, self.n_targets))
+        for link in links:
+            before, own, k = list(link.before), list(link.own), len(link.before)
+            between = link.slopes.T @ whole[np.ix_(before, before)]
+            left = link.products[k:, k:] - link.slopes.T @ link.products[:k, k:]
+            whole[np.ix_(own, before)], whole[np.ix_(before, own)] = between, between.T
+            whole[np.ix_(own, own)] = left + between @ link.slopes
+        return whole
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def predictive(self, X: Array) -> JointPrediction:
+        """Joint distribution of the targets of new observations at the rows of ``X``."""
+        n, q = len(X), self.n_targets
+        mean, spread = np.zeros((n, q)), np.zeros((n, q, q))
+        df = np.full((n, q), np.inf)
+        links = self.links
+        told = [link.posterior.predictive(X) for link in links]
+        least = min((float(one.df.min(initial=np.inf)) for one in told), default=np.inf)
+        shift = 2.0 if least > 2.0 else 0.0
+        for link, one in zip(links, told, strict=True):
+            own = list(link.own)
+            mean[:, own], between, among = _conditioned(link, one, mean, spread, shift)
+            spread[np.ix_(range(n), own, link.before)] = between
+            spread[np.ix_(range(n), link.before, own)] = np.swapaxes(between, 1, 2)
+            spread[np.ix_(range(n), own, own)] = among
+            freedom = np.broadcast_to(getattr(one.marginals, "df", np.inf), one.shape)
+            df[:, own] = freedom[:, len(link.before) :]
+        marginals = _student_t(mean, np.einsum("nii->ni", spread), df, shift)
+        finite = np.where(np.isfinite(spread), spread, 0.0)
+        return JointPrediction(marginals, correlations_of(finite), names=self.names)
+
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """(n, q) means of new observations at the rows of ``X``."""
+        return self.predict_mean(X)
+
+    def coefficients(self) -> Array:
+        """(p, q) means of [intercept, coefficients]."""
+        return self._coefficients_by(self.links)
+
+    def joint(self, names: tuple[str, ...]) -> TargetCoefficients:
+        """Joint distributions of [intercept, coefficients]: about the chain's means.
+
+        How far each target's may be off is told by the rows that brought it.
+        """
+        means = self.coefficients().T
+        pairs = zip((one.joint(names) for one in self.each), means, strict=True)
+        joints = [_about(mean, joint) for joint, mean in pairs]
+        return TargetCoefficients(joints, self.correlation(), names=names, targets=self.names)
+
+    def correlation(self) -> Array:
+        """(q, q) correlations of the targets given the features."""
+        return correlations_of(self._noise_by(self.links))
+
+    @property
+    def each(self) -> list[LinearPosterior]:
+        """Each target by the rows that brought it, to be read."""
+        places = {
+            target: (link, len(link.before) + place)
+            for link in self.links
+            for place, target in enumerate(link.own)
+        }
+        ordered = (places[target] for target in range(self.n_targets))
+        return [link.posterior.each[place] for link, place in ordered]
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y) by the chain: what each link's rows say of all targets, less of those before."""
+        total = 0.0
+        for link in self.links:
+            if not link.posterior.n_observations:
+                continue
+            total += link.posterior.log_evidence
+            if link.before:
+                wide = link.posterior.wide.of_target(list(range(len(link.before))))
+                total -= TargetsPosterior(wide).log_evidence
+        return total
+
+    @property
+    def n_observations(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self.wide.n_observations + sum(one.seen for one in self.patterns.values())
+
+    @property
+    def n_effective(self) -> float:
+        """The same: nothing is forgotten."""
+        return self.wide.n_effective + sum(one.count for one in self.patterns.values())
+
+
+def one_joint(told: Sequence[JointPrediction], names: tuple[str, ...] | None) -> JointPrediction:
+    """Predictions of some rows after another as one."""
+    targets = range(told[0].shape[1])
+    marginals = side_by_side(
+        [_rows_of([one.marginals[:, target] for one in told]) for target in targets]
+    )
+    correlation = np.concatenate(
+        [np.broadcast_to(one.correlation, (len(one), *one.correlation.shape[-2:])) for one in told]
+    )
+    return JointPrediction(marginals, correlation, names=names)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _about(mean: Array, joint: Any) -> Joint:
+    """The same distribution about another mean."""
+    step, parts = mean - joint.mean, []
+    for part in getattr(joint, "components", (joint,)):
+        moved = copy.copy(part)
+        moved.mean = part.mean + step
+        parts.append(moved)
+    return MultivariateMixture(parts, joint.weights) if hasattr(joint, "weights") else parts[0]
+
+
+def _rows_of(told: Sequence[Any]) -> Distribution:
+    df = [np.broadcast_to(getattr(one, "df", np.inf), one.shape) for one in told]
+    loc = np.concatenate([np.broadcast_to(one.loc, one.shape) for one in told])
+    scale = np.concatenate([np.broadcast_to(one.scale, one.shape) for one in told])
+    return StudentT(np.concatenate(df), loc, scale)
+
+
+def _filled(
+    factor: Factor, pattern: Pattern, targets: Sequence[int], known: tuple[Array, Array] | None
+) -> tuple[Array, Array]:
+    """Rows [X, y] of ``targets`` that say what those of a pattern do, gaps filled in.
+
+    A missing target has the expectation w'x + g'(y_o - W_o'x), g = Sigma_oo^-1 Sigma_om, and as
+    much variance as that leaves, for each row.
+    """
+    p, width = factor.n_coefficients, len(factor.triangle)
+    rows = np.ascontiguousarray(factor.triangle[:, :width])
+    missing = [target for target in targets if target not in pattern]
+    y = np.zeros((width + len(missing), len(targets)))
+    X = np.vstack([rows[:, :p], np.zeros((len(missing), p))])
+    for place, target in enumerate(targets):
+        if target in pattern:
+            y[:width, place] = rows[:, p + pattern.index(target)]
+    if missing:
+        assert known is not None
+        weights, sigma = known
+        observed, places = list(pattern), [list(targets).index(target) for target in missing]
+        between = sigma[np.ix_(observed, missing)]
+        slopes = np.linalg.pinv(sigma[np.ix_(observed, observed)], hermitian=True) @ between
+        off = rows[:, p:] - rows[:, :p] @ weights[:, observed]
+        y[:width, places] = rows[:, :p] @ weights[:, missing] + off @ slopes
+        left = sigma[np.ix_(missing, missing)] - slopes.T @ between
+        values, vectors = np.linalg.eigh(0.5 * (left + left.T))
+        roots = np.sqrt(factor.count * np.maximum(values, 0.0))[:, None] * vectors.T
+        y[width:, places] = roots
+    return X, y
+
+
+def _conditioned(
+    link: Link, told: JointPrediction, mean: Array, spread: Array, shift: float
+) -> tuple[Array, Array, Array]:
+    """Means (n, b) of a link's targets, covariances with those before, and among themselves."""
+    k, before, slopes = len(link.before), list(link.before), link.slopes
+    scale, correlation = told.scale, told.correlation
+    with np.errstate(invalid="ignore"):
+        omega = scale[:, :, None] * correlation * scale[:, None, :]
+    nu = np.minimum(told.df, MOST_DF)
+    if not k:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            grown = nu / (nu - shift)
+        return told.loc, np.zeros((len(mean), len(link.own), 0)), _times(omega, grown)
+    off = mean[:, before] - told.loc[:, :k]
+    some = spread[:, before][:, :, before]
+    usable = np.isfinite(omega).all(axis=(1, 2)) & (np.einsum("nii->ni", omega) > 0.0).all(axis=1)
+    eye = np.eye(k + len(link.own))
+    inner = np.where(usable[:, None, None], omega, eye)
+    finite = np.where(np.isfinite(some), some, 0.0)
+    inverse = np.linalg.inv(inner[:, :k, :k])
+    delta = np.einsum("ni,nij,nj->n", off, inverse, off)
+    delta += np.einsum("nij,nji->n", inverse, finite)
+    spreading = (nu + np.where(usable, delta, 0.0)) / (nu + k - shift)
+    spreading = np.where(told.df >= MOST_DF, 1.0, spreading)
+    tied = inverse @ inner[:, :k, k:]
+    left = inner[:, k:, k:] - np.swapaxes(inner[:, :k, k:], 1, 2) @ tied
+    left = np.where(usable[:, None, None], left, omega[:, k:, k:])
+    between = slopes.T @ finite
+    among = _times(left, spreading) + between @ slopes
+    return told.loc[:, k:] + off @ slopes, between, among
+
+
+def _times(matrices: Array, factors: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        grown = matrices * factors[:, None, None]
+    return np.where(np.isnan(grown), np.inf, grown)
+
+
+def _student_t(mean: Array, spread: Array, df: Array, shift: float) -> Distribution:
+    """Marginals with these means and variances; scales themselves where variances are infinite."""
+    finite = np.minimum(df, MOST_DF)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.sqrt(spread * (finite - shift) / np.where(finite == 0.0, 1.0, finite))
+    scale = np.where(np.isfinite(scale), scale, np.inf)
+    return side_by_side([StudentT(df[:, j], mean[:, j], scale[:, j]) for j in range(mean.shape[1])])
+
+
+__all__ = ["MissingTargetsPosterior"]
