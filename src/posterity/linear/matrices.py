@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from posterity.factor.usable import LARGEST
+from posterity.safety import check_memory
 
 # Beyond, a triangle of a dense model is no longer small.
 MOST_COLUMNS = 2_000
+# Numbers of a part that is made dense: 32 MB.
+BLOCK = 4_000_000
 
 
 def checked_matrix(X: Any) -> Any:
@@ -57,12 +60,31 @@ def checked_matrix(X: Any) -> Any:
 def dense_rows(X: Any) -> NDArray[np.float64]:
     """The rows of a sparse matrix that a dense model can learn.
 
-    Raises ``ValueError`` where it has too many columns, too.
+    Raises ``ValueError`` where it has too many columns, or rows for this machine's memory, too.
     """
+    check_width(X)
+    check_memory(
+        8.0 * X.shape[0] * X.shape[1],
+        f"a sparse X of {X.shape[0]:,} x {X.shape[1]:,} with its zeros",
+        "learn it in parts, by partial_fit",
+    )
+    return np.asarray(checked_matrix(X).toarray())
+
+
+def check_width(X: Any) -> None:
+    """Raise ``ValueError`` where a sparse matrix has more columns than a dense model takes."""
     if X.shape[1] > MOST_COLUMNS:
         raise ValueError(
             f"X is sparse and has {X.shape[1]:,} columns; this model keeps a triangle of all of "
-            f"them, and takes sparse rows of up to {MOST_COLUMNS:,}: for more use "
-            "posterity.sparse, as in DiagonalLogisticRegression, whose structure is diagonal"
+            f"them, and takes sparse rows of up to {MOST_COLUMNS:,}: for more take a model of "
+            "diagonal structure from posterity.sparse, such as DiagonalLogisticRegression"
         )
-    return np.asarray(checked_matrix(X).toarray())
+
+
+def block_starts(X: Any) -> list[int]:
+    """Where to cut the rows of a sparse matrix, so that each part is small with its zeros."""
+    rows = max(1, BLOCK // max(1, X.shape[1]))
+    return list(range(0, X.shape[0], rows))
+
+
+__all__ = ["block_starts", "check_width", "checked_matrix", "dense_rows"]
