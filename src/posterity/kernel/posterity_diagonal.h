@@ -15,7 +15,7 @@
 #ifndef POSTERITY_DIAGONAL_H
 #define POSTERITY_DIAGONAL_H
 
-#include "posterity_sites.h"
+#include "posterity_one_site.h"
 
 #define PK_MEMBERS 4               /* hypotheses: precisions and shifts of a feature are a cache line */
 #define PK_BELIEF (2 * PK_MEMBERS) /* doubles a feature */
@@ -136,6 +136,31 @@ PK_INLINE double pk_score_gaussian(const pk_diagonal *d, const pk_likelihood *l,
     return -0.5 * log(rate * spread) - (shape + 0.5) * log1p(0.5 * error * error / (rate * spread));
 }
 
+#define PK_WIDE 2.0 /* variance from which on a rule of 16 nodes no longer has eight digits */
+
+/* The site of a label of which little is known, as is usual where features are many. The logistic distribution function
+ * is a mixture of eight normal ones, whose averages over a Gaussian, and the derivatives of these over its mean, are
+ * formulas. In the lower tail by sigmoid(eta) = exp(eta) sigmoid(-eta). */
+PK_RARE pk_site pk_wide_label_site(const pk_likelihood *l, double y, double mean, double variance)
+{
+    double sign = y > 0.5 ? 1.0 : -1.0, centre = sign * mean, total = 0.0, first = 0.0, second = 0.0;
+    int tail = centre + variance < 0.0;
+    double moved = tail ? -(centre + variance) : centre, lead = tail ? centre + 0.5 * variance : 0.0;
+    for (int k = 0; k < 8; k++) {
+        double slope = pk_logistic_slopes[k], inverse = 1.0 / sqrt(1.0 / (slope * slope) + variance), z = moved * inverse;
+        double density = pk_logistic_shares[k] * inverse * exp(-0.5 * z * z - PK_LOG_ROOT_2PI);
+        total += pk_logistic_shares[k] * 0.5 * erfc(-z * PK_ROOT_HALF);
+        first += density;
+        second -= density * z * inverse;
+    }
+    if (PK_UNLIKELY(!(total > 1e-100)))
+        return pk_general_site(l, y, mean, variance, 1.0);
+    first /= total;
+    second = second / total - first * first;
+    pk_moments found = {lead + log(total), sign * variance * (tail ? 1.0 - first : first), 1.0 + variance * second};
+    return pk_site_of_moments(found, mean, variance);
+}
+
 /* What row i says under hypothesis g; returns its log density there. */
 PK_INLINE double pk_read_message(const pk_diagonal *d, const pk_likelihood *l, int g, double y, double mean,
                                  double variance, double weight, pk_message *told)
@@ -144,7 +169,8 @@ PK_INLINE double pk_read_message(const pk_diagonal *d, const pk_likelihood *l, i
     if (l->code == PK_GAUSSIAN) {
         log_density = pk_score_gaussian(d, l, g, error, variance + 1.0 / weight, &slope, &bend);
     } else {
-        pk_site site = pk_find_site(l, y, mean, variance, weight);
+        int wide = l->code == PK_LOGIT && weight == 1.0 && variance > PK_WIDE && variance < 1e4;
+        pk_site site = wide ? pk_wide_label_site(l, y, mean, variance) : pk_find_site(l, y, mean, variance, weight);
         precision = site.precision;
         error = site.target - mean;
         log_density = site.log_normalizer;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -39,7 +38,7 @@ class SparseRows:
         return len(self.starts) - 1
 
     @property
-    def parts(self) -> tuple[Any, ...]:
+    def parts(self) -> tuple[NDArray[np.int64], Numbers, Numbers | None, Array | None]:
         """As the kernel takes them."""
         return self.starts, self.features, self.columns, self.values
 
@@ -48,8 +47,9 @@ class SparseRows:
 class DiagonalPosterior:
     """Independent weights, under a few hypotheses of their prior's scale (see the kernel's header).
 
-    ``noise`` is shape and rate of its prior where it is learned, else None. Feature and column 0 are the intercept's. ``beliefs`` (P, 2, 4) holds what rows have said, the
-    prior apart; arrays may be longer than what is used.
+    Feature and column 0 are the intercept's. ``beliefs`` (P, 2, 4) holds what rows have said, the
+    prior apart; arrays may be longer than what is used. ``noise`` is shape and rate of its prior,
+    where it is learned.
     """
 
     likelihood: Likelihood
@@ -137,9 +137,10 @@ class DiagonalPosterior:
         tell: bool,
     ) -> Array | None:
         """Learn rows in order, in place; with ``tell`` what was believed before each: (n, 6, 4)."""
-        state, code = self._state(), self.likelihood.kernel_code
-        assert code is not None
-        told = state.learn(*code, *rows.parts, y, weights, discounts, tell)
+        state, kernel = self._state(), self.likelihood.kernel_code
+        assert kernel is not None
+        code, parameters = kernel
+        told = state.learn(code, parameters, *rows.parts, y, weights, discounts, tell)
         self.shape, self.faded = state.shape, state.faded
         counted = np.ones(len(y)) if weights is None else weights
         self.n_observations += float(counted.sum())
@@ -153,19 +154,35 @@ class DiagonalPosterior:
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
-        mine, theirs = self.settled(), other.settled()
-        beliefs = self.beliefs.reshape(-1, BELIEF)
-        beliefs[: len(mine)] = mine
-        beliefs[features] += theirs[: len(features)]
-        self.clocks = None if self.clocks is None else np.full(len(self.owners), self.faded)
         self._merge_scales(other, columns)
         self.squares[columns] += other.squares
-        self.scores[: self.members] += other.scores[: self.members]
+        mine, theirs = self.settled().copy(), other.settled()[: len(features)]
         if other.noise is not None:
             self.shape += other.shape - other.noise[0]
             self.rates += other.rates - other.noise[1]
+            self.rates += self._apart(features, mine[features], theirs)
+        mine[features] += theirs
+        self.beliefs[:] = mine.ravel()
+        self.clocks = None if self.clocks is None else np.full(len(self.owners), self.faded)
+        self.scores[: self.members] += other.scores[: self.members]
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
+
+    def _apart(self, features: Numbers, mine: Array, theirs: Array) -> Array:
+        """(members,) half the sum of squares by which the weights of two models are apart.
+
+        Of a weight with means m and n, precisions a and b, prior p each: what a m^2 + b n^2 loses
+        when the data are together, (a b (m - n)^2 - p (a m^2 + b n^2)) / (a + b - p).
+        """
+        prior = self._priors(features)
+        one, two = mine.reshape(-1, 2, MEMBERS), theirs.reshape(-1, 2, MEMBERS)
+        a, b = prior + one[:, 0], prior + two[:, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            m, n = one[:, 1] / a, two[:, 1] / b
+            lost = a * b * np.square(m - n) - prior * (a * np.square(m) + b * np.square(n))
+            lost /= a + b - prior
+        known = (a > 0.0) & (b > 0.0)
+        return np.asarray(0.5 * np.sum(np.where(known, lost, 0.0), axis=0))
 
     def _merge_scales(self, other: DiagonalPosterior, columns: Numbers) -> None:
         """Average the logs of learned precisions, each weighed by what is known of it."""
@@ -176,9 +193,7 @@ class DiagonalPosterior:
         logs = mine * np.log(self.precision[columns], where=columns[:, None] > 0, out=0.0 * mine)
         logs += theirs * np.log(other.precision, where=columns[:, None] > 0, out=0.0 * mine)
         averaged = np.exp(logs / (mine + theirs))
-        self.precision[columns] = np.where(
-            columns[:, None] > 0, averaged, self.precision[columns]
-        )
+        self.precision[columns] = np.where(columns[:, None] > 0, averaged, self.precision[columns])
         self.information[columns] += other.information
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -194,11 +209,12 @@ class DiagonalPosterior:
         return told[:, 0, : self.members], told[:, 1, : self.members]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
-        """Means and variances of the first so many weights, the intercept's at 0; variances in
-        units of the noise."""
+        """Means and variances of the first so many weights, the intercept's at 0.
+
+        Variances are in units of the noise.
+        """
         beliefs = self.settled()[:n_features].reshape(-1, 2, MEMBERS)[:, :, : self.members]
-        owners = self.owners[:n_features]
-        prior = (self.precision * self._mean_squares()[:, None])[owners][:, : self.members]
+        prior = self._priors(np.arange(n_features))[:, : self.members]
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = 1.0 / (prior + beliefs[:, 0])
             mean = np.where(beliefs[:, 1] == 0.0, 0.0, variance * beliefs[:, 1])
@@ -222,7 +238,9 @@ class DiagonalPosterior:
 
     def copy(self) -> DiagonalPosterior:
         """The same, to go its own way."""
-        arrays = {k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)}
+        arrays: dict[str, Any] = {
+            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
+        }
         return replace(self, **arrays)
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -230,6 +248,10 @@ class DiagonalPosterior:
     def __post_init__(self) -> None:
         if self.beliefs.ctypes.data % 64:
             self.beliefs = _aligned(self.beliefs.size, self.beliefs)
+
+    def _priors(self, features: NDArray[Any]) -> Array:
+        """(n, 4) prior precisions of features."""
+        return np.asarray((self.precision * self._mean_squares()[:, None])[self.owners[features]])
 
     def _mean_squares(self) -> Array:
         """(columns,) what learned precisions are relative to."""

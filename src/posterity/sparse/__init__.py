@@ -14,5 +14,10 @@ Examples
 
 from posterity.sparse.linear import DiagonalLinearRegression
 from posterity.sparse.logistic import DiagonalLogisticRegression
+from posterity.sparse.poisson import DiagonalPoissonRegression
 
-__all__ = ["DiagonalLinearRegression", "DiagonalLogisticRegression"]
+__all__ = [
+    "DiagonalLinearRegression",
+    "DiagonalLogisticRegression",
+    "DiagonalPoissonRegression",
+]

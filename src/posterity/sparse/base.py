@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
@@ -20,16 +18,13 @@ from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood
 from posterity.linear.inputs import read_times, read_weights, refuse_no_weight
 from posterity.posteriors.diagonal import DiagonalPosterior, SparseRows, matched
+from posterity.sparse.checks import Interactions, check_parameters, one_row, warn_of_texts
 from posterity.sparse.index import FeatureIndex
-from posterity.sparse.parts import Levels, Part, read_parts
+from posterity.sparse.parts import Levels, read_parts
 from posterity.sparse.rows import rows_of_matrix, rows_of_parts, with_pairs
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
-Interactions = int | Sequence[tuple[str, str]] | None
-
-# Text of so many rows, each with a level of its own, is no category.
-MANY_ROWS = 100
 
 
 class DiagonalModel(BaseEstimator):
@@ -117,9 +112,7 @@ class DiagonalModel(BaseEstimator):
         """Predict each row before it is learned, then learn it; parameters as in :meth:`fit`."""
         return self._learn(X, y, sample_weight, times, tell=True)
 
-    def learn_one(
-        self, x: Any, y: Any, weight: float = 1.0, time: float | None = None
-    ) -> Self:
+    def learn_one(self, x: Any, y: Any, weight: float = 1.0, time: float | None = None) -> Self:
         """Learn one row: a mapping, a list of tokens, or a 1-D array.
 
         Examples
@@ -132,7 +125,7 @@ class DiagonalModel(BaseEstimator):
         True
         """
         weights = None if weight == 1.0 else [weight]
-        return self.partial_fit(_one(x), [y], weights, times=None if time is None else [time])
+        return self.partial_fit(one_row(x), [y], weights, times=None if time is None else [time])
 
     @one_at_a_time
     def merge(self, other: Self) -> Self:
@@ -189,7 +182,7 @@ class DiagonalModel(BaseEstimator):
     @property
     def coef_std_(self) -> Array:
         """(p,) their posterior standard deviations."""
-        return np.sqrt(self._marginals()[1][1:])
+        return np.sqrt(self._marginals()[1][1:] * self._noise_variance())
 
     @property
     def intercept_(self) -> float:
@@ -215,7 +208,11 @@ class DiagonalModel(BaseEstimator):
         logs = np.log(known.precision[1:, : known.members]) @ known.weights
         used = known.squares[1:, 1] > 0.0
         names = [self._index.column_name(1 + place) for place in range(len(logs))]
-        return {name: float(np.exp(-0.5 * log)) for name, log, u in zip(names, logs, used) if u}
+        return {
+            name: float(np.exp(-0.5 * log))
+            for name, log, u in zip(names, logs, used, strict=True)
+            if u
+        }
 
     @property
     def n_observations_(self) -> float:
@@ -234,6 +231,10 @@ class DiagonalModel(BaseEstimator):
 
     def _noise_prior(self) -> tuple[float, float] | None:
         return None
+
+    def _noise_variance(self) -> float:
+        """What variances of weights are in units of."""
+        return 1.0
 
     def _unit(self) -> float:
         """What a precision in the user's units is divided by to be relative to the noise's."""
@@ -310,32 +311,15 @@ class DiagonalModel(BaseEstimator):
             forgets=self.forgetting is not None,
         )
         self._index = FeatureIndex(self.hash_size, given)
-        self._knowledge.grow(self._index.size, _owners(self._index), self._index.n_columns)
+        self._knowledge.grow(
+            self._index.size, np.ones(self._index.size - 1, np.int32), self._index.n_columns
+        )
         if given is not None:
             self.n_features_in_ = given
 
     def _check_parameters(self) -> None:
-        precision = self.prior_precision
-        known = precision == "auto" if isinstance(precision, str) else 0.0 < precision < np.inf
-        if not known:
-            raise ValueError(
-                f"prior_precision is {precision!r}: it must be 'auto' or a positive number (many "
-                "features of a wide model are seen once or never, where a flat prior says nothing)"
-            )
-        if self.forgetting is not None and not isinstance(self.forgetting, Stabilized):
-            raise ValueError(
-                f"forgetting is {self.forgetting!r}: a diagonal model keeps its prior while data "
-                "fade, which is Stabilized(discount=...) or Stabilized(half_life=...)"
-            )
-        size = self.hash_size
-        if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):
-            raise ValueError(f"hash_size is {size!r}: it must be a whole number, as in 2**22")
-        pairs = self.interactions
-        if isinstance(pairs, int | str) and pairs != 2:
-            raise ValueError(
-                f"interactions is {pairs!r}: it must be 2 for all pairs of features, a list of "
-                "pairs of columns, or None"
-            )
+        """Raise ``ValueError`` for a parameter out of its range."""
+        check_parameters(self.prior_precision, self.forgetting, self.hash_size, self.interactions)
 
     def _learn(
         self,
@@ -406,7 +390,7 @@ class DiagonalModel(BaseEstimator):
     def _grown(self, n: int, read: Any) -> SparseRows:
         """Rows to learn, and room for the features that are new in them."""
         if not issparse(read):
-            _warn_of_texts(n, read)
+            warn_of_texts(n, read)
         begun = self._index.size
         known, index = self._known, self._index
         try:
@@ -434,29 +418,6 @@ class DiagonalModel(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _one(x: Any) -> Any:
-    return x[None] if isinstance(x, np.ndarray) and x.dtype.kind in "biuf" else [x]
-
-
-def _owners(index: FeatureIndex) -> NDArray[np.int32]:
-    return np.ones(index.size - 1, dtype=np.int32)
-
-
-def _warn_of_texts(n: int, parts: list[Part]) -> None:
-    """Warn of text that has a level for each row, of which nothing can be learned."""
-    for part in parts:
-        keys = part.keys
-        if keys is None or n < MANY_ROWS or part.rows is not None:
-            continue
-        if len(keys.labels) == n and keys.kinds == ("text",):
-            warnings.warn(
-                f"column {part.name!r} has a level for each of its {n:,} rows: nothing can be "
-                "learned of any; drop it, or give lists of tokens",
-                UserWarning,
-                stacklevel=5,
-            )
 
 
 __all__ = ["DiagonalModel", "Interactions"]

@@ -13,7 +13,8 @@ from posterity.forgetting import Stabilized
 from posterity.likelihoods import Gaussian, Likelihood
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors.diagonal import hypothesis_weights
-from posterity.sparse.base import DiagonalModel, Interactions
+from posterity.sparse.base import DiagonalModel
+from posterity.sparse.checks import Interactions, one_row
 from posterity.sparse.parts import Levels
 
 Array = NDArray[np.float64]
@@ -145,8 +146,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         """Mean at one row, a mapping, a list of tokens or a 1-D array; before any data 0.0."""
         if self._knowledge is None:
             return 0.0
-        rows = x[None] if isinstance(x, np.ndarray) else [x]
-        return float(self._eta_matched(rows)[0][0])
+        return float(self._eta_matched(one_row(x))[0][0])
 
     @property
     def noise_precision_(self) -> float:
@@ -164,6 +164,9 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
 
     def _noise_prior(self) -> tuple[float, float] | None:
         return None if self.noise_precision is not None else self.noise_prior
+
+    def _noise_variance(self) -> float:
+        return 1.0 / self.noise_precision_
 
     def _unit(self) -> float:
         return 1.0 if self.noise_precision is None else self.noise_precision

@@ -15,7 +15,8 @@ from posterity.generalized._labels import joined_classes, read_labels
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.likelihoods.moderation import log_odds_averaged
 from posterity.posteriors.diagonal import hypothesis_weights
-from posterity.sparse.base import DiagonalModel, Interactions
+from posterity.sparse.base import DiagonalModel
+from posterity.sparse.checks import Interactions, one_row
 from posterity.sparse.parts import Levels
 from posterity.transaction import one_at_a_time
 
@@ -129,9 +130,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         times: ArrayLike | None = None,
     ) -> Categorical:
         """Predict each row before it is learned, then learn it: the distributions of the labels."""
-        told: Categorical = self._learn(
-            X, self._named(y, classes), sample_weight, times, tell=True
-        )
+        told: Categorical = self._learn(X, self._named(y, classes), sample_weight, times, tell=True)
         return told
 
     # ---- predicting ------------------------------------------------------------------------------
@@ -177,8 +176,8 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         """Probability of each label at one row; nothing before any label was seen."""
         if self._knowledge is None:
             return {}
-        rows = x[None] if isinstance(x, np.ndarray) else [x]
-        return dict(zip(self.classes_.tolist(), self.predict_proba(rows)[0].tolist(), strict=True))
+        probabilities = self.predict_proba(one_row(x))[0]
+        return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: Any) -> Any:
         """The more probable label at one row; None before any label was seen."""

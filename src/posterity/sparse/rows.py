@@ -85,34 +85,31 @@ def _numbered(
 def _side_by_side(n: int, found: list[Any]) -> SparseRows:
     """Parts that all rows have: nothing to sort."""
     width = len(found)
-    features, columns, values = (
+    stacked: list[Any] = [
         np.stack([one[k] for one in found], axis=1).ravel() if found else np.zeros(0, kind)
         for k, kind in ((1, np.int32), (2, np.int32), (3, np.float64))
-    )
-    return without_zeros(SparseRows(np.arange(n + 1) * width, features, columns, values))
+    ]
+    return without_zeros(SparseRows(np.arange(n + 1) * width, *stacked))
 
 
 def _sorted(n: int, found: list[Any]) -> SparseRows:
     """Parts of some rows each: sorted by row and feature, so that no order matters."""
     if not found:
         return SparseRows(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), None, np.zeros(0))
-    rows, features, columns, values = (np.concatenate(one) for one in zip(*found, strict=True))
-    order = np.lexsort((columns, features, rows))
-    return _compressed(
-        n, rows[order], features[order], columns[order], values[order], summed=True
-    )
+    together = [np.concatenate(one) for one in zip(*found, strict=True)]
+    return _compressed(n, *together, summed=True)
 
 
 def _compressed(
-    n: int, rows: Any, features: Numbers, columns: Numbers, values: Array, *, summed: bool
+    n: int, rows: Any, features: Any, columns: Any, values: Any, *, summed: bool
 ) -> SparseRows:
-    """Entries sorted by row; where features may be twice, ``summed``, and sorted by them, too."""
+    """Entries, sorted by row; ``summed``: in any order, and features may be there twice."""
     if summed and len(rows):
-        order = np.lexsort((features, rows))
-        rows, features, columns, values = (
-            one[order] for one in (rows, features, columns, values)
+        order = np.lexsort((columns, features, rows))
+        rows, features, columns, values = (one[order] for one in (rows, features, columns, values))
+        first = np.append(
+            True, (np.diff(rows) != 0) | (np.diff(features) != 0) | (features[1:] < 0)
         )
-        first = np.append(True, (np.diff(rows) != 0) | (np.diff(features) != 0) | (features[1:] < 0))
         if not first.all():
             values = np.add.reduceat(values, np.flatnonzero(first))
             rows, features, columns = rows[first], features[first], columns[first]
