@@ -142,14 +142,7 @@ class DiagonalPosterior:
         code, parameters = kernel
         told = state.learn(code, parameters, *rows.parts, y, weights, discounts, tell)
         self.shape, self.faded = state.shape, state.faded
-        counted = np.ones(len(y)) if weights is None else weights
-        self.n_observations += float(counted.sum())
-        if discounts is None:
-            self.n_effective += float(counted.sum())
-        else:
-            left = np.cumprod(discounts[::-1])[::-1]  # of what was before each row
-            self.n_effective *= float(left[0]) if len(left) else 1.0
-            self.n_effective += float(np.sum(counted * np.append(left[1:], 1.0)[: len(counted)]))
+        self._count(np.ones(len(y)) if weights is None else weights, discounts)
         return told
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
@@ -183,6 +176,16 @@ class DiagonalPosterior:
             lost /= a + b - prior
         known = (a > 0.0) & (b > 0.0)
         return np.asarray(0.5 * np.sum(np.where(known, lost, 0.0), axis=0))
+
+    def _count(self, weights: Array, discounts: Array | None) -> None:
+        total = float(weights.sum())
+        self.n_observations += total
+        if discounts is None or not len(weights):
+            self.n_effective += total
+            return
+        left = np.cumprod(discounts[::-1])[::-1]  # of what was before each row
+        now = float(np.sum(weights * np.append(left[1:], 1.0)))
+        self.n_effective = self.n_effective * float(left[0]) + now
 
     def _merge_scales(self, other: DiagonalPosterior, columns: Numbers) -> None:
         """Average the logs of learned precisions, each weighed by what is known of it."""

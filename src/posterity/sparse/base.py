@@ -22,6 +22,7 @@ from posterity.sparse.checks import Interactions, check_parameters, one_row, war
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels, read_parts
 from posterity.sparse.rows import rows_of_matrix, rows_of_parts, with_pairs
+from posterity.sparse.single import known_row
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
@@ -124,6 +125,8 @@ class DiagonalModel(BaseEstimator):
         >>> model.predict_proba_one({"site": "a"})[1] > 0.6
         True
         """
+        if time is None and self._now is None and weight == 1.0 and self._learn_known(x, y):
+            return self
         weights = None if weight == 1.0 else [weight]
         return self.partial_fit(one_row(x), [y], weights, times=None if time is None else [time])
 
@@ -256,6 +259,10 @@ class DiagonalModel(BaseEstimator):
         self._likelihood().check_targets(values)
         return values, {}
 
+    def _target(self, y: Any) -> float | None:
+        """The target of one row as a number, None of one that needs to be looked at closer."""
+        return float(y) if type(y) in (float, int) and abs(y) <= LARGEST else None
+
     def _told(self, told: Array, y: Array, weights: Array | None) -> Any:
         """What was predicted, of what was told (n, 6, 4) of each row."""
         raise NotImplementedError
@@ -351,6 +358,18 @@ class DiagonalModel(BaseEstimator):
             self._take_over(model)
         return self._told(told, targets, weights) if told is not None else None
 
+    @one_at_a_time
+    def _learn_known(self, x: Any, y: Any) -> bool:
+        """Learn one row, if its features are all known and nothing about it is unusual."""
+        if self._knowledge is None or self.interactions is not None or self._index.given:
+            return False
+        target, row = self._target(y), known_row(x, self._index)
+        if target is None or row is None:
+            return False
+        discounts = None if self.forgetting is None else np.array([self.forgetting.rate])
+        self._knowledge.learn(row, np.array([target]), None, discounts, tell=False)
+        return True
+
     def _read(self, X: Any) -> tuple[int, Any]:
         """Number of rows, and a sparse matrix or parts; nothing of the model changes."""
         if issparse(X):
@@ -404,6 +423,10 @@ class DiagonalModel(BaseEstimator):
     def _eta(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance (n, members) of eta at rows, in units of the noise."""
         known = self._known
+        if type(X) is list and len(X) == 1 and self.interactions is None:
+            row = None if self._index.given else known_row(X[0], self._index)
+            if row is not None:
+                return known.tell(row)
         n, read = self._read(X)
         self._check_kind(read)
         return known.tell(self._rows(n, read, new=False))

@@ -83,6 +83,18 @@ class FeatureIndex:
             self.columns.append(name)
         return number
 
+    def known_column(self, name: str) -> int:
+        """The number of a column, -1 of one that is not known."""
+        return UNNAMED if name == "" else self._places.get(name, -1)
+
+    def known_feature(self, column: int, label: str | None) -> int:
+        """The feature of a column of numbers, or of a level; -1 of one that is not known."""
+        if label is None:
+            return self.numbers.get(column, -1)
+        levels = self.levels.get(column)
+        place = None if levels is None else levels.index.place(label)
+        return -1 if levels is None or place is None else int(levels.features[place])
+
     def column_name(self, number: int) -> str:
         """The name of a column, "a & b" of a pair."""
         if number <= UNNAMED:

@@ -215,6 +215,14 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         ones = positions(met, labels)[0].astype(np.float64)
         return (1.0 - ones if flipped else ones), {"classes_": met, "_flipped": flipped}
 
+    def _target(self, y: Any) -> float | None:
+        if len(self.classes_) != 2 or type(y) not in (str, int, bool):
+            return None
+        first, second = self.classes_.tolist()
+        if y not in (first, second):
+            return None
+        return float((y == second) != self._flipped)
+
     def _told(self, told: Array, y: Array, weights: Array | None) -> Categorical:
         some = slice(0, self._known.members)
         shares = hypothesis_weights(told[:, 2, some])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.posteriors.diagonal import hypothesis_weights, matched
@@ -84,6 +85,9 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
 
     def _likelihood(self) -> Likelihood:
         return Poisson()
+
+    def _target(self, y: Any) -> float | None:
+        return float(y) if type(y) is int and 0 <= y <= LARGEST else None
 
     def _told(self, told: Array, y: Array, weights: Array | None) -> Any:
         some = slice(0, self._known.members)
