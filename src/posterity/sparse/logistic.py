@@ -6,14 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logsumexp, ndtri
+from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
 from posterity.distributions.categorical import Categorical, positions
 from posterity.forgetting import Stabilized
 from posterity.generalized._labels import joined_classes, read_labels
+from posterity.kernel import mix_labels
 from posterity.likelihoods import Bernoulli, Likelihood
-from posterity.likelihoods.moderation import log_odds_averaged
 from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import Interactions, one_row
@@ -243,11 +243,11 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
     def _categorical(self, mean: Array, variance: Array, weights: Array) -> Categorical:
         if len(self.classes_) == 1:
             return Categorical(self.classes_, np.zeros((len(mean), 1)))
-        yes, no = log_odds_averaged(mean, variance)
+        shares = np.broadcast_to(weights, mean.shape)
+        told = mix_labels(*(np.ascontiguousarray(part) for part in (mean, variance, shares)))
         with np.errstate(divide="ignore"):
-            shares = np.log(weights)
-        logs = [logsumexp(one + shares, axis=1) for one in (no, yes)]
-        return Categorical(self.classes_, np.stack(logs[::-1] if self._flipped else logs, axis=1))
+            logs = np.log(told)
+        return Categorical(self.classes_, logs[:, ::-1] if self._flipped else logs)
 
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
