@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 from river import base
 from river.utils import dataframe
 
@@ -36,7 +37,7 @@ class _Wide:
         """Learn the rows of a data frame in order."""
         first = self._model._knowledge is None and isinstance(self, base.Classifier)
         labels = dataframe.into_series(y).to_list()
-        named = first and all(isinstance(label, bool) for label in labels)
+        named = first and all(isinstance(label, bool | np.bool_) for label in labels)
         how = {"classes": [False, True]} if named else {}
         self._model.partial_fit(X, labels, **how)
 
@@ -166,6 +167,7 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
             ...
         ValueError: 'site' is None in row 0: leave the key out where its value is not known
         """
+        y = bool(y) if isinstance(y, np.bool_) else y
         if self._model._knowledge is None and isinstance(y, bool):
             self._model.partial_fit([x], [y], [w], classes=[False, True])
         else:
