@@ -38,11 +38,16 @@ def with_pairs(
     rows: SparseRows, index: FeatureIndex, chosen: Pairs | None, *, new: bool
 ) -> SparseRows:
     """The rows, and the products of two active features: of all, or of ``chosen`` columns."""
-    found = [_pairs_of(rows, some, index, chosen, new) for some in _by_length(rows)]
+    groups = _by_length(rows)
+    found = [_pairs_of(rows, some, index, chosen, new) for some in groups]
     first = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
     columns = np.full(len(rows.features), UNNAMED) if rows.columns is None else rows.columns
     values = np.ones(len(rows.features)) if rows.values is None else rows.values
     parts = [(first, rows.features, columns, values), *found]
+    if index.hashed is None and len(groups) == 1 and len(groups[0][0]) == len(rows):
+        length = groups[0][1]
+        if len(found[0][0]) == len(rows) * length * (length - 1) // 2:
+            return _beside(len(rows), parts)
     together = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(together[0], kind="stable")
     row, feature, column, value = (one[order] for one in together)
@@ -90,6 +95,18 @@ def _side_by_side(n: int, found: list[Any]) -> SparseRows:
         for k, kind in ((1, np.int32), (2, np.int32), (3, np.float64))
     ]
     return without_zeros(SparseRows(np.arange(n + 1) * width, *stacked))
+
+
+def _beside(n: int, parts: list[Any]) -> SparseRows:
+    """Parts with as many entries in every row, in the order of rows: nothing to sort."""
+    stacked: list[Any] = [
+        np.hstack([one.reshape(n, -1) for one in column])
+        for column in list(zip(*parts, strict=True))[1:]
+    ]
+    starts = np.arange(n + 1) * stacked[0].shape[1]
+    features, columns, values = (one.ravel() for one in stacked)
+    kept = features.astype(np.int32), columns.astype(np.int32), values.astype(np.float64)
+    return without_zeros(SparseRows(starts, *kept))
 
 
 def _sorted(n: int, found: list[Any]) -> SparseRows:
