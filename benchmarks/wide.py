@@ -35,14 +35,17 @@ def relative_calibration_error(probability: Array, y: Array, bins: int = 20) -> 
 
 
 def clicks(n: int, seed: int = 0) -> tuple[pd.DataFrame, Array, Array]:
-    """Twenty columns of 10 to ten million levels, most of them rare; labels, and probabilities."""
+    """Twenty columns of 10 to ten million levels, most of them rare; labels, and probabilities.
+
+    Weights of small columns have a standard deviation of 0.62, those of large ones of 0.15.
+    """
     rng = np.random.default_rng(seed)
-    eta, columns = np.full(n, -1.7), {}
+    eta, columns = np.full(n, -1.75), {}
     for place, levels in enumerate(np.geomspace(10, 1e7, 20).astype(int)):
         # Ranks with density proportional to rank^-0.95.
         rank = (((levels + 1.0) ** 0.05 - 1.0) * rng.random(n) + 1.0) ** 20.0
         level = np.minimum(rank.astype(int) - 1, levels - 1)
-        eta += 0.385 * rng.normal(size=levels)[level]
+        eta += (0.62 if levels < 3000 else 0.15) * rng.normal(size=levels)[level]
         columns[f"column {place}"] = level
     probability = expit(eta)
     return pd.DataFrame(columns), (rng.random(n) < probability).astype(float), probability
