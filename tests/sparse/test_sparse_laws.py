@@ -326,6 +326,16 @@ def test_times_forget_too() -> None:
     assert abs(late.coef_[1]) < abs(by_rows.coef_[1])
 
 
+@pytest.mark.parametrize("kind", MODELS)
+def test_after_ages_all_is_forgotten(kind: Any) -> None:
+    model = kind(forgetting=Stabilized(half_life=1.0), prior_precision=1.0)
+    model.fit([["a"], ["b"], ["a"]], [1, 0, 1], times=[0.0, 1.0, 2.0])
+    model.partial_fit([["c"]] * 3, [0, 1, 0], times=[1e6, 1e6, 1e6])
+    assert model.coef_[:2].tolist() == pytest.approx([0.0, 0.0])
+    assert np.isfinite(model.predict([["a"], ["c"]]).astype(float)).all()
+    assert model.n_effective_ == pytest.approx(3.0)
+
+
 # ---- labels --------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,8 @@ from posterity.sparse.single import known_row
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
+# What is forgotten more is forgotten; its logarithm is still a number.
+LEAST_DISCOUNT = 1e-200
 
 
 class DiagonalModel(BaseEstimator):
@@ -349,7 +351,9 @@ class DiagonalModel(BaseEstimator):
             check_consistent_length(np.empty(n), targets)
         weights = read_weights(sample_weight, n)
         elapsed, now = read_times(times, n, weights, None if first else self._now)
-        discounts = None if self.forgetting is None else self.forgetting.discounts(elapsed)
+        discounts = None
+        if self.forgetting is not None:
+            discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
         rows = model._grown(n, read)
         model.__dict__.update(met)
         told = model._known.learn(rows, targets, weights, discounts, tell=tell)
