@@ -24,6 +24,7 @@ ROOMS = [
     "files",
     "off_policy",
     "experiments",
+    "sparse",
 ]
 DIRECTIVE = re.compile(
     r"\.\. (currentmodule|autoclass|autofunction|autoexception|py:class):: (\S+)"

@@ -41,6 +41,7 @@ FLOORS = {
     "io": 7,
     "off_policy": 8,
     "experiments": 8,
+    "sparse": 7,
     "report": 8,
     "adapters": 8,
     "cli": 9,

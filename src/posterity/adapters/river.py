@@ -30,10 +30,19 @@ from posterity.adapters._river_distribution import (  # noqa: E402
     river_distribution,
 )
 from posterity.adapters._river_features import NamedFeatures  # noqa: E402
+from posterity.adapters._river_wide import (  # noqa: E402
+    DiagonalLinearRegression,
+    DiagonalLogisticRegression,
+)
 
 Array = NDArray[np.float64]
 
-__all__ = ["BayesianLinearRegression", "BayesianLogisticRegression"]
+__all__ = [
+    "BayesianLinearRegression",
+    "BayesianLogisticRegression",
+    "DiagonalLinearRegression",
+    "DiagonalLogisticRegression",
+]
 
 
 class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):

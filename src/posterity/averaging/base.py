@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, Tags
 from sklearn.utils.metaestimators import _BaseComposition
 
 from posterity.averaging import inputs
@@ -48,6 +48,11 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     n_features_in_: int
     # None until something was learned: the class attribute stands in for a fresh model's.
     _standing: Ensemble | None = None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     # ---- parameters ------------------------------------------------------------------------------
 

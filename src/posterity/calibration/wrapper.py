@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from posterity.averaging import inputs
@@ -227,6 +228,11 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         model = getattr(self, "model_", None)
         ready = type(model) is BayesianLinearRegression and model._knowledge is not None
         return model if ready else None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._state is not None

@@ -168,6 +168,27 @@ def _dispersed(known: Any) -> bool:
     )
 
 
+def _diagonal(known: Any) -> bool:
+    size, columns, members = len(known.owners), len(known.squares), len(known.scores)
+    clocks = known.clocks
+    return (
+        known.beliefs.shape == (2 * members * size,)
+        and size >= 1
+        and columns >= 2
+        and known.precision.shape == known.information.shape == (columns, members)
+        and known.squares.shape == (columns, 2)
+        and known.rates.shape == known.start.shape == (members,)
+        and 1 <= known.members <= members
+        and bool(((known.owners >= 0) & (known.owners < columns)).all())
+        and (clocks is None or clocks.shape == (size,))
+        and known.likelihood.kernel_code is not None
+    )
+
+
+def _feature_levels(levels: Any) -> bool:
+    return len(levels.features) == len(levels.index.labels)
+
+
 def _grouped(known: Any) -> bool:
     p, belief = known.bank.n_coefficients, known.belief
     turns = [turn for turn in (known.turn, known.brief) if turn is not None]
@@ -264,6 +285,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "HeteroscedasticPosterior": _heteroscedastic,
     "DispersedPosterior": _dispersed,
     "SeriesPanel": _panel,
+    "DiagonalPosterior": _diagonal,
+    "FeatureLevels": _feature_levels,
     "GroupedPosterior": _grouped,
     "GroupSample": _group_sample,
     "SharedPrior": _shared_prior,

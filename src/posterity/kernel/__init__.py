@@ -8,6 +8,7 @@ __path__.append(str(FOLDER / instruction_set()))
 # ruff: noqa: E402
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
+from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
 from posterity.kernel._groups import (
     KeyTable,
     SortedRows,
@@ -59,8 +60,10 @@ from posterity.kernel._sites import (
 )
 
 __all__ = [
+    "MEMBERS",
     "MOST_COLUMNS",
     "MOST_NODES",
+    "DiagonalState",
     "FadingMember",
     "GroupPath",
     "KeyTable",
@@ -94,6 +97,7 @@ __all__ = [
     "learn_wandering",
     "look_at_labels",
     "merge_groups",
+    "mix_labels",
     "normal_scores",
     "number_keys",
     "number_range",

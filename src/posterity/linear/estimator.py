@@ -55,7 +55,8 @@ class LinearEstimator(LinearReader):
 
         Parameters
         ----------
-        X : (n, m) array or data frame
+        X : (n, m) array, data frame or sparse matrix
+            A sparse one of up to 2,000 columns; for more see :mod:`posterity.sparse`.
         y : (n,) array
             For a model that takes several targets also an (n, q) array or data frame.
         sample_weight : (n,) array, optional

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from posterity.factor.usable import LARGEST
 from posterity.linear.kinds import refuse_accidents
+from posterity.linear.matrices import dense_rows
 from posterity.linear.named import NamedRows
 from posterity.linear.targets import has_columns, observed_targets, read_targets
 
@@ -87,6 +89,8 @@ def read_times(
 def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
     if isinstance(X, NamedRows) and not reset:
         return X.read_by(model)
+    if issparse(X):
+        X = dense_rows(X)
     array = X if _fits(model, X, reset=reset) else _validated(model, X, reset=reset)
     # In the order of memory it comes in: the kernel reads columns as well as rows.
     whole = array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length
 
 from posterity.basis.contract import Bases
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear import functions
-from posterity.linear.estimator import LinearEstimator
-from posterity.linear.inputs import read_points
+from posterity.linear.estimator import LinearEstimator, Way
+from posterity.linear.inputs import read_points, read_times, read_weights, refuse_unusable
+from posterity.linear.matrices import block_starts, check_width, checked_matrix
 from posterity.linear.spread import noise_depends, with_spread
+from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -219,6 +224,35 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         return np.stack(self._asked(X, of, {}).interval(level), axis=-1)
 
     # ---- inner -----------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def _learned(
+        self,
+        way: Way,
+        rows: tuple[Any, Any, ArrayLike | None],
+        times: ArrayLike | None,
+        added: ArrayLike | None = None,
+    ) -> Any:
+        """As of all; a sparse matrix part by part, never dense as a whole."""
+        X, y, sample_weight = rows
+        plain = self.basis is None and self.noise == "constant" and way != "predict_then_learn"
+        if not (plain and issparse(X) and len(block_starts(X)) > 1):
+            return super()._learned(way, rows, times, added)
+        check_width(X)
+        X = checked_matrix(X)
+        n = X.shape[0]
+        weights = read_weights(sample_weight, n)
+        check_consistent_length(X, y)
+        read_times(times, n, weights, None if way == "fit" else self._now)
+        refuse_unusable(self, np.zeros((0, 1)), np.asarray(y, dtype=np.float64).reshape(n, -1))
+        begun = way != "fit"
+        for start, stop in pairwise([*block_starts(X), n]):
+            some = slice(start, stop)
+            part = X[some], y[some], None if weights is None else weights[some]
+            when = None if times is None else np.asarray(times)[some]
+            super()._learned("append" if begun else "fit", part, when, added)
+            begun = True
+        return None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 
 from posterity.factor import Factor
 from posterity.kernel import RowPath
@@ -45,6 +46,11 @@ class Knowing(BaseEstimator, Generic[Posterior]):
     @cache  # reading the signature takes longer than a small fit
     def _get_param_names(cls) -> list[str]:
         return list(super()._get_param_names())
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _fresh(self) -> Self:
         """A model with the same parameters that knows nothing."""

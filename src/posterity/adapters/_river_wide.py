@@ -1,0 +1,191 @@
+"""Diagonal models as river estimators: any number of keys, text as levels of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from posterity import sparse
+from posterity.adapters._river_distribution import river_distribution
+from posterity.forgetting import Stabilized
+from posterity.sparse.checks import Interactions
+
+Row = Mapping[Any, Any]
+
+
+class _Wide:
+    """What both do: the model is posterity's own, made of the same parameters."""
+
+    _model: Any
+
+    def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
+        """Learn one row, a mapping of numbers and text; weight 2 is a row of half the noise.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a value or the target can't be used; nothing has changed then.
+        """
+        self._model.learn_one(x, y, w)
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows of a data frame in order."""
+        first = self._model._knowledge is None and isinstance(self, base.Classifier)
+        labels = dataframe.into_series(y).to_list()
+        named = first and all(isinstance(label, bool | np.bool_) for label in labels)
+        how = {"classes": [False, True]} if named else {}
+        self._model.partial_fit(X, labels, **how)
+
+    def to_estimator(self) -> Any:
+        """A copy as posterity's own estimator, to save or merge."""
+        return deepcopy(self._model)
+
+
+class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
+    """Linear regression of many features, each with a variance of its own, for river.
+
+    Parameters
+    ----------
+    prior_precision
+        "auto": a scale for each key is learned; or a number.
+    noise_precision
+        1 / variance of the noise; None: learned.
+    fit_intercept
+        Whether to learn an intercept.
+    interactions
+        2: products of all pairs of features, too; or a list of pairs of keys.
+    hash_size
+        Hash names into so many places, so that memory is bounded; None: a vocabulary that grows.
+    forgetting
+        :class:`posterity.forgetting.Stabilized`, or None.
+
+    Examples
+    --------
+    >>> from posterity.adapters.river import DiagonalLinearRegression
+    >>> model = DiagonalLinearRegression(noise_precision=100.0)
+    >>> for _ in range(5):
+    ...     model.learn_one({"shop": "north"}, 3.0)
+    ...     model.learn_one({"shop": "south", "holiday": 1}, 5.0)
+    >>> round(model.predict_one({"shop": "north"}), 1)
+    3.0
+    """
+
+    def __init__(
+        self,
+        prior_precision: float | str = "auto",
+        noise_precision: float | None = None,
+        fit_intercept: bool = True,
+        interactions: Interactions = None,
+        hash_size: int | None = None,
+        forgetting: Stabilized | None = None,
+    ) -> None:
+        self.prior_precision = prior_precision
+        self.noise_precision = noise_precision
+        self.fit_intercept = fit_intercept
+        self.interactions = interactions
+        self.hash_size = hash_size
+        self.forgetting = forgetting
+        self._model = sparse.DiagonalLinearRegression(
+            prior_precision=prior_precision,
+            noise_precision=noise_precision,
+            fit_intercept=fit_intercept,
+            interactions=interactions,
+            hash_size=hash_size,
+            forgetting=forgetting,
+        )
+
+    def predict_one(self, x: Row, with_dist: bool = False) -> Any:
+        """Mean at ``x``, or with ``with_dist`` the distribution of a new target there."""
+        if not with_dist:
+            return self._model.predict_one(x)
+        model = self._model
+        if model._knowledge is None:
+            model = model._fresh()
+            model._begin(None)
+        return river_distribution(model.predict_distribution([x]), model.n_observations_)
+
+    def predict_many(self, X: Any) -> Any:
+        """Means at the rows of a data frame, as a series of its kind."""
+        frame = dataframe.into_frame(X)
+        means = [0.0] * len(frame) if self._model._knowledge is None else self._model.predict(X)
+        return dataframe.to_native_series(means, name=None, like=frame)
+
+
+class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
+    """Logistic regression of many features, each with a variance of its own, for river.
+
+    Parameters as of :class:`DiagonalLinearRegression`, without noise.
+
+    Examples
+    --------
+    >>> from posterity.adapters.river import DiagonalLogisticRegression
+    >>> model = DiagonalLogisticRegression(interactions=2)
+    >>> for _ in range(5):
+    ...     model.learn_one({"site": "a", "ad": "x"}, True)
+    ...     model.learn_one({"site": "b", "ad": "x"}, False)
+    >>> model.predict_one({"site": "a", "ad": "new"})
+    True
+    """
+
+    def __init__(
+        self,
+        prior_precision: float | str = "auto",
+        fit_intercept: bool = True,
+        interactions: Interactions = None,
+        hash_size: int | None = None,
+        forgetting: Stabilized | None = None,
+    ) -> None:
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.interactions = interactions
+        self.hash_size = hash_size
+        self.forgetting = forgetting
+        self._model = sparse.DiagonalLogisticRegression(
+            prior_precision=prior_precision,
+            fit_intercept=fit_intercept,
+            interactions=interactions,
+            hash_size=hash_size,
+            forgetting=forgetting,
+        )
+
+    @property
+    def _multiclass(self) -> bool:
+        return False
+
+    def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
+        """Learn one row and its label, a truth value or one of two; raises as the regression.
+
+        Examples
+        --------
+        >>> DiagonalLogisticRegression().learn_one({"site": None}, True)
+        Traceback (most recent call last):
+            ...
+        ValueError: 'site' is None in row 0: leave the key out where its value is not known
+        """
+        y = bool(y) if isinstance(y, np.bool_) else y
+        if self._model._knowledge is None and isinstance(y, bool):
+            self._model.partial_fit([x], [y], [w], classes=[False, True])
+        else:
+            self._model.learn_one(x, y, w)
+
+    def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
+        """Probability of each label, integrated over the posterior."""
+        told: dict[Any, float] = self._model.predict_proba_one(x)
+        return told or {False: 0.5, True: 0.5}
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Probabilities at the rows of a data frame: a column for each label."""
+        frame, model = dataframe.into_frame(X), self._model
+        if model._knowledge is None:
+            return dataframe.to_native_frame({}, like=frame)
+        told = model.predict_proba(X)
+        columns = {label: told[:, k] for k, label in enumerate(model.classes_.tolist())}
+        return dataframe.to_native_frame(columns, like=frame)
+
+
+__all__ = ["DiagonalLinearRegression", "DiagonalLogisticRegression"]

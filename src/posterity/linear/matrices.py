@@ -1,0 +1,90 @@
+"""Sparse matrices of SciPy: looked at, and as dense rows where they have few columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from posterity.factor.usable import LARGEST
+from posterity.safety import check_memory
+
+# Beyond, a triangle of a dense model is no longer small.
+MOST_COLUMNS = 2_000
+# Numbers of a part that is made dense: 32 MB.
+BLOCK = 4_000_000
+
+
+def checked_matrix(X: Any) -> Any:
+    """``X`` (n, m), sparse, by rows, with duplicate entries summed; ``X`` itself is left alone.
+
+    Raises ``ValueError`` for an index out of its range, and naming row and column of a value that
+    is not finite or too large to square.
+    """
+    if getattr(X, "format", "") in ("csr", "csc"):
+        minor, major = X.shape[:: -1 if X.format == "csr" else 1]
+        if len(X.indices) and (X.indices.min() < 0 or X.indices.max() >= minor):
+            bad = int(X.indices[np.argmax((X.indices < 0) | (X.indices >= minor))])
+            raise ValueError(
+                f"X has an entry with index {bad}: they must lie between 0 and {minor - 1}, as X "
+                f"has {minor} {'columns' if X.format == 'csr' else 'rows'}"
+            )
+        if len(X.indptr) != major + 1:
+            raise ValueError(f"X has {len(X.indptr)} starts for {major} rows or columns")
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must hold real numbers")
+    matrix = sparse.csr_array(X, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    bad = ~(np.abs(matrix.data) <= LARGEST)
+    if bad.any():
+        place = int(np.argmax(bad))
+        row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+        value, column = matrix.data[place], matrix.indices[place]
+        if np.isfinite(value):
+            raise ValueError(
+                f"X is {value:g} in row {row}, column {column}: beyond 1e150 squares overflow; use "
+                "smaller units"
+            )
+        kind = "NaN" if np.isnan(value) else "infinity"
+        raise ValueError(
+            f"Input X contains {kind} in row {row}, column {column} (the first of "
+            f"{int(bad.sum())}): drop such rows, or leave the entries out (they are then 0)"
+        )
+    return matrix
+
+
+def dense_rows(X: Any) -> NDArray[np.float64]:
+    """The rows of a sparse matrix that a dense model can learn.
+
+    Raises ``ValueError`` where it has too many columns, or rows for this machine's memory, too.
+    """
+    check_width(X)
+    check_memory(
+        8.0 * X.shape[0] * X.shape[1],
+        f"a sparse X of {X.shape[0]:,} x {X.shape[1]:,} with its zeros",
+        "learn it in parts, by partial_fit",
+    )
+    return np.asarray(checked_matrix(X).toarray())
+
+
+def check_width(X: Any) -> None:
+    """Raise ``ValueError`` where a sparse matrix has more columns than a dense model takes."""
+    if X.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"X is sparse and has {X.shape[1]:,} columns; this model keeps a triangle of all of "
+            f"them, and takes sparse rows of up to {MOST_COLUMNS:,}: for more take a model of "
+            "diagonal structure from posterity.sparse, such as DiagonalLogisticRegression"
+        )
+
+
+def block_starts(X: Any) -> list[int]:
+    """Where to cut the rows of a sparse matrix, so that each part is small with its zeros."""
+    rows = max(1, BLOCK // max(1, X.shape[1]))
+    return list(range(0, X.shape[0], rows))
+
+
+__all__ = ["block_starts", "check_width", "checked_matrix", "dense_rows"]

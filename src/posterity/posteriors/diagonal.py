@@ -1,0 +1,307 @@
+"""A posterior for many features, in which each weight has a variance and no two a covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.kernel import MEMBERS, DiagonalState
+from posterity.likelihoods import Likelihood
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+
+BELIEF = 2 * MEMBERS  # numbers a feature: precisions and shifts
+# Standard deviations of weights on features of mean square 1, at which scales begin to be learned.
+SCALES = np.array([0.25, 0.5, 1.0, 2.0])
+# What a scale is known to before any row, in rows that tell of it fully.
+PRIOR_INFORMATION = 0.5
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Active features of n rows, numbered from 1 on, -1 where one is not known.
+
+    Those of row i stand at ``starts[i]`` up to ``starts[i + 1]``, each once, with their columns and
+    ``values`` (None: ones). ``columns`` None: all are of column 1.
+    """
+
+    starts: NDArray[np.int64]
+    features: Numbers
+    columns: Numbers | None
+    values: Array | None
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def parts(self) -> tuple[NDArray[np.int64], Numbers, Numbers | None, Array | None]:
+        """As the kernel takes them."""
+        return self.starts, self.features, self.columns, self.values
+
+
+@dataclass
+class DiagonalPosterior:
+    """Independent weights, under a few hypotheses of their prior's scale (see the kernel's header).
+
+    Feature and column 0 are the intercept's. ``beliefs`` (P, 2, 4) holds what rows have said, the
+    prior apart; arrays may be longer than what is used. ``noise`` is shape and rate of its prior,
+    where it is learned.
+    """
+
+    likelihood: Likelihood
+    start: Array  # (4,) precisions that a column's prior begins with
+    learns: bool
+    intercept: bool
+    members: int
+    noise: tuple[float, float] | None
+    beliefs: Array
+    owners: Numbers  # (P,) the column of each feature
+    precision: Array  # (columns, 4)
+    information: Array  # (columns, 4)
+    squares: Array  # (columns, 2)
+    scores: Array  # (4,)
+    rates: Array  # (4,)
+    shape: float
+    clocks: Array | None = None
+    faded: float = 0.0
+    n_observations: float = 0.0
+    n_effective: float = 0.0
+
+    @classmethod
+    def before_data(
+        cls,
+        likelihood: Likelihood,
+        precision: float | None,
+        *,
+        intercept: bool,
+        noise: tuple[float, float] | None = None,
+        forgets: bool = False,
+    ) -> Self:
+        """Before any row; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
+        learns = precision is None
+        start = SCALES**-2.0 if precision is None else np.full(MEMBERS, precision)
+        members = MEMBERS if learns else 1
+        kernel = likelihood.kernel_code
+        assert kernel is not None
+        # An intercept is flat where one row can tell of it by itself.
+        vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
+        shape, rate = noise or (-1.0, 0.0)
+        return cls(
+            likelihood,
+            start,
+            learns,
+            intercept,
+            members,
+            noise,
+            beliefs=_aligned(BELIEF),
+            owners=np.zeros(1, dtype=np.int32),
+            precision=np.stack([np.full(MEMBERS, vague), start]),
+            information=np.zeros((2, MEMBERS)),
+            squares=np.zeros((2, 2)),
+            scores=np.where(np.arange(MEMBERS) < members, 0.0, -np.inf),
+            rates=np.full(MEMBERS, float(rate)),
+            shape=float(shape),
+            clocks=np.zeros(1) if forgets else None,
+        )
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def grow(self, n_features: int, owners: Numbers, n_columns: int) -> None:
+        """Have room for features up to ``n_features``, the last of them of columns ``owners``."""
+        room = len(self.owners)
+        if n_features > room:
+            more = max(n_features, room + room // 2)
+            self.beliefs = _aligned(BELIEF * more, self.beliefs)
+            self.owners = np.concatenate([self.owners, np.zeros(more - room, dtype=np.int32)])
+            if self.clocks is not None:
+                self.clocks = np.concatenate([self.clocks, np.full(more - room, self.faded)])
+        if len(owners):
+            self.owners[n_features - len(owners) : n_features] = owners
+        new = n_columns - len(self.precision)
+        if new > 0:
+            self.precision = np.concatenate([self.precision, np.tile(self.start, (new, 1))])
+            self.information = np.concatenate([self.information, np.zeros((new, MEMBERS))])
+            self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
+
+    def learn(
+        self,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        *,
+        tell: bool,
+    ) -> Array | None:
+        """Learn rows in order, in place; with ``tell`` what was believed before each: (n, 6, 4)."""
+        state, kernel = self._state(), self.likelihood.kernel_code
+        assert kernel is not None
+        code, parameters = kernel
+        told = state.learn(code, parameters, *rows.parts, y, weights, discounts, tell)
+        self.shape, self.faded = state.shape, state.faded
+        self._count(np.ones(len(y)) if weights is None else weights, discounts)
+        return told
+
+    def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
+        """Add what ``other`` has learned; its features and columns are these of one's own."""
+        self._merge_scales(other, columns)
+        self.squares[columns] += other.squares
+        mine, theirs = self.settled().copy(), other.settled()[: len(features)]
+        if other.noise is not None:
+            self.shape += other.shape - other.noise[0]
+            self.rates += other.rates - other.noise[1]
+            self.rates += self._apart(features, mine[features], theirs)
+        mine[features] += theirs
+        self.beliefs[:] = mine.ravel()
+        self.clocks = None if self.clocks is None else np.full(len(self.owners), self.faded)
+        self.scores[: self.members] += other.scores[: self.members]
+        self.n_observations += other.n_observations
+        self.n_effective += other.n_effective
+
+    def _apart(self, features: Numbers, mine: Array, theirs: Array) -> Array:
+        """(members,) half the sum of squares by which the weights of two models are apart.
+
+        Of a weight with means m and n, precisions a and b, prior p each: what a m^2 + b n^2 loses
+        when the data are together, (a b (m - n)^2 - p (a m^2 + b n^2)) / (a + b - p).
+        """
+        prior = self._priors(features)
+        one, two = mine.reshape(-1, 2, MEMBERS), theirs.reshape(-1, 2, MEMBERS)
+        a, b = prior + one[:, 0], prior + two[:, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            m, n = one[:, 1] / a, two[:, 1] / b
+            lost = a * b * np.square(m - n) - prior * (a * np.square(m) + b * np.square(n))
+            lost /= a + b - prior
+        known = (a > 0.0) & (b > 0.0)
+        return np.asarray(0.5 * np.sum(np.where(known, lost, 0.0), axis=0))
+
+    def _count(self, weights: Array, discounts: Array | None) -> None:
+        total = float(weights.sum())
+        self.n_observations += total
+        if discounts is None or not len(weights):
+            self.n_effective += total
+            return
+        left = np.cumprod(discounts[::-1])[::-1]  # of what was before each row
+        now = float(np.sum(weights * np.append(left[1:], 1.0)))
+        self.n_effective = self.n_effective * float(left[0]) + now
+
+    def _merge_scales(self, other: DiagonalPosterior, columns: Numbers) -> None:
+        """Average the logs of learned precisions, each weighed by what is known of it."""
+        if not self.learns:
+            return
+        mine = self.information[columns] + PRIOR_INFORMATION
+        theirs = other.information + PRIOR_INFORMATION
+        logs = mine * np.log(self.precision[columns], where=columns[:, None] > 0, out=0.0 * mine)
+        logs += theirs * np.log(other.precision, where=columns[:, None] > 0, out=0.0 * mine)
+        averaged = np.exp(logs / (mine + theirs))
+        self.precision[columns] = np.where(columns[:, None] > 0, averaged, self.precision[columns])
+        self.information[columns] += other.information
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> Array:
+        """(members,) probabilities of the hypotheses."""
+        return hypothesis_weights(self.scores[: self.members])
+
+    def tell(self, rows: SparseRows) -> tuple[Array, Array]:
+        """Mean and variance of eta at rows, in units of the noise: (n, members) each."""
+        told = self._state().tell(*rows.parts)
+        return told[:, 0, : self.members], told[:, 1, : self.members]
+
+    def marginals(self, n_features: int) -> tuple[Array, Array]:
+        """Means and variances of the first so many weights, the intercept's at 0.
+
+        Variances are in units of the noise.
+        """
+        beliefs = self.settled()[:n_features].reshape(-1, 2, MEMBERS)[:, :, : self.members]
+        prior = self._priors(np.arange(n_features))[:, : self.members]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = 1.0 / (prior + beliefs[:, 0])
+            mean = np.where(beliefs[:, 1] == 0.0, 0.0, variance * beliefs[:, 1])
+        return matched(mean, variance, self.weights)
+
+    def settled(self) -> Array:
+        """(P, 8) what rows have said, with all that was forgotten up to now."""
+        beliefs = self.beliefs.reshape(-1, BELIEF)
+        if self.clocks is None:
+            return beliefs
+        return beliefs * np.exp(self.faded - self.clocks)[:, None]
+
+    def same_prior(self, other: DiagonalPosterior) -> bool:
+        """Whether both started from the same belief."""
+        names = ("likelihood", "learns", "intercept", "members", "noise")
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in names)
+            and np.array_equal(self.start, other.start)
+            and (self.clocks is None) == (other.clocks is None)
+        )
+
+    def copy(self) -> DiagonalPosterior:
+        """The same, to go its own way."""
+        arrays: dict[str, Any] = {
+            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
+        }
+        return replace(self, **arrays)
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        if self.beliefs.ctypes.data % 64:
+            self.beliefs = _aligned(self.beliefs.size, self.beliefs)
+
+    def _priors(self, features: NDArray[Any]) -> Array:
+        """(n, 4) prior precisions of features."""
+        return np.asarray((self.precision * self._mean_squares()[:, None])[self.owners[features]])
+
+    def _mean_squares(self) -> Array:
+        """(columns,) what learned precisions are relative to."""
+        sums, counts = self.squares.T
+        relative = self.learns & (counts > 0.0) & (np.arange(len(counts)) > 0)
+        return np.where(relative, sums / np.where(relative, counts, 1.0), 1.0)
+
+    def _state(self) -> DiagonalState:
+        return DiagonalState(
+            self.beliefs,
+            self.clocks,
+            self.precision.ravel(),
+            self.information.ravel(),
+            self.squares.ravel(),
+            self.scores,
+            self.rates,
+            self.shape,
+            self.faded,
+            self.members,
+            self.learns,
+            self.learns,
+            self.intercept,
+        )
+
+
+def hypothesis_weights(scores: Array) -> Array:
+    """Probabilities (..., members) by sums of log densities."""
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
+
+
+def matched(mean: Array, variance: Array, weights: Array) -> tuple[Array, Array]:
+    """Mean and variance (n,) of mixtures (n, members)."""
+    if mean.shape[1] == 1:
+        return mean[:, 0], variance[:, 0]
+    centre = np.sum(weights * mean, axis=1)
+    return centre, np.sum(weights * (variance + np.square(mean - centre[:, None])), axis=1)
+
+
+def _aligned(size: int, begun: Array | None = None) -> Array:
+    """Zeros (size,) at the start of a cache line, after the numbers of ``begun``."""
+    storage = np.zeros(size + 7)
+    first = (-(storage.ctypes.data // 8)) % 8
+    array = storage[first : first + size]
+    if begun is not None:
+        array[: begun.size] = begun
+    return array
+
+
+__all__ = ["DiagonalPosterior", "SparseRows", "hypothesis_weights", "matched"]

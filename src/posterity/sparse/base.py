@@ -1,0 +1,450 @@
+"""The skeleton of diagonal models: rows in, of any kind, and what is known of each feature."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from posterity.factor.usable import LARGEST
+from posterity.forgetting import Stabilized
+from posterity.likelihoods import Likelihood
+from posterity.linear.inputs import read_times, read_weights, refuse_no_weight
+from posterity.posteriors.diagonal import DiagonalPosterior, SparseRows, matched
+from posterity.sparse.checks import Interactions, check_parameters, one_row, warn_of_texts
+from posterity.sparse.index import FeatureIndex
+from posterity.sparse.parts import Levels, read_parts
+from posterity.sparse.rows import rows_of_matrix, rows_of_parts, with_pairs
+from posterity.sparse.single import known_row
+from posterity.transaction import one_at_a_time
+
+Array = NDArray[np.float64]
+# What is forgotten more is forgotten; its logarithm is still a number.
+LEAST_DISCOUNT = 1e-200
+
+
+class DiagonalModel(BaseEstimator):
+    """A model of many features, of which a row has few."""
+
+    prior_precision: float | str
+    fit_intercept: bool
+    interactions: Interactions
+    hash_size: int | None
+    categorical_features: Levels
+    forgetting: Stabilized | None
+
+    _knowledge: DiagonalPosterior | None = None
+    _index: FeatureIndex
+    _now: float | None = None
+    _learned_names: ClassVar[tuple[str, ...]] = ("_knowledge", "_index", "_now", "n_features_in_")
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    @one_at_a_time
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        times: ArrayLike | None = None,
+    ) -> Self:
+        """Forget everything and learn these rows, in one pass, in their order.
+
+        Parameters
+        ----------
+        X : sparse matrix (n, m), data frame, list of mappings, list of lists of tokens, or array
+            See the class. Of a sparse matrix duplicate entries are summed.
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            Weights >= 0; 0 leaves a row out.
+        times : (n,) array, optional
+            When each row came, not decreasing; what ``forgetting`` counts its time in.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For what can't be used; the message names row and column. The model stays as it was.
+
+        Examples
+        --------
+        >>> from posterity.sparse import DiagonalLinearRegression
+        >>> rows = [{"site": "a"}, {"site": "b"}, {"site": "a"}, {"site": "b"}]
+        >>> model = DiagonalLinearRegression(noise_precision=100.0).fit(rows, [1.0, 3.0, 1.1, 2.9])
+        >>> model.predict([{"site": "b"}]).round()
+        array([3.])
+        """
+        refuse_no_weight(sample_weight)
+        fresh = self._fresh()
+        fresh._learn(X, y, sample_weight, times)
+        self._take_over(fresh)
+        return self
+
+    @one_at_a_time
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        times: ArrayLike | None = None,
+    ) -> Self:
+        """Learn these rows too, in their order; the answer is that of one pass over all rows.
+
+        Parameters as in :meth:`fit`. Columns and levels may be new.
+        """
+        self._learn(X, y, sample_weight, times)
+        return self
+
+    @one_at_a_time
+    def predict_then_learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        times: ArrayLike | None = None,
+    ) -> Any:
+        """Predict each row before it is learned, then learn it; parameters as in :meth:`fit`."""
+        return self._learn(X, y, sample_weight, times, tell=True)
+
+    def learn_one(self, x: Any, y: Any, weight: float = 1.0, time: float | None = None) -> Self:
+        """Learn one row: a mapping, a list of tokens, or a 1-D array.
+
+        Examples
+        --------
+        >>> from posterity.sparse import DiagonalLogisticRegression
+        >>> model = DiagonalLogisticRegression()
+        >>> for _ in range(5):
+        ...     model = model.learn_one({"site": "a"}, 1).learn_one({"site": "b"}, 0)
+        >>> model.predict_proba_one({"site": "a"})[1] > 0.6
+        True
+        """
+        if time is None and self._now is None and weight == 1.0 and self._learn_known(x, y):
+            return self
+        weights = None if weight == 1.0 else [weight]
+        return self.partial_fit(one_row(x), [y], weights, times=None if time is None else [time])
+
+    @one_at_a_time
+    def merge(self, other: Self) -> Self:
+        """Learn all that ``other`` has learned: what rows have said is added up, the prior is not.
+
+        Where each row has one active feature that is exact; else what one model with all rows
+        would know differs a little, as it would with the rows in another order.
+
+        Raises
+        ------
+        ValueError
+            If the two models differ in prior, noise, intercept, or in how features are numbered.
+        """
+        theirs, index = other._known, other._index
+        if self._knowledge is None:
+            fresh = self._fresh()
+            fresh._begin(index.given)
+            fresh._begin_as(other)
+            fresh.merge(other)
+            self._take_over(fresh)
+            return self
+        self._check_mergeable(other)
+        known = self._known.copy()
+        mine: FeatureIndex = deepcopy(self._index)
+        features, columns = mine.absorb(index)
+        owners = np.zeros(mine.size, dtype=np.int32)
+        owners[features] = columns[theirs.owners[: len(features)]]
+        begun = self._index.size
+        known.grow(mine.size, owners[begun:], mine.n_columns)
+        known.merge(theirs, features, columns)
+        self._knowledge, self._index = known, mine
+        return self
+
+    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Refused: what a row said of each feature depended on all that was known when it came.
+
+        Raises
+        ------
+        ValueError
+            Always. Forget with ``forgetting=``, or fit anew without the rows.
+        """
+        raise ValueError(
+            "a diagonal model can't unlearn rows: what each said of a feature depended on what was "
+            "known of the others when it came; use forgetting=, or fit anew without these rows"
+        )
+
+    # ---- what is known ---------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> Array:
+        """(p,) posterior means of the weights, in the order of ``feature_names_``."""
+        return self._marginals()[0][1:]
+
+    @property
+    def coef_std_(self) -> Array:
+        """(p,) their posterior standard deviations."""
+        return np.sqrt(self._marginals()[1][1:] * self._noise_variance())
+
+    @property
+    def intercept_(self) -> float:
+        """Posterior mean of the intercept, 0.0 without one."""
+        return float(self._marginals()[0][0]) if self._known.intercept else 0.0
+
+    @property
+    def feature_names_(self) -> list[str]:
+        """Names of all features met, "column=level", pairs "a & b"."""
+        self._known  # noqa: B018
+        return self._index.names()
+
+    @property
+    def n_features_(self) -> int:
+        """Number of features met; of hashed ones that of all places."""
+        self._known  # noqa: B018
+        return self._index.size - 1
+
+    @property
+    def prior_scales_(self) -> dict[str, float]:
+        """Prior standard deviation of each column's weights, on values of mean square 1."""
+        known = self._known
+        logs = np.log(known.precision[1:, : known.members]) @ known.weights
+        used = known.squares[1:, 1] > 0.0
+        names = [self._index.column_name(1 + place) for place in range(len(logs))]
+        return {
+            name: float(np.exp(-0.5 * log))
+            for name, log, u in zip(names, logs, used, strict=True)
+            if u
+        }
+
+    @property
+    def n_observations_(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self._known.n_observations
+
+    @property
+    def n_effective_(self) -> float:
+        """The same after forgetting; equal while nothing is forgotten."""
+        return self._known.n_effective
+
+    # ---- what a model says in its own words ------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood:
+        raise NotImplementedError
+
+    def _noise_prior(self) -> tuple[float, float] | None:
+        return None
+
+    def _noise_variance(self) -> float:
+        """What variances of weights are in units of."""
+        return 1.0
+
+    def _unit(self) -> float:
+        """What a precision in the user's units is divided by to be relative to the noise's."""
+        return 1.0
+
+    def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
+        """Targets (n,) as numbers, and attributes that are new with them.
+
+        Raises ``ValueError`` naming the row of one that can't be learned.
+        """
+        try:
+            values = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"y has a value that is not a number: {error}") from error
+        bad = ~(np.abs(values) <= LARGEST)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(f"y is {values[row]} in row {row}: leave the row out")
+        self._likelihood().check_targets(values)
+        return values, {}
+
+    def _target(self, y: Any) -> float | None:
+        """The target of one row as a number, None of one that needs to be looked at closer."""
+        return float(y) if type(y) in (float, int) and abs(y) <= LARGEST else None
+
+    def _told(self, told: Array, y: Array, weights: Array | None) -> Any:
+        """What was predicted, of what was told (n, 6, 4) of each row."""
+        raise NotImplementedError
+
+    def _check_mergeable(self, other: Self) -> None:
+        mine, theirs = self._index, other._index
+        if (mine.hashed, mine.given) != (theirs.hashed, theirs.given):
+            raise ValueError(
+                "the models number their features in different ways: by names, by the columns of "
+                "a matrix, or hashed into as many places"
+            )
+        if not self._known.same_prior(other._known):
+            raise ValueError("the models differ in prior, noise, intercept or forgetting")
+        if self.forgetting != other.forgetting or self.interactions != other.interactions:
+            raise ValueError("the models differ in forgetting or interactions")
+
+    def _begin_as(self, other: Self) -> None:
+        """Take over what is fixed by first rows."""
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    @property
+    def _known(self) -> DiagonalPosterior:
+        if self._knowledge is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
+                "predict_then_learn or learn_one first"
+            )
+        return self._knowledge
+
+    def _fresh(self) -> Self:
+        return type(self)(**self.get_params(deep=False))
+
+    def _take_over(self, fresh: Self) -> None:
+        kept = {k: v for k, v in self.__dict__.items() if k not in self._learned_names}
+        learned = {k: v for k, v in fresh.__dict__.items() if k in self._learned_names}
+        self.__dict__ = kept | learned
+
+    def _begin(self, given: int | None) -> None:
+        """Start from the prior; the model stays as it was where a parameter is wrong."""
+        self._check_parameters()
+        if given is not None and self.hash_size is not None:
+            raise ValueError(
+                "hash_size is for features with names; those of a matrix have numbers: hash before "
+                "(sklearn's FeatureHasher), or leave hash_size out"
+            )
+        learned = isinstance(self.prior_precision, str)
+        self._knowledge = DiagonalPosterior.before_data(
+            self._likelihood(),
+            None if learned else float(self.prior_precision) / self._unit(),
+            intercept=self.fit_intercept,
+            noise=self._noise_prior(),
+            forgets=self.forgetting is not None,
+        )
+        self._index = FeatureIndex(self.hash_size, given)
+        self._knowledge.grow(
+            self._index.size, np.ones(self._index.size - 1, np.int32), self._index.n_columns
+        )
+        if given is not None:
+            self.n_features_in_ = given
+
+    def _check_parameters(self) -> None:
+        """Raise ``ValueError`` for a parameter out of its range."""
+        check_parameters(self.prior_precision, self.forgetting, self.hash_size, self.interactions)
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        times: ArrayLike | None,
+        *,
+        tell: bool = False,
+    ) -> Any:
+        """Check everything, then number features and learn."""
+        n, read = self._read(X)
+        first = self._knowledge is None
+        model = self._fresh() if first else self
+        if first:
+            model._begin(read.shape[1] if issparse(read) else None)
+        model._check_kind(read)
+        targets, met = model._targets(y)
+        if n != len(targets):
+            check_consistent_length(np.empty(n), targets)
+        weights = read_weights(sample_weight, n)
+        elapsed, now = read_times(times, n, weights, None if first else self._now)
+        discounts = None
+        if self.forgetting is not None:
+            discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
+        rows = model._grown(n, read)
+        model.__dict__.update(met)
+        told = model._known.learn(rows, targets, weights, discounts, tell=tell)
+        model._now = now
+        if first:
+            self._take_over(model)
+        return self._told(told, targets, weights) if told is not None else None
+
+    @one_at_a_time
+    def _learn_known(self, x: Any, y: Any) -> bool:
+        """Learn one row, if its features are all known and nothing about it is unusual."""
+        if self._knowledge is None or self.interactions is not None or self._index.given:
+            return False
+        target, row = self._target(y), known_row(x, self._index)
+        if target is None or row is None:
+            return False
+        discounts = None if self.forgetting is None else np.array([self.forgetting.rate])
+        self._knowledge.learn(row, np.array([target]), None, discounts, tell=False)
+        return True
+
+    def _read(self, X: Any) -> tuple[int, Any]:
+        """Number of rows, and a sparse matrix or parts; nothing of the model changes."""
+        if issparse(X):
+            return X.shape[0], X
+        numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+        if numeric and self.categorical_features == "auto":
+            return len(X), csr_array(np.asarray(X, dtype=np.float64))
+        return read_parts(X, self.categorical_features)
+
+    def _check_kind(self, read: Any) -> None:
+        """Raise ``ValueError`` where a matrix comes for names, or one of another width."""
+        given = self._index.given
+        if issparse(read) != (given is not None):
+            raise ValueError(
+                "rows so far came as a matrix: give these as one too"
+                if given is not None
+                else "rows so far came with names: give these with names, too, not as a matrix"
+            )
+        if given is not None and read.shape[1] != given:
+            raise ValueError(
+                f"X has {read.shape[1]} features, but {type(self).__name__} is expecting {given} "
+                "features as input"
+            )
+        if given is None:
+            self._index.check_kinds(read)
+
+    def _rows(self, n: int, read: Any, *, new: bool) -> SparseRows:
+        if issparse(read):
+            rows = rows_of_matrix(read)
+        else:
+            rows = rows_of_parts(n, read, self._index, new=new)
+        if self.interactions is None:
+            return rows
+        chosen = None if isinstance(self.interactions, int) else self.interactions
+        return with_pairs(rows, self._index, chosen, new=new)
+
+    def _grown(self, n: int, read: Any) -> SparseRows:
+        """Rows to learn, and room for the features that are new in them."""
+        if not issparse(read):
+            warn_of_texts(n, read)
+        begun = self._index.size
+        known, index = self._known, self._index
+        try:
+            rows = self._rows(n, read, new=True)
+        finally:  # what was numbered has a place, whatever happens
+            more = np.zeros(index.size - begun, dtype=np.int32)
+            known.grow(index.size, more, index.n_columns)
+        known.owners[rows.features] = 1 if rows.columns is None else rows.columns
+        return rows
+
+    def _eta(self, X: Any) -> tuple[Array, Array]:
+        """Mean and variance (n, members) of eta at rows, in units of the noise."""
+        known = self._known
+        if type(X) is list and len(X) == 1 and self.interactions is None:
+            row = None if self._index.given else known_row(X[0], self._index)
+            if row is not None:
+                return known.tell(row)
+        n, read = self._read(X)
+        self._check_kind(read)
+        return known.tell(self._rows(n, read, new=False))
+
+    def _eta_matched(self, X: Any) -> tuple[Array, Array]:
+        return matched(*self._eta(X), self._known.weights)
+
+    def _marginals(self) -> tuple[Array, Array]:
+        return self._known.marginals(self._index.size)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+__all__ = ["DiagonalModel", "Interactions"]

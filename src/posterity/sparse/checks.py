@@ -1,0 +1,67 @@
+"""What is looked at before a diagonal model begins, or learns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from posterity.forgetting import Stabilized
+from posterity.sparse.parts import Part
+
+Interactions = int | Sequence[tuple[str, str]] | None
+
+# Text of so many rows, each with a level of its own, is no category.
+MANY_ROWS = 100
+
+
+def check_parameters(
+    precision: float | str,
+    forgetting: Stabilized | None,
+    size: int | None,
+    interactions: Interactions,
+) -> None:
+    """Raise ``ValueError`` for a parameter that is out of its range."""
+    known = precision == "auto" if isinstance(precision, str) else 0.0 < precision < np.inf
+    if not known:
+        raise ValueError(
+            f"prior_precision is {precision!r}: it must be 'auto' or a positive number (many "
+            "features of a wide model are seen once or never, where a flat prior says nothing)"
+        )
+    if forgetting is not None and not isinstance(forgetting, Stabilized):
+        raise ValueError(
+            f"forgetting is {forgetting!r}: a diagonal model keeps its prior while data fade, "
+            "which is Stabilized(discount=...) or Stabilized(half_life=...)"
+        )
+    if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):
+        raise ValueError(f"hash_size is {size!r}: it must be a whole number, as in 2**22")
+    if isinstance(interactions, int | str) and interactions != 2:
+        raise ValueError(
+            f"interactions is {interactions!r}: it must be 2 for all pairs of features, a list of "
+            "pairs of columns, or None"
+        )
+
+
+def warn_of_texts(n: int, parts: list[Part]) -> None:
+    """Warn of text that has a level for each row, of which nothing can be learned."""
+    for part in parts:
+        keys = part.keys
+        if keys is None or n < MANY_ROWS or part.rows is not None:
+            continue
+        if len(keys.labels) == n and keys.kinds == ("text",):
+            warnings.warn(
+                f"column {part.name!r} has a level for each of its {n:,} rows: nothing can be "
+                "learned of any; drop it, or give lists of tokens",
+                UserWarning,
+                stacklevel=6,
+            )
+
+
+def one_row(x: Any) -> Any:
+    """Rows with one row ``x``, a mapping, a list of tokens or a 1-D array."""
+    return x[None] if isinstance(x, np.ndarray) and x.dtype.kind in "biuf" else [x]
+
+
+__all__ = ["Interactions", "check_parameters", "one_row", "warn_of_texts"]

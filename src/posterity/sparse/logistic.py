@@ -1,0 +1,268 @@
+"""Logistic regression with many features."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, ndtri
+from sklearn.base import ClassifierMixin
+
+from posterity.distributions.categorical import Categorical, positions
+from posterity.forgetting import Stabilized
+from posterity.generalized._labels import joined_classes, read_labels
+from posterity.kernel import mix_labels
+from posterity.likelihoods import Bernoulli, Likelihood
+from posterity.posteriors.diagonal import hypothesis_weights
+from posterity.sparse.base import DiagonalModel
+from posterity.sparse.checks import Interactions, one_row
+from posterity.sparse.parts import Levels
+from posterity.transaction import one_at_a_time
+
+Array = NDArray[np.float64]
+Labels = NDArray[Any]
+# Nearer to 0 or 1 a difference from 1 has too few digits.
+FEW_DIGITS = 1e-5
+
+
+class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
+    """Logistic regression of up to millions of features, of which a row has few: clicks, words.
+
+    Each weight has a mean and a variance of its own, and nothing is kept of how they depend on each
+    other: a row costs as much as it has active features. Probabilities are integrated over what is
+    not known of the weights.
+
+    Parameters
+    ----------
+    prior_precision : "auto" or float, default "auto"
+        "auto" learns a prior scale for each column on the way, from four starts that are weighed
+        by how well they predict. A number is given for all weights.
+    fit_intercept : bool, default True
+        Whether to learn an intercept; its prior is Normal(0, 10^2).
+    interactions, hash_size, categorical_features, forgetting
+        As in :class:`DiagonalLinearRegression`.
+
+    Attributes
+    ----------
+    classes_ : (2,) array
+        Labels met or named so far, sorted.
+    coef_, coef_std_ : (p,) arrays
+        Posterior mean and standard deviation of each weight, of the log odds of the second class.
+    intercept_ : float
+    feature_names_, n_features_, prior_scales_, n_observations_, n_effective_
+        As in :class:`DiagonalLinearRegression`.
+
+    Notes
+    -----
+    Rows as in :class:`DiagonalLinearRegression`. With one active feature a row, no intercept and a
+    given precision the answer is that of :class:`posterity.BayesianLogisticRegression` in a stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> ad, site = rng.integers(0, 200, size=5000), rng.integers(0, 20, size=5000)
+    >>> odds = rng.normal(size=200)[ad] + rng.normal(size=20)[site] - 1.0
+    >>> y = rng.random(5000) < 1.0 / (1.0 + np.exp(-odds))
+    >>> rows = [{"ad": f"a{a}", "site": f"s{s}"} for a, s in zip(ad, site)]
+    >>> model = DiagonalLogisticRegression()
+    >>> told = model.predict_then_learn(rows, y)
+    >>> model.n_features_, bool(-told.logpmf(y).mean() < 0.63)
+    (220, True)
+    >>> model.predict_proba([{"ad": "a3", "site": "never seen"}]).shape
+    (1, 2)
+    """
+
+    classes_: Labels
+    # Whether eta is the log odds of the first class, which came second.
+    _flipped: bool = False
+    _learned_names = (*DiagonalModel._learned_names, "classes_", "_flipped")
+
+    def __init__(
+        self,
+        *,
+        prior_precision: float | str = "auto",
+        fit_intercept: bool = True,
+        interactions: Interactions = None,
+        hash_size: int | None = None,
+        categorical_features: Levels = "auto",
+        forgetting: Stabilized | None = None,
+    ) -> None:
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.interactions = interactions
+        self.hash_size = hash_size
+        self.categorical_features = categorical_features
+        self.forgetting = forgetting
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    @one_at_a_time
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> Self:
+        """Learn these rows too, in their order; ``classes`` names labels that may still come.
+
+        Examples
+        --------
+        >>> model = DiagonalLogisticRegression().partial_fit([["good"], ["bad"]], ["yes", "no"])
+        >>> model.partial_fit([["good"]], ["yes"]).predict([["good"]])
+        array(['yes'], dtype='<U3')
+        """
+        self._learn(X, self._named(y, classes), sample_weight, times)
+        return self
+
+    @one_at_a_time
+    def predict_then_learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> Categorical:
+        """Predict each row before it is learned, then learn it: the distributions of the labels."""
+        told: Categorical = self._learn(X, self._named(y, classes), sample_weight, times, tell=True)
+        return told
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Labels:
+        """(n,) the more probable label of each row."""
+        return self.predict_distribution(X).mode()
+
+    def predict_distribution(self, X: Any) -> Categorical:
+        """Distribution of the labels, integrated over the posterior."""
+        return self._categorical(*self._eta(X), self._known.weights)
+
+    def predict_proba(self, X: Any) -> Array:
+        """(n, 2) probability of each label, integrated over the posterior.
+
+        Examples
+        --------
+        >>> model = DiagonalLogisticRegression().fit([["good"], ["bad"]], [1, 0])
+        >>> model.predict_proba([["good"], ["unheard", "of"]]).shape
+        (2, 2)
+        """
+        return self.predict_distribution(X).probabilities
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """(n, 2) log of :meth:`predict_proba`, without loss of digits."""
+        return self.predict_distribution(X).log_probabilities
+
+    def decision_function(self, X: Any) -> Array:
+        """(n,) log odds of the second class."""
+        logs = self.predict_log_proba(X)
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else np.zeros(len(logs))
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+        """(n, 2) ends of the central interval of the second class's probability."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
+        mean, variance = self._eta_matched(X)
+        mean = -mean if self._flipped else mean
+        reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
+        return expit(np.stack([mean - reach, mean + reach], axis=1))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """Probability of each label at one row; nothing before any label was seen."""
+        if self._knowledge is None:
+            return {}
+        probabilities = self.predict_proba(one_row(x))[0]
+        return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
+
+    def predict_one(self, x: Any) -> Any:
+        """The more probable label at one row; None before any label was seen."""
+        told = self.predict_proba_one(x)
+        return max(told, key=lambda label: told[label]) if told else None
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood:
+        return Bernoulli()
+
+    def _marginals(self) -> tuple[Array, Array]:
+        mean, variance = super()._marginals()
+        return (0.0 - mean if self._flipped else mean), variance
+
+    def _named(self, y: Any, classes: ArrayLike | None) -> Any:
+        """Labels with the classes that are named beside them."""
+        return y if classes is None else _Named(y, np.asarray(classes))
+
+    def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
+        named = None
+        if isinstance(y, _Named):
+            y, named = y.labels, y.classes
+        labels = read_labels(y)
+        known = self.__dict__.get("classes_")
+        met = joined_classes(known, named, labels)
+        if len(met) > 2:
+            raise ValueError(
+                f"there are more than two classes, {met[:4].tolist()}: a diagonal model takes two; "
+                "learn one model for each class against the rest"
+            )
+        flipped = self._flipped
+        if known is not None and len(known) == 1 and len(met) == 2:
+            flipped = bool(met[1] == known[0])
+        ones = positions(met, labels)[0].astype(np.float64)
+        return (1.0 - ones if flipped else ones), {"classes_": met, "_flipped": flipped}
+
+    def _target(self, y: Any) -> float | None:
+        if len(self.classes_) != 2 or type(y) not in (str, int, bool):
+            return None
+        first, second = self.classes_.tolist()
+        if y not in (first, second):
+            return None
+        return float((y == second) != self._flipped)
+
+    def _told(self, told: Array, y: Array, weights: Array | None) -> Categorical:
+        some = slice(0, self._known.members)
+        shares = hypothesis_weights(told[:, 2, some])
+        if weights is not None or len(self.classes_) == 1:
+            return self._categorical(told[:, 0, some], told[:, 1, some], shares)
+        # What learning has found already: the probability of the label that came.
+        came = np.sum(shares * np.exp(told[:, 5, some]), axis=1)
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.stack([1.0 - came, came], axis=1))
+        logs[y == 0.0] = logs[y == 0.0, ::-1]
+        logs = logs[:, ::-1] if self._flipped else logs
+        sure = ~((came > FEW_DIGITS) & (came < 1.0 - FEW_DIGITS))
+        if sure.any():
+            one, two, three = told[sure, 0, some], told[sure, 1, some], shares[sure]
+            logs[sure] = self._categorical(one, two, three).log_probabilities
+        return Categorical(self.classes_, logs)
+
+    def _categorical(self, mean: Array, variance: Array, weights: Array) -> Categorical:
+        if len(self.classes_) == 1:
+            return Categorical(self.classes_, np.zeros((len(mean), 1)))
+        shares = np.broadcast_to(weights, mean.shape)
+        told = mix_labels(*(np.ascontiguousarray(part) for part in (mean, variance, shares)))
+        with np.errstate(divide="ignore"):
+            logs = np.log(told)
+        return Categorical(self.classes_, logs[:, ::-1] if self._flipped else logs)
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        if not np.array_equal(self.classes_, other.classes_) or self._flipped != other._flipped:
+            raise ValueError(
+                "the models met different classes, or in another order: name all when learning "
+                "begins, as in partial_fit(X, y, classes=...)"
+            )
+
+    def _begin_as(self, other: Self) -> None:
+        self.classes_, self._flipped = other.classes_, other._flipped
+
+
+class _Named:
+    """Labels, and the classes that were named."""
+
+    def __init__(self, labels: Any, classes: Labels) -> None:
+        self.labels, self.classes = labels, classes

@@ -1,0 +1,171 @@
+"""What users pass as rows with few active features, read into parts: one for each column."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor.usable import LARGEST
+from posterity.grouped.keys import Keys, read_keys
+
+Array = NDArray[np.float64]
+Levels = str | Sequence[str]  # "auto", "all", or names of columns
+
+
+@dataclass(frozen=True)
+class Part:
+    """One column: its levels (``keys``) or numbers (``values``), or both, of some rows or all."""
+
+    name: str
+    rows: NDArray[np.int64] | None
+    keys: Keys | None
+    values: Array | None
+
+
+def read_parts(X: Any, levels: Levels) -> tuple[int, list[Part]]:
+    """Number of rows, and the columns of a frame, of mappings, of lists of tokens or of labels.
+
+    Raises ``ValueError`` or ``TypeError`` that names the row and column of what can't be used.
+    """
+    if hasattr(X, "column_names") or hasattr(X, "columns"):
+        return _of_frame(X, levels)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        return len(X), [
+            _of_column(f"x{j}", X[:, j], levels, numeric=X.dtype.kind in "biuf")
+            for j in range(X.shape[1])
+        ]
+    rows = X if isinstance(X, list | tuple) else list(X)
+    if rows and isinstance(rows[0], Mapping):
+        return len(rows), _of_mappings(rows)
+    return len(rows), _of_tokens(rows)
+
+
+# ---- frames --------------------------------------------------------------------------------------
+
+
+def _of_frame(X: Any, levels: Levels) -> tuple[int, list[Part]]:
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    asked = set() if isinstance(levels, str) else set(levels)
+    if missing := sorted(asked - set(names)):
+        raise ValueError(
+            f"categorical_features names {missing[0]!r}, but the columns of X are "
+            f"{', '.join(map(repr, names))}"
+        )
+    read = [X.column(name) if hasattr(X, "column_names") else X[name] for name in names]
+    parts = [
+        _of_column(str(name), column, levels, numeric=_is_numeric(column))
+        for name, column in zip(names, read, strict=True)
+    ]
+    return len(read[0]) if read else 0, parts
+
+
+def _is_numeric(column: Any) -> bool:
+    """Whether a column of pandas, Polars or Arrow holds numbers or truth values."""
+    kind = getattr(column, "dtype", None)
+    if kind is None:
+        return str(column.type).startswith(("int", "uint", "float", "double", "half", "bool"))
+    if hasattr(kind, "is_numeric"):
+        return bool(kind.is_numeric()) or str(kind) == "Boolean"
+    return getattr(kind, "kind", "O") in "biuf" and str(kind) != "category"
+
+
+def _of_column(name: str, column: Any, levels: Levels, *, numeric: bool) -> Part:
+    if not numeric or levels == "all" or (not isinstance(levels, str) and name in levels):
+        return Part(name, None, read_keys([column], [name]), None)
+    values = np.asarray(column, dtype=np.float64)
+    return Part(name, None, None, checked(values, name))
+
+
+def checked(values: Array, name: str, rows: NDArray[np.int64] | None = None) -> Array:
+    """The values; raises ``ValueError`` for one that is not finite, or too large to square."""
+    bad = ~(np.abs(values) <= LARGEST)
+    if bad.any():
+        place = int(np.argmax(bad))
+        row = place if rows is None else int(rows[place])
+        where = f" of column {name!r}" if name else ""
+        raise ValueError(
+            f"X is {values[place]} in row {row}{where}: leave out what is not known (it is then "
+            "not active), or fill it in; beyond 1e150 use smaller units"
+        )
+    return values
+
+
+# ---- mappings and tokens -------------------------------------------------------------------------
+
+
+class _Collected:
+    """Labels or numbers of one column, as they come."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.labels: list[str] = []
+        self.values: list[float] = []
+
+    def add(self, row: int, label: str, value: float) -> None:
+        self.rows.append(row)
+        self.labels.append(label)
+        self.values.append(value)
+
+    def part(self, name: str, *, levels: bool) -> Part:
+        rows = np.array(self.rows, dtype=np.int64)
+        values = checked(np.array(self.values, dtype=np.float64), name, rows)
+        keys = read_keys([self.labels], [name]) if levels else None
+        return Part(name, rows, keys, values)
+
+
+def _of_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
+    """Text is a level of its key; a number is its key's, or of "key=level" that level's."""
+    collected: dict[tuple[str, bool], _Collected] = {}
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {i} is a {type(row).__name__}, but rows before it are mappings")
+        for key, value in row.items():
+            name, label = str(key), None
+            if isinstance(value, str):
+                label, value = value, 1.0
+            elif not isinstance(value, numbers.Real):
+                _refuse(value, i, name)
+            elif "=" in name:
+                name, label = name.split("=", 1)
+            place = name, label is not None
+            if place not in collected:
+                collected[place] = _Collected()
+            collected[place].add(i, label or "", float(value))
+    return [found.part(name, levels=levels) for (name, levels), found in collected.items()]
+
+
+def _refuse(value: Any, row: int, name: str) -> None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        raise ValueError(
+            f"{name!r} is {value} in row {row}: leave the key out where its value is not known"
+        )
+    raise TypeError(
+        f"{name!r} is a {type(value).__name__} in row {row}: values are numbers, or text for levels"
+    )
+
+
+def _of_tokens(rows: Sequence[Any]) -> list[Part]:
+    collected = _Collected()
+    for i, row in enumerate(rows):
+        if isinstance(row, str) or not isinstance(row, list | tuple | set | frozenset | np.ndarray):
+            raise TypeError(
+                f"row {i} is a {type(row).__name__}: give a list of tokens for each row, as in "
+                "text.split(), a mapping of names to values, a data frame or a sparse matrix"
+            )
+        for token in row:
+            if not isinstance(token, str):
+                raise TypeError(
+                    f"row {i} has a {type(token).__name__} among its tokens: tokens are text; "
+                    "rows of numbers come as an array or a sparse matrix"
+                )
+            collected.add(i, token, 1.0)
+    return [collected.part("", levels=True)] if collected.rows else []
+
+
+__all__ = ["Levels", "Part", "checked", "read_parts"]

@@ -1,0 +1,95 @@
+"""Poisson regression with many features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from posterity.factor.usable import LARGEST
+from posterity.forgetting import Stabilized
+from posterity.likelihoods import Likelihood, Poisson
+from posterity.posteriors.diagonal import hypothesis_weights, matched
+from posterity.sparse.base import DiagonalModel
+from posterity.sparse.checks import Interactions, one_row
+from posterity.sparse.parts import Levels
+
+Array = NDArray[np.float64]
+# Beyond, a rate is no number.
+LARGEST_LOG = 700.0
+
+
+class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
+    """Counts, whose log rate is linear in up to millions of features, of which a row has few.
+
+    Parameters
+    ----------
+    prior_precision : "auto" or float, default "auto"
+    fit_intercept : bool, default True
+        Whether to learn an intercept; its prior is Normal(0, 10^2).
+    interactions, hash_size, categorical_features, forgetting
+        As in :class:`DiagonalLinearRegression`, as are rows and attributes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> user = rng.integers(0, 30, size=3000)
+    >>> y = rng.poisson(np.exp(0.5 * rng.normal(size=30))[user])
+    >>> rows = [{"user": f"u{u}"} for u in user]
+    >>> model = DiagonalPoissonRegression().fit(rows, y)
+    >>> bool(abs(model.predict(rows).mean() - y.mean()) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        prior_precision: float | str = "auto",
+        fit_intercept: bool = True,
+        interactions: Interactions = None,
+        hash_size: int | None = None,
+        categorical_features: Levels = "auto",
+        forgetting: Stabilized | None = None,
+    ) -> None:
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.interactions = interactions
+        self.hash_size = hash_size
+        self.categorical_features = categorical_features
+        self.forgetting = forgetting
+
+    def predict(self, X: Any) -> Array:
+        """(n,) expected counts at the weights' mean.
+
+        The mean of :meth:`predict_distribution`, which is larger where weights are uncertain,
+        averages over them.
+        """
+        return np.exp(np.minimum(self._eta_matched(X)[0], LARGEST_LOG))
+
+    def predict_distribution(self, X: Any) -> Any:
+        """Distribution of new counts, one a row."""
+        return self._likelihood().predictive(*self._eta_matched(X))
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+        """(n, 2) ends of the central interval that holds a new count with this probability."""
+        return np.stack(self.predict_distribution(X).interval(level), axis=-1)
+
+    def predict_one(self, x: Any) -> float:
+        """Expected count at one row, a mapping, a list of tokens or a 1-D array."""
+        return float(self.predict(one_row(x))[0])
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood:
+        return Poisson()
+
+    def _target(self, y: Any) -> float | None:
+        return float(y) if type(y) is int and 0 <= y <= LARGEST else None
+
+    def _told(self, told: Array, y: Array, weights: Array | None) -> Any:
+        some = slice(0, self._known.members)
+        shares = hypothesis_weights(told[:, 2, some])
+        return self._likelihood().predictive(*matched(told[:, 0, some], told[:, 1, some], shares))
