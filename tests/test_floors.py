@@ -36,6 +36,7 @@ FLOORS = {
     "evaluation": 7,
     "calibration": 7,
     "io": 7,
+    "factorization": 7,
     "report": 8,
     "adapters": 8,
     "cli": 9,
