@@ -198,8 +198,9 @@ def total_variance(
     total = 0.0
     for rows, (first, second) in zip(sorted_rows, moments, strict=True):
         covariance = sides.covariances[rows.side][rows.levels]
-        total += np.vdot(covariance, first) + 0.5 * np.vdot(covariance[:, 1:, 1:], second)
-    return float(total)
+        total += float(np.vdot(covariance, first))
+        total += 0.5 * float(np.vdot(covariance[:, 1:, 1:], second))
+    return total
 
 
 def moments_at(codes: Codes, values: Array, sides: Sides) -> tuple[Array, Array]:

@@ -79,7 +79,7 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
     variational inference in turn (Lim & Teh 2007; Raiko, Ilin & Karhunen 2007), the weights and
     factors of a level together. Variances are exact for these Normals; the sides' posteriors are
     taken as independent of each other. Rows are kept: a stream learns the levels of new rows from
-    all of their rows, and sweeps all again after a tenth more.
+    all of their rows, sweeps all again after a tenth more, and starts afresh after twice as many.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         fresh = self._fresh()
         rows = fresh._begin_columns(X, y)
         rank = self._chosen_rank(fresh, rows) if self.rank == "auto" else int(self.rank)
-        fresh._knowledge = fresh._fitted(rows, rank)
+        fresh._knowledge = fresh._fitted(rows, _sizes(fresh._indexes), rank)
         return self._take_over(fresh)
 
     @one_at_a_time
@@ -168,9 +168,13 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
             return self
         codes, values = read_sides(columns, labels, indexes, self._scales, new=True)
         known.extend(codes, values, targets, _sizes(indexes))
-        known.touch(codes)
-        if len(known.y) >= (1.0 + GROWTH) * known.swept:
+        if len(known.y) >= 2 * known.begun:  # few rows had no use for factors, which then rest
+            rows = known.codes, known.values, known.y
+            known = self._fitted(rows, _sizes(indexes), known.sides.rank)
+        elif len(known.y) >= (1.0 + GROWTH) * known.swept:
             known.sweep(STREAM_SWEEPS, self.tolerance)
+        else:
+            known.touch(codes)
         self.__dict__.update(_knowledge=known, _indexes=indexes)
         return self
 
@@ -374,9 +378,9 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
             self._scales[j] = largest * float(np.sqrt(np.mean((numbers / largest) ** 2))) or 1.0
         return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets
 
-    def _fitted(self, rows: Rows, rank: int) -> FactorizationPosterior:
+    def _fitted(self, rows: Rows, sizes: list[int], rank: int) -> FactorizationPosterior:
         known = FactorizationPosterior.begin(
-            rows, _sizes(self._indexes), rank, self.noise_precision, self.random_state
+            rows, sizes, rank, self.noise_precision, self.random_state
         )
         known.sweep(self.max_sweeps, self.tolerance)
         return known
@@ -388,7 +392,8 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         held, rest = order[: n // 10], order[n // 10 :]
         best, best_score = 0, -np.inf
         for rank in RANKS if len(held) else ():
-            known = fresh._fitted((rows[0][rest], rows[1][rest], rows[2][rest]), rank)
+            among = rows[0][rest], rows[1][rest], rows[2][rest]
+            known = fresh._fitted(among, _sizes(fresh._indexes), rank)
             mean, variance = known.moments(rows[0][held], rows[1][held])
             spread = np.sqrt(variance + known.unit**2 / known.noise_precision)
             score = float(Normal(mean, spread).logpdf(rows[2][held]).mean())

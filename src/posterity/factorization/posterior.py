@@ -49,6 +49,12 @@ class FactorizationPosterior:
         (n, S), (n, S), (n,) rows learned: level of each side, its feature, the target.
     log_evidence
         The bound of the last sweep, less constants, in the target's own units.
+    residual
+        Expected sum of squares of the last sweep, in units of the target's spread.
+    swept, begun
+        Number of rows at the last sweep over all, and at the last fresh start.
+    bounds
+        Of the last sweeps, of targets in units of their spread.
     """
 
     means: list[Array]
@@ -66,6 +72,7 @@ class FactorizationPosterior:
     log_evidence: float = -np.inf
     residual: float = np.nan
     swept: int = 0
+    begun: int = 0
     bounds: list[float] = field(default_factory=list)
 
     @classmethod
@@ -101,6 +108,7 @@ class FactorizationPosterior:
             codes,
             values,
             y,
+            begun=len(y),
         )
 
     @property

@@ -262,7 +262,7 @@ def _factorization(known: Any) -> bool:
         and bool((known.prior_precisions > 0.0).all())
         and bool((known.codes >= 0).all() and (known.codes < sizes).all())
         and bool(np.isfinite(known.values).all() and np.isfinite(known.y).all())
-        and 0.0 < known.noise_shape
+        and known.noise_shape > 0.0
         and 0.0 <= known.noise_rate < np.inf
         and 0.0 < known.unit < np.inf
     )
