@@ -16,6 +16,7 @@ ROOMS = [
     "distributions",
     "likelihoods",
     "evaluation",
+    "factorization",
     "forecasting",
     "calibration",
     "plots",

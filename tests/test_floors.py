@@ -42,6 +42,7 @@ FLOORS = {
     "off_policy": 8,
     "experiments": 8,
     "sparse": 7,
+    "factorization": 7,
     "report": 8,
     "adapters": 8,
     "cli": 9,

@@ -268,6 +268,27 @@ def _panel(known: Any) -> bool:
     )
 
 
+def _factorization(known: Any) -> bool:
+    n, (n_sides, p) = len(known.y), known.prior_means.shape
+    sizes = np.array([len(mean) for mean in known.means])
+    return (
+        known.codes.shape == known.values.shape == (n, n_sides)
+        and len(known.means) == len(known.covariances) == n_sides
+        and all(mean.shape == (size, p) for mean, size in zip(known.means, sizes, strict=True))
+        and all(
+            spread.shape == (size, p, p)
+            for spread, size in zip(known.covariances, sizes, strict=True)
+        )
+        and known.prior_precisions.shape == (n_sides, p)
+        and bool((known.prior_precisions > 0.0).all())
+        and bool((known.codes >= 0).all() and (known.codes < sizes).all())
+        and bool(np.isfinite(known.values).all() and np.isfinite(known.y).all())
+        and known.noise_shape > 0.0
+        and 0.0 <= known.noise_rate < np.inf
+        and 0.0 < known.unit < np.inf
+    )
+
+
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "LinearPosterior": _posterior,
     "FadingPosterior": _fading,
@@ -287,6 +308,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "SeriesPanel": _panel,
     "DiagonalPosterior": _diagonal,
     "FeatureLevels": _feature_levels,
+    "FactorizationPosterior": _factorization,
     "GroupedPosterior": _grouped,
     "GroupSample": _group_sample,
     "SharedPrior": _shared_prior,

@@ -1,0 +1,259 @@
+"""Variational sweeps of a factorization machine: one side's levels given all others.
+
+Given the other sides, the weights theta = [w, v] of one level are a linear regression of what the
+others leave, on the features f = x [1, sum of the others' x v]. The others are uncertain, so
+E[f f'] and E[f e] take the place of f f' and f e (Raiko, Ilin & Karhunen 2007, for two sides).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+@dataclass
+class Sides:
+    """What is believed of the weights of all levels of all sides, in units of the target's spread.
+
+    Parameters
+    ----------
+    means, covariances
+        For each side (L, p) and (L, p, p), p = 1 + rank: of [w, v], Normal.
+    prior_means, prior_precisions
+        (S, p), of the levels of each side.
+    offset, offset_variance
+        The intercept.
+    """
+
+    means: list[Array]
+    covariances: list[Array]
+    prior_means: Array
+    prior_precisions: Array
+    offset: float
+    offset_variance: float
+
+    @property
+    def rank(self) -> int:
+        """Number of factors."""
+        return self.prior_means.shape[1] - 1
+
+    def copy(self) -> Sides:
+        """The same, to go its own way."""
+        return Sides(
+            [one.copy() for one in self.means],
+            [one.copy() for one in self.covariances],
+            self.prior_means.copy(),
+            self.prior_precisions.copy(),
+            self.offset,
+            self.offset_variance,
+        )
+
+
+@dataclass(frozen=True)
+class SideRows:
+    """Rows sorted by the level of one side, and how often its levels meet those of the others."""
+
+    side: int
+    levels: Codes
+    starts: Codes
+    codes: Codes
+    values: Array
+    y: Array
+    met: dict[int, csr_array]
+    met_once: dict[int, csr_array]
+
+    @classmethod
+    def of(cls, side: int, codes: Codes, values: Array, y: Array, sizes: list[int]) -> SideRows:
+        """Sort rows: codes and values (n, S), y (n,); ``sizes`` are the numbers of levels."""
+        order = np.argsort(codes[:, side], kind="stable")
+        codes, values = codes[order], values[order]
+        levels, starts = np.unique(codes[:, side], return_index=True)
+        ends = np.append(starts[1:], len(y))
+        row = np.repeat(np.arange(len(levels)), ends - starts)
+        own, met, met_once = values[:, side], {}, {}
+        for other in set(range(len(sizes))) - {side}:
+            shape, places = (len(levels), sizes[other]), (row, codes[:, other])
+            square = values[:, other] ** 2
+            met[other] = csr_array((own**2 * square, places), shape=shape)
+            met_once[other] = csr_array((own * square, places), shape=shape)
+        return cls(side, levels, starts, codes, values, y[order], met, met_once)
+
+    def summed(self, rows: Array) -> Array:
+        """Sums over the rows (n,) of each level."""
+        return np.add.reduceat(rows, self.starts)
+
+    def effects(self, sides: Sides) -> dict[int, Array]:
+        """x [w, v] of the other sides' levels in each row, (p, n), means."""
+        return {
+            other: np.ascontiguousarray(sides.means[other][self.codes[:, other]].T)
+            * self.values[:, other]
+            for other in self.met
+        }
+
+
+def second_moments(rows: SideRows, features: Array) -> Array:
+    """Sums of f f' over the rows of each level, (L, p, p), for features (p, n)."""
+    p = len(features)
+    sums = np.empty((p, p, len(rows.levels)))
+    for i in range(p):
+        for j in range(i + 1):
+            sums[i, j] = sums[j, i] = rows.summed(features[i] * features[j])
+    return np.ascontiguousarray(sums.transpose(2, 0, 1))
+
+
+def features_of(rows: SideRows, effects: dict[int, Array], p: int) -> Array:
+    """(p, n) means of f = x [1, sum of the others' x v]."""
+    features = np.zeros((p, len(rows.y)))
+    features[0] = 1.0
+    for effect in effects.values():
+        features[1:] += effect[1:]
+    return features * rows.values[:, rows.side]
+
+
+def left_over(rows: SideRows, effects: dict[int, Array], offset: float) -> Array:
+    """(n,) means of the target less all that this side has no part in."""
+    rest = rows.y - offset
+    seen: list[Array] = []
+    for effect in effects.values():
+        rest = rest - effect[0]
+        for earlier in seen:
+            rest -= np.einsum("kn,kn->n", earlier[1:], effect[1:])
+        seen.append(effect)
+    return rest
+
+
+def others_spread(rows: SideRows, sides: Sides) -> Array:
+    """Sums over rows of x^2 Cov of the others' v, (L, k, k): what f f' has beyond its means."""
+    k = sides.rank
+    total = np.zeros((len(rows.levels), k * k))
+    for other, met in rows.met.items():
+        spread = np.ascontiguousarray(sides.covariances[other][:, 1:, 1:])
+        total += met @ spread.reshape(len(spread), k * k)
+    return total.reshape(len(rows.levels), k, k)
+
+
+def shared_spread(rows: SideRows, sides: Sides, effects: dict[int, Array]) -> Array:
+    """Sums over rows of Cov(f, what the others leave), (L, k): they share the others' errors."""
+    total = np.zeros((len(rows.levels), sides.rank))
+    for other, met in rows.met_once.items():
+        covariance = sides.covariances[other]
+        total -= met @ np.ascontiguousarray(covariance[:, 1:, 0])
+        third = [effect[1:] for each, effect in effects.items() if each != other]
+        if not third:
+            continue
+        partners = np.sum(third, axis=0)
+        weights = rows.values[:, rows.side] * rows.values[:, other] ** 2
+        for factor in range(sides.rank):
+            column = covariance[:, 1 + factor, 1:][rows.codes[:, other]]
+            product = np.einsum("nk,kn->n", column, partners)
+            total[:, factor] -= rows.summed(weights * product)
+    return total
+
+
+def moments_of(rows: SideRows, sides: Sides) -> tuple[Array, Array]:
+    """Sums over the rows of each level: E f E f' (L, p, p), and the covariance of v's (L, k, k)."""
+    features = features_of(rows, rows.effects(sides), sides.rank + 1)
+    return second_moments(rows, features), others_spread(rows, sides)
+
+
+def update_levels(
+    rows: SideRows, sides: Sides, noise_precision: float, moments: tuple[Array, Array]
+) -> None:
+    """The best Normal of each level's weights, given all other sides, their prior and the noise."""
+    side = rows.side
+    effects = rows.effects(sides)
+    features = features_of(rows, effects, sides.rank + 1)
+    target = left_over(rows, effects, sides.offset)
+    total = moments[0].copy()
+    total[:, 1:, 1:] += moments[1]
+    with_target = np.stack([rows.summed(one * target) for one in features], axis=1)
+    with_target[:, 1:] += shared_spread(rows, sides, effects)
+    prior = sides.prior_precisions[side]
+    precision = noise_precision * total + np.diag(prior)
+    right = noise_precision * with_target + prior * sides.prior_means[side]
+    covariance = np.linalg.inv(precision)
+    covariance = 0.5 * (covariance + covariance.transpose(0, 2, 1))
+    sides.covariances[side][rows.levels] = covariance
+    sides.means[side][rows.levels] = np.linalg.solve(precision, right[:, :, None])[:, :, 0]
+
+
+def errors_of(rows: SideRows, sides: Sides) -> Array:
+    """(n,) targets less their means, in the order of ``rows``."""
+    effects = rows.effects(sides)
+    features = features_of(rows, effects, sides.rank + 1)
+    own = sides.means[rows.side][rows.codes[:, rows.side]]
+    return left_over(rows, effects, sides.offset) - np.einsum("pn,np->n", features, own)
+
+
+def total_variance(
+    sorted_rows: list[SideRows], moments: list[tuple[Array, Array]], sides: Sides
+) -> float:
+    """Sum over rows of the variance that :func:`moments_at` says, the offset's aside."""
+    total = 0.0
+    for rows, (first, second) in zip(sorted_rows, moments, strict=True):
+        covariance = sides.covariances[rows.side][rows.levels]
+        total += float(np.vdot(covariance, first))
+        total += 0.5 * float(np.vdot(covariance[:, 1:, 1:], second))
+    return total
+
+
+def moments_at(codes: Codes, values: Array, sides: Sides) -> tuple[Array, Array]:
+    """Mean and variance, noise aside, at rows (n, S); code -1 is a level that was never seen.
+
+    Deviations of different sides are independent, so the variance is that of the terms linear in
+    one side's deviation plus that of the products of two.
+    """
+    tables = [with_prior(sides, side) for side in range(codes.shape[1])]
+    mean = np.empty(len(codes))
+    variance = np.empty(len(codes))
+    block = max(1, 200_000 // (sides.rank + 1) ** 2)
+    for start in range(0, len(codes), block):
+        part = slice(start, start + block)
+        mean[part], variance[part] = _moments_of_block(codes[part], values[part], tables, sides)
+    return mean, variance
+
+
+def with_prior(sides: Sides, side: int) -> tuple[Array, Array]:
+    """Means and covariances of a side's levels, with the prior as the last: that of code -1."""
+    covariance = np.diag(1.0 / sides.prior_precisions[side])
+    return (
+        np.concatenate([sides.means[side], sides.prior_means[side][None]]),
+        np.concatenate([sides.covariances[side], covariance[None]]),
+    )
+
+
+def _moments_of_block(
+    codes: Codes, values: Array, tables: list[tuple[Array, Array]], sides: Sides
+) -> tuple[Array, Array]:
+    effects = [table[codes[:, s]] * values[:, s, None] for s, (table, _) in enumerate(tables)]
+    spreads = [
+        table[codes[:, s]] * values[:, s, None, None] ** 2 for s, (_, table) in enumerate(tables)
+    ]
+    mean, variance = np.full(len(codes), sides.offset), np.full(len(codes), sides.offset_variance)
+    for s, effect in enumerate(effects):
+        mean += effect[:, 0]
+        slope = np.ones((len(codes), sides.rank + 1))
+        slope[:, 1:] = sum((one[:, 1:] for t, one in enumerate(effects) if t != s), start=0.0)
+        variance += np.einsum("ni,nij,nj->n", slope, spreads[s], slope, optimize=True)
+        for t in range(s):
+            mean += np.einsum("nk,nk->n", effect[:, 1:], effects[t][:, 1:])
+            variance += np.einsum("nij,nij->n", spreads[s][:, 1:, 1:], spreads[t][:, 1:, 1:])
+    return mean, variance
+
+
+__all__ = [
+    "SideRows",
+    "Sides",
+    "errors_of",
+    "moments_at",
+    "moments_of",
+    "total_variance",
+    "update_levels",
+    "with_prior",
+]

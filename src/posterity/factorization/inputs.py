@@ -1,0 +1,97 @@
+"""Columns of levels and of numbers, as numbers of levels and features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.grouped.index import KeyIndex
+from posterity.grouped.keys import read_keys
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+def columns_of(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[str] | None]:
+    """The columns of a data frame, by ``names`` where these are known, or of a 2-D array."""
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        own = [str(name) for name in getattr(X, "column_names", getattr(X, "columns", []))]
+        wanted = own if names is None else list(names)
+        if missing := [name for name in wanted if name not in own]:
+            raise ValueError(f"X lacks the column {missing[0]!r}, which the model has learned from")
+        return [X[name] for name in wanted], wanted
+    if hasattr(X, "tocsr"):
+        raise TypeError("X is a sparse matrix: give a column of levels for each side instead")
+    table = X if isinstance(X, np.ndarray) else _table(X)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ValueError(
+            f"X has shape {table.shape}: expected (n, sides), a column of levels for each side"
+        )
+    return [table[:, column] for column in range(table.shape[1])], None
+
+
+def _table(X: Any) -> NDArray[Any]:
+    """Rows of plain Python as they are: NumPy would make text of numbers beside text."""
+    table = np.array([list(row) for row in X], dtype=object)
+    return table.reshape(len(table), -1) if table.size == 0 else table
+
+
+def numeric_places(numeric: Sequence[Any] | None, names: list[str] | None, n: int) -> list[int]:
+    """The places of the columns that hold numbers, not levels."""
+    places = []
+    for one in numeric or ():
+        if isinstance(one, str) and names is not None and one in names:
+            places.append(names.index(one))
+        elif isinstance(one, int | np.integer) and 0 <= one < n:
+            places.append(int(one))
+        else:
+            raise ValueError(f"numeric names {one!r}, which is no column of X")
+    return places
+
+
+def read_numbers(column: Any, name: str) -> Array:
+    """(n,) numbers of a column; refused where they are not finite."""
+    try:
+        numbers = np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the numeric column {name} holds what is no number: {error}") from error
+    if not np.isfinite(numbers).all():
+        row = int(np.argmin(np.isfinite(numbers)))
+        raise ValueError(f"{name} is {numbers[row]} in row {row}: give finite numbers")
+    return numbers
+
+
+def read_sides(
+    columns: list[Any], labels: list[str], indexes: list[KeyIndex | None], scales: Array, new: bool
+) -> tuple[Codes, Array]:
+    """Levels and features of rows, (n, S) each: a column of numbers is one level's feature.
+
+    Levels that are not known get a place if ``new``, or -1.
+    """
+    codes, values = [], []
+    for column, label, index, scale in zip(columns, labels, indexes, scales, strict=True):
+        if index is None:
+            numbers = read_numbers(column, label)
+            codes.append(np.zeros(len(numbers), dtype=np.intp))
+            values.append(numbers / scale)
+        else:
+            keys = read_keys([column], [label])
+            codes.append(index.places(keys, new=new)[keys.numbers].astype(np.intp))
+            values.append(np.ones(len(keys.numbers)))
+    return np.stack(codes, axis=1), np.stack(values, axis=1)
+
+
+def one_row(x: Any, names: list[str] | None) -> Any:
+    """A row as a table of one: of a mapping, in the order of the names."""
+    if isinstance(x, Mapping):
+        order = list(x) if names is None else names
+        if missing := [name for name in order if name not in x]:
+            raise ValueError(f"x lacks {missing[0]!r}")
+        return [[x[name] for name in order]]
+    return [list(x)]
+
+
+__all__ = ["columns_of", "numeric_places", "one_row", "read_numbers", "read_sides"]
