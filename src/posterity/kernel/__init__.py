@@ -33,6 +33,7 @@ from posterity.kernel._kernel import (
     learn_rows,
     learn_stabilized,
     learn_wandering,
+    predict_by_nodes,
     predict_rows,
     remove_rows,
     slide,
@@ -40,12 +41,16 @@ from posterity.kernel._kernel import (
 )
 from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
 from posterity.kernel._paths import (
+    DirectionalPath,
+    ForgettingPath,
     GroupPath,
     NodesPath,
     RowPath,
     SitePath,
     SoftmaxPath,
     TargetsPath,
+    WanderingPath,
+    WindowPath,
     look_at_labels,
 )
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
@@ -61,7 +66,9 @@ from posterity.kernel._sites import (
 __all__ = [
     "MOST_COLUMNS",
     "MOST_NODES",
+    "DirectionalPath",
     "FadingMember",
+    "ForgettingPath",
     "GroupPath",
     "KeyTable",
     "LearnedPrior",
@@ -73,6 +80,8 @@ __all__ = [
     "SoftmaxPath",
     "SortedRows",
     "TargetsPath",
+    "WanderingPath",
+    "WindowPath",
     "adapt",
     "append_block",
     "average_members",
@@ -97,6 +106,7 @@ __all__ = [
     "normal_scores",
     "number_keys",
     "number_range",
+    "predict_by_nodes",
     "predict_groups",
     "predict_rows",
     "remove_rows",

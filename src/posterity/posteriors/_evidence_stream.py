@@ -25,7 +25,7 @@ from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._evidence_state import Known
-from posterity.posteriors._nodes import Nodes
+from posterity.posteriors._nodes import Nodes, predicted
 from posterity.posteriors._turns import (
     Waiting,
     last_turn,
@@ -127,7 +127,8 @@ class NodesStream:
             paths = [node.row_path(names) for node in nodes.posteriors]
             return nodes, paths, nodes.weights
 
-        return cast(RowPath, NodesPath(path, known, self.forgets, open_nodes, self._begin_turn))
+        ways = self.forgets, open_nodes, self._begin_turn, not known.data.tells_evidence
+        return cast(RowPath, NodesPath(path, known, *ways))
 
     def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
@@ -167,11 +168,16 @@ class NodesStream:
         """The same for those who only read: where there are none, some are made and not kept."""
         known, mean = self.known, self.chooser.mean
         if known.stream is None:
-            choice = self.chooser.choice(known, known.turn, stream=True, single=self.alone)
-            return Nodes.of(choice, mean, known.data)
+            return Nodes.of(self._choice_ahead(), mean, known.data)
         if not self.forgets and not self._in_step(known.stream):
             return Nodes.of(known.stream.choice, mean, known.data)
         return known.stream
+
+    def _choice_ahead(self) -> Choice:
+        known = self.known
+        if known.stream is not None:
+            return known.stream.choice
+        return self.chooser.choice(known, known.turn, stream=True, single=self.alone)
 
     def _in_step(self, stream: Nodes) -> bool:
         """Whether the nodes know all rows that the data know."""
@@ -186,15 +192,36 @@ class NodesStream:
         told: list[Distribution] = []
         first = 0
         while first < len(X) or not told:
-            nodes = self.current()
-            stop = self._stretch(nodes, X, weights, first)
-            part = slice(first, stop)
+            choice = self._choice_ahead() if self._has_plain_nodes else self.current().choice
+            part = slice(first, self._stretch(choice, X, weights, first))
             some = None if weights is None else weights[part]
-            added = self.unseen(nodes, X[part])
-            told.append(nodes.predict_then_learn(X[part], y[part], some, elapsed[part], added))
-            self.learn_data(X[part], y[part], some, elapsed[part])
-            first = stop
+            rows = X[part], y[part], some, elapsed[part]
+            told.append(self._told(choice, *rows))
+            turn = self.known.turn
+            self.learn_data(*rows)
+            if self._has_plain_nodes and self.known.turn is turn:
+                self.known.stream = Nodes.of(choice, self.chooser.mean, self.known.data)
+            first = part.stop
         return told
+
+    @property
+    def _has_plain_nodes(self) -> bool:
+        """Whether nodes are made from the data at any time, and predict as linear models do."""
+        known, plain = self.known, isinstance(self.chooser.strategy, Integrated)
+        return plain and known.shared is None and type(known.data) is LinearPosterior
+
+    def _told(
+        self, choice: Choice, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> Distribution:
+        """What nodes of this choice tell of each row before it is learned."""
+        known, mean = self.known, self.chooser.mean
+        if not self._has_plain_nodes:
+            nodes = self.current()
+        elif choice.pinned.any():
+            nodes = Nodes.of(choice, mean, known.data)
+        else:
+            return predicted(choice, mean, known.data, X, y, weights)
+        return nodes.predict_then_learn(X, y, weights, elapsed, self.unseen(nodes, X))
 
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], rows: SiteRows
@@ -204,7 +231,7 @@ class NodesStream:
         first = 0
         while first < len(rows):
             nodes = self.current()
-            part = rows[first : self._stretch(nodes, rows.X, rows.weights, first)]
+            part = rows[first : self._stretch(nodes.choice, rows.X, rows.weights, first)]
             (node,) = nodes.posteriors
             told = learn(node, part)
             target = (told.sites.target - part.offsets)[:, None]
@@ -225,12 +252,12 @@ class NodesStream:
         if known.clock[0] >= known.clock[1]:
             self.turned()
 
-    def _stretch(self, nodes: Nodes, X: Array, weights: Array | None, first: int) -> int:
+    def _stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
         """Where the stretch of rows that starts at ``first`` ends: the schedule turns there."""
         rest = None if weights is None else weights[first:]
         left = int(self.known.clock[1] - self.known.clock[0])
         stop = first + rows_until(len(X) - first, rest, left)
-        if nodes.choice.pinned.any():
+        if choice.pinned.any():
             features, constants = self.waiting()
             moves = moved(self.features(X[first:stop])[:, features], constants).any(axis=1)
             if weights is not None:
