@@ -12,18 +12,19 @@ cdef class NodesPath:
     """
 
     cdef readonly RowPath data
-    cdef object known, open_nodes, begin_turn, stream, scales, bound
+    cdef object known, open_nodes, begin_turn, stream
+    cdef Scales scales
     cdef bint forgets, tallies
     cdef double told
     cdef list nodes
-    cdef double[::1] weights, mean, squares, errors, scales_told
+    cdef double[::1] weights, errors, scales_told
 
     def __init__(self, RowPath data not None, known, bint forgets, open_nodes, begin_turn, bint tallies=False):
         self.data, self.known, self.forgets, self.tallies = data, known, forgets, tallies
         if tallies:
             (<ForgettingPath?> data).tally = None
         self.open_nodes, self.begin_turn = open_nodes, begin_turn
-        self.nodes = []
+        self.nodes, self.scales = [], Scales(known)
 
     @property
     def names(self):
@@ -69,7 +70,7 @@ cdef class NodesPath:
         if teaches and not self._in_step():
             self._open()
         data._ask_what_waits()
-        self._bind_scales()
+        self.scales.bind()
         data._load(x, root)
         data.buffer[data.shape.p] = root * y
         if data.closed or data.clock[0] != rows or data._moves(root):
@@ -84,7 +85,7 @@ cdef class NodesPath:
                 self._take_told(weight)
             elif turn is None:
                 self._teach_nodes(weight)
-            self._enter_scales(root, weight)
+            self.scales.enter(data.buffer, data.intercept, data.columns, root, weight)
             data._append(weight)
             data._count(weight)
             if turn is not None:
@@ -167,27 +168,4 @@ cdef class NodesPath:
         self.nodes = []
         self.data.clock[1] = due
         self.data.rows = -1  # the first row tells what is constant
-        return 0
-
-    cdef int _bind_scales(self) except -1:
-        scales = self.known.scales
-        if scales is not None and (scales is not self.scales or scales.mean is not self.bound):
-            scales.mean, scales.squares = np.array(scales.mean), np.array(scales.squares)
-            self.mean, self.squares, self.bound = scales.mean, scales.squares, scales.mean
-        self.scales = scales
-        return 0
-
-    cdef int _enter_scales(self, double root, double weight) except -1:
-        """As RunningScales.learn of the row in the buffer, times ``root``."""
-        cdef Py_ssize_t i
-        cdef double before, share, step
-        if self.scales is None:
-            return 0
-        before = self.scales.count
-        share = weight / (before + weight)
-        for i in range(self.data.columns):
-            step = self.data.buffer[self.data.intercept + i] / root - self.mean[i]
-            self.squares[i] += step * step * (before * share)
-            self.mean[i] += step * share
-        self.scales.count = before + weight
         return 0

@@ -57,6 +57,40 @@ cdef double LARGEST = 1e150
 cdef double SAME = 1e-9
 
 
+cdef class Scales:
+    """Keeps up what ``known`` has as ``scales``, means and squares of the features of all rows, if there are any."""
+
+    cdef object known, scales, bound
+    cdef double[::1] mean, squares
+
+    def __init__(self, known):
+        self.known = known
+
+    cdef int bind(self) except -1:
+        """Reach for them, in memory that nobody shares."""
+        scales = self.known.scales
+        if scales is not None and (scales is not self.scales or scales.mean is not self.bound):
+            scales.mean, scales.squares = np.array(scales.mean), np.array(scales.squares)
+            self.mean, self.squares, self.bound = scales.mean, scales.squares, scales.mean
+        self.scales = scales
+        return 0
+
+    cdef int enter(self, const double[::1] row, Py_ssize_t first, Py_ssize_t columns, double root, double weight) except -1:
+        """As RunningScales.learn of so many ``columns`` of a row times ``root``, from ``first`` on."""
+        cdef Py_ssize_t i
+        cdef double before, share, step
+        if self.scales is None:
+            return 0
+        before = self.scales.count
+        share = weight / (before + weight)
+        for i in range(columns):
+            step = row[first + i] / root - self.mean[i]
+            self.squares[i] += step * step * (before * share)
+            self.mean[i] += step * share
+        self.scales.count = before + weight
+        return 0
+
+
 cdef class RowPath:
     """Learns and predicts rows of one target.
 
@@ -66,6 +100,7 @@ cdef class RowPath:
 
     # Another factor that learns the same rows, and a clock (rows, due): a row that makes it due is left alone.
     cdef RowPath beside
+    cdef Scales scales
     cdef long long[::1] clock
     cdef bint closed
     # Features that were constant so far, and their values, when the clock counted so many rows.
@@ -146,13 +181,15 @@ cdef class RowPath:
         self.counts[1] += weight
         return True
 
-    def go_together(self, RowPath beside, long long[::1] clock not None, waiting):
+    def go_together(self, RowPath beside, long long[::1] clock not None, waiting, known=None):
         """Let the factor of ``beside``, of the same shape, learn every row as well, if there is one.
 
         ``clock`` (2,) counts the rows that weigh something. The one that makes it reach its second number
         is not learned. ``waiting()`` returns the places and values of the features that were constant
-        so far: a row in which one of them changes is not learned either.
+        so far: a row in which one of them changes is not learned either. What learns sites keeps up the
+        ``scales`` of ``known``, if it has any.
         """
+        self.scales = None if known is None else Scales(known)
         self.beside, self.clock, self.waiting = beside, clock, waiting
         self.rows = -1
 

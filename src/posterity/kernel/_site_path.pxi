@@ -31,6 +31,8 @@ cdef class SitePath(RowPath):
             if not fabs(y) <= LARGEST:
                 raise ValueError(_complaint("y", y))
             self.check_targets(np.array([y]))
+        if self.scales is not None:
+            self.scales.bind()
         self._load(x, 1.0)
         cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
         cdef double *triangle = self._faded(left)
@@ -40,6 +42,9 @@ cdef class SitePath(RowPath):
         if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
             return False
         if self.closed:
+            return False
+        # What goes along fades with what it learns: the row must weigh something there, too.
+        if self.beside is not None and left < 1.0 and not precision > 0.0:
             return False
         if left < 1.0:
             memcpy(&self.triangle[0, 0], triangle, self.shape.q * self.shape.ld * sizeof(double))
@@ -89,6 +94,8 @@ cdef class SitePath(RowPath):
                 self.beside.buffer[i] = root * self.buffer[i]
             self.beside.buffer[self.shape.p] = root * target
             self.beside._append(precision)
+        if self.scales is not None:
+            self.scales.enter(self.buffer, self.intercept, self.columns, 1.0, precision)
         return 0
 
     cdef int _enter(self, double weight, double mean, double variance, double precision, double target,

@@ -133,7 +133,9 @@ class NodesStream:
     def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
         known = self.known
-        path.go_together(known.data.row_path(names), known.clock, self.waiting)
+        (node,) = self.current().posteriors
+        node.accompany(path, names)
+        path.go_together(known.data.row_path(names), known.clock, self.waiting, known)
 
     def as_member(self) -> FadingMember:
         """What an average learns of it row by row: the node that predicts, and the data."""

@@ -262,7 +262,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def predicts_sites_lean(self) -> bool:
         """Whether the stream's node does."""
-        return not self.forgets
+        return not self.forgets or self.of_rows.only_discounts
 
     def believed(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w, matched to those of all nodes."""
