@@ -203,7 +203,7 @@ def whole(make: Make, data: Data) -> None:
         if type(one) is BayesianLinearRegression:
             many = known.predict_mean_ahead(one._columns(X[:1]))[0]
         elif type(one) is BayesianPoissonRegression and one._predicts_lean and known.learns_prior:
-            told = known.learn_in_order(one._columns(X[:1]), np.ones((1, 1)), None, np.ones(1))
+            told = known.learn_in_order(one._columns(X[:1]), np.ones((1, 1)), None, np.zeros(1))
             many = np.exp(told.mean[0])
         np.testing.assert_allclose(single, many, rtol=1e-9, atol=1e-12)
         assert dumps(one) == before

@@ -68,6 +68,36 @@ def test_it_is_what_the_formulas_say(
     agree(told, twin)
 
 
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    m=st.integers(2, MOST_COLUMNS),
+    missing=st.integers(0, 20),
+    intercept=st.booleans(),
+    noise=st.sampled_from(NOISES),
+    of_observations=st.booleans(),
+)
+def test_fewer_rows_than_features(
+    seed: int, m: int, missing: int, intercept: bool, noise: Noise, of_observations: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = max(m - missing, 2)
+    X = rng.normal(size=(n, m)) * 10.0 ** rng.uniform(-3.0, 3.0, size=m)
+    data = Factor(m + intercept)
+    data.append(X, X[:, :1] + rng.normal(size=(n, 1)), intercept=intercept)
+    mean = rng.normal(size=m) * (seed % 2)
+    fast = Integrated().in_stream if of_observations else Integrated()
+    slow = SlowOfObservations() if of_observations else Slow()
+    told = fast.choose(data, noise, intercept=intercept, mean=mean)
+    agree(told, slow.choose(data, noise, intercept=intercept, mean=mean))
+
+
+def test_streams_of_few_rows_are_plain() -> None:
+    X = np.array([[1.0, 2.0, 0.0, 1.0], [2.0, 0.0, 1.0, 3.0], [0.0, 1.0, 2.0, 2.0]])
+    data = Factor(5)
+    data.append(X, np.array([[1.0], [4.0], [2.0]]), intercept=True)
+    assert Integrated()._plain(data, LearnedNoise(1.0, 1.0), True, np.zeros(4)) is not None
+
+
 def agree(told: Choice, twin: Choice) -> None:
     np.testing.assert_allclose(told.ratios, twin.ratios, rtol=1e-7)
     np.testing.assert_allclose(told.precisions, twin.precisions, rtol=1e-7)
@@ -84,7 +114,7 @@ def agree(told: Choice, twin: Choice) -> None:
 @pytest.mark.parametrize(
     "X",
     [
-        [[1.0, 2.0]],  # fewer rows than features
+        [[1.0, 2.0]],  # one row, in which nothing varies
         [[1.0, 3.0], [2.0, 3.0], [4.0, 3.0], [5.0, 3.0]],  # a constant
         [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0], [4.0, 8.0]],  # one feature twice
     ],

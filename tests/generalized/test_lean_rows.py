@@ -101,12 +101,17 @@ def test_single_rows_are_predicted_as_arrays(forgetting: Any) -> None:
 
 @pytest.mark.parametrize("approximation", ["laplace", "moments"])
 @pytest.mark.parametrize("forgetting", [Exponential(0.98), Stabilized(0.98), Stabilized(0.5)])
+@pytest.mark.parametrize("prior", [0.5, "auto"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_fading_rows_are_learned_as_the_general_way_does(
-    kind: type[Model], forgetting: Any, approximation: str, monkeypatch: pytest.MonkeyPatch
+    kind: type[Model],
+    prior: Any,
+    forgetting: Any,
+    approximation: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, y, weights = problem(kind)
-    settings = {"prior_precision": 0.5, "approximation": approximation, "forgetting": forgetting}
+    settings = {"prior_precision": prior, "approximation": approximation, "forgetting": forgetting}
     lean, plain = (begun(kind, X, y, **settings) for _ in range(2))
     for x, target, weight in zip(X[1:200], y[1:200], weights[1:200], strict=True):
         lean.learn_one(x, target, weight)

@@ -145,7 +145,7 @@ class Integrated:
             bool(intercept),
             np.ascontiguousarray(mean),
             noise.parameters,
-            log_ratio_grid(m),
+            log_ratio_grid(int(np.count_nonzero(data.determined[-m:]))),
             self.most_nodes,
             self.tolerance,
             self._of_observations,

@@ -6,8 +6,10 @@ Each function learns in place, returns what was predicted of each row before it,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from posterity.factor.rows import Rows
 from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
+Names = Sequence[str] | None
 Told = tuple[Array, Array, Array]
 
 # Data that fade by more than this between two rows leave no digit of theirs beside the prior.
@@ -48,6 +51,44 @@ def learn_wandering(factor: Factor, rows: Rows, elapsed: Array, variance: Array)
     """Before row i the coefficients move by Normal(0, variance * elapsed[i]), noise-relative."""
     kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
     return _learn(factor, rows, kept, kernel.learn_wandering, (elapsed, variance))
+
+
+def fading_path(
+    factor: Factor, prior: Factor | None, discount: float, intercept: bool, names: Names
+) -> kernel.RowPath:
+    """Lean single rows: everything, but for ``prior``, is discounted before each."""
+    path = factor.row_path(intercept, names)
+    path.fade(discount, None if prior is None else prior.triangle)
+    return path
+
+
+def directional_path(
+    factor: Factor, prior: Factor, discount: float, intercept: bool, names: Names
+) -> kernel.ForgettingPath:
+    """Lean single rows, as :func:`learn_directional` learns them."""
+    own = factor.triangle, factor._counts
+    return kernel.DirectionalPath(*own, intercept, names, discount, prior.triangle)
+
+
+def wandering_path(
+    factor: Factor, variance: Array, intercept: bool, names: Names
+) -> kernel.ForgettingPath:
+    """Lean single rows, as :func:`learn_wandering` learns them, one unit of time apart."""
+    return kernel.WanderingPath(factor.triangle, factor._counts, intercept, names, variance)
+
+
+def window_path(
+    factor: Factor,
+    prior: Factor,
+    kept: Any,
+    size: int | None,
+    duration: float | None,
+    intercept: bool,
+    names: Names,
+) -> kernel.RowPath:
+    """Lean single rows, as :func:`slide` learns them, that are added to those ``kept``."""
+    own, most = (factor.triangle, factor._counts), (size or 0, duration or math.inf)
+    return kernel.WindowPath(*own, intercept, names, prior.triangle, kept, *most)
 
 
 def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[np.intp]) -> Before:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,11 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Before, Factor, Rows
 from posterity.factor.forgetting import (
+    directional_path,
+    fading_path,
     learn_directional,
     learn_fading,
     learn_stabilized,
     learn_wandering,
+    wandering_path,
 )
+from posterity.kernel import RowPath
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -28,6 +33,7 @@ class _Discounted:
     only_discounts: ClassVar[bool] = True
     keeps_prior: ClassVar[bool] = False
     by_direction: ClassVar[bool] = False
+    learns_lean: ClassVar[bool] = True
 
     discount: float | None = None
     half_life: float | None = None
@@ -66,6 +72,17 @@ class _Discounted:
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         raise NotImplementedError  # each kind says how
+
+    def row_path(
+        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
+    ) -> RowPath:
+        """A path that learns single rows so, one unit of time apart."""
+        kept = prior if self.keeps_prior else None
+        return fading_path(factor, kept, self._of_one_row, intercept, names)
+
+    @property
+    def _of_one_row(self) -> float:
+        return float(self.discounts(np.ones(1))[0])
 
 
 @dataclass(frozen=True)
@@ -157,6 +174,12 @@ class Directional(_Discounted):
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_directional(factor, prior, rows, self.discounts(elapsed))
 
+    def row_path(
+        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
+    ) -> RowPath:
+        """A path that learns single rows so, one unit of time apart."""
+        return directional_path(factor, prior, self._of_one_row, intercept, names)
+
 
 @dataclass(frozen=True)
 class Smoothing:
@@ -181,6 +204,7 @@ class Smoothing:
     only_discounts: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = False
     by_direction: ClassVar[bool] = False
+    learns_lean: ClassVar[bool] = False
 
     gamma: float
 
@@ -198,6 +222,12 @@ class Smoothing:
             # The tutorial's average forgets the prior at the first row already.
             elapsed = np.where(np.arange(len(elapsed)) == rows.first, 1.0, elapsed)
         return learn_fading(factor, rows, self.left(elapsed), 1.0 - self.gamma)
+
+    def row_path(
+        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
+    ) -> RowPath:
+        """A path that reads only."""
+        return factor.row_path(intercept, names)
 
     def left(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows after each time."""
@@ -228,6 +258,7 @@ class RandomWalk:
     only_discounts: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = False
     by_direction: ClassVar[bool] = False
+    learns_lean: ClassVar[bool] = True
 
     variance: ArrayLike
 
@@ -270,6 +301,14 @@ class RandomWalk:
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
+        return learn_wandering(factor, rows, elapsed, self._each(factor))
+
+    def row_path(
+        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
+    ) -> RowPath:
+        """A path that learns single rows so, one unit of time apart."""
+        return wandering_path(factor, self._each(factor), intercept, names)
+
+    def _each(self, factor: Factor) -> Array:
         # Contrasts of many classes are so many times the coefficients of one.
-        variance = np.resize(np.asarray(self.variance, dtype=np.float64), factor.n_coefficients)
-        return learn_wandering(factor, rows, elapsed, variance)
+        return np.resize(np.asarray(self.variance, dtype=np.float64), factor.n_coefficients)

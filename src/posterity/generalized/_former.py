@@ -13,7 +13,7 @@ from posterity.generalized._quantile_posterior import QuantilePosterior
 from posterity.generalized._start import Begun, Kept
 from posterity.generalized._working_noise import Spread
 from posterity.posteriors import LinearPosterior
-from posterity.posteriors.evidence import NEVER
+from posterity.posteriors._evidence_stream import NEVER
 
 Values = Mapping[str, Any]
 

@@ -116,7 +116,7 @@ def _evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
         mine.scales.mean = _padded(theirs.scales.mean, n_more)
         mine.scales.squares = _padded(theirs.scales.squares, n_more)
     # The nodes of the stream, which know nothing of the new features, are chosen anew.
-    new._begin_anew()
+    new.stream.begin_anew()
 
 
 def _generalized(new: GeneralizedPosterior, old: GeneralizedPosterior) -> None:

@@ -34,6 +34,7 @@ from posterity.kernel._kernel import (
     learn_rows,
     learn_stabilized,
     learn_wandering,
+    predict_by_nodes,
     predict_rows,
     remove_rows,
     slide,
@@ -41,12 +42,16 @@ from posterity.kernel._kernel import (
 )
 from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
 from posterity.kernel._paths import (
+    DirectionalPath,
+    ForgettingPath,
     GroupPath,
     NodesPath,
     RowPath,
     SitePath,
     SoftmaxPath,
     TargetsPath,
+    WanderingPath,
+    WindowPath,
     look_at_labels,
 )
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
@@ -64,7 +69,9 @@ __all__ = [
     "MOST_COLUMNS",
     "MOST_NODES",
     "DiagonalState",
+    "DirectionalPath",
     "FadingMember",
+    "ForgettingPath",
     "GroupPath",
     "KeyTable",
     "LearnedPrior",
@@ -76,6 +83,8 @@ __all__ = [
     "SoftmaxPath",
     "SortedRows",
     "TargetsPath",
+    "WanderingPath",
+    "WindowPath",
     "adapt",
     "append_block",
     "average_members",
@@ -101,6 +110,7 @@ __all__ = [
     "normal_scores",
     "number_keys",
     "number_range",
+    "predict_by_nodes",
     "predict_groups",
     "predict_rows",
     "remove_rows",

@@ -58,6 +58,18 @@ def slide(
 def learn_bank(
     bank: Array, n_targets: int, X: Array, Y: Array, weights: Array | None, intercept: bool
 ) -> tuple[Array, Array, Array]: ...
+def predict_by_nodes(
+    triangle: Array,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    mean: Array,
+    precisions: Array,
+    shares: Array,
+    count: float,
+    noise: tuple[float, float, float],
+) -> tuple[Array, Array, Array]: ...
 def append_block(
     triangle: Array, n_targets: int, X: Array, Y: Array, weights: Array | None, intercept: bool
 ) -> None: ...

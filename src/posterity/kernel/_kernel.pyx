@@ -4,28 +4,13 @@
 import numpy as np
 
 cimport numpy as cnp
+from libc.math cimport INFINITY, sqrt
 
 cnp.import_array()
 
+include "_structures.pxi"
+
 cdef extern from "posterity_kernel.h" nogil:
-    enum: PK_LINE
-    enum: PK_PANEL
-    enum: PK_MEMORIES
-    ctypedef struct pk_shape:
-        Py_ssize_t p, k, q, ld
-    ctypedef struct pk_rows:
-        const double *X
-        const double *Y
-        const double *weights
-        const double *discounts
-        double *held
-        Py_ssize_t n, columns, x_stride, x_step
-        int intercept
-    ctypedef struct pk_before:
-        double *error
-        double *leverage
-        double *residual
-    Py_ssize_t PK_FLIGHT_SIZE(pk_shape shape)
     Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
     void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
     void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean, double *leverage)
@@ -35,24 +20,8 @@ cdef extern from "posterity_kernel.h" nogil:
     void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
     void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows, pk_shape shape, const double *variance, const double *elapsed, double *step, const pk_before *before)
     void pk_slide(double *T, double *buffer, double *flight, const pk_rows *rows, const double *prior, Py_ssize_t oldest, Py_ssize_t start, const Py_ssize_t *leave, pk_shape shape, const pk_before *before)
+    void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
     void pk_learn_bank(double *bank, Py_ssize_t count, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
-    ctypedef struct pk_standing:
-        Py_ssize_t rates, members, lanes
-        const double *persistence
-        double outer_persistence
-        double *scores
-        double *outer
-        double *work
-    double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
-    ctypedef struct pk_noise:
-        Py_ssize_t memories
-        double rates[PK_MEMORIES]
-        double caps[PK_MEMORIES]
-        double sums[PK_MEMORIES]
-        double counts[PK_MEMORIES]
-        double scores[PK_MEMORIES]
-        double seen, grace, persistence, prior_count, prior_sum
-    void pk_track_noise(pk_noise *noise, Py_ssize_t n, const double *error, const double *spread, const double *weights, double *df, double *variance)
 
 # So that no number of bytes overflows, of a triangle or of a panel as wide.
 cdef Py_ssize_t MOST_COLUMNS = 1 << 24
@@ -69,12 +38,6 @@ def empty_triangle(Py_ssize_t q):
         raise ValueError(f"a triangle of {q} columns can't be made: the most is {MOST_COLUMNS}")
     cdef Py_ssize_t ld = leading_dimension(q)
     return _aligned(q * ld).reshape(q, ld)
-
-
-cdef _aligned(Py_ssize_t size):
-    cdef cnp.ndarray storage = np.zeros(size + 7)
-    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
-    return storage[offset:offset + size]
 
 
 cdef double *_address(double[::1] array) noexcept:
@@ -270,6 +233,52 @@ def learn_bank(double[:, :, ::1] bank, Py_ssize_t n_targets, const double[:, :] 
     with nogil:
         pk_learn_bank(&bank[0, 0, 0], count, &buffer[0], &rows, shape, &before.pointers)
     return before.arrays()
+
+
+def predict_by_nodes(const double[:, ::1] triangle, const double[:, :] X, const double[:, ::1] Y, const double[::1] weights,
+                     bint intercept, const double[::1] mean, const double[:, ::1] precisions, const double[::1] shares,
+                     double count, noise):
+    """Location, scale and degrees of freedom (n,) of each row before it is learned, matched to those of several nodes.
+
+    ``triangle`` has the data of one target, of the sum of weights ``count``, and is left as it is. Node k believes that
+    coefficients, but for the first where there are more than ``mean`` (m,), have this mean and ``precisions`` (K, m), and
+    counts for ``shares`` (K,); ``noise`` is its known precision (0: learned), shape and rate.
+    """
+    cdef pk_shape shape = _shape(triangle, 1)
+    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef Py_ssize_t n = rows.n, count_of = precisions.shape[0], m = mean.shape[0], first = shape.p - m, k, i, j
+    cdef double[::1] T = _aligned(shape.q * shape.ld), panel = _aligned(PK_PANEL * shape.q)
+    cdef double[::1] buffer = _aligned(PK_FLIGHT_SIZE(shape)), loc = np.zeros(n), square = np.zeros(n), df = np.empty(n)
+    cdef double[:, ::1] means = np.empty((count_of, n))
+    cdef _Before before = _Before(n, 1)
+    cdef double known, prior_shape, rate, root, scale
+    if first < 0 or precisions.shape[1] != m or shares.shape[0] != count_of:
+        raise ValueError("mean, precisions and shares are not those of nodes of so many coefficients")
+    known, prior_shape, rate = noise
+    for i in range(n):
+        df[i] = INFINITY if known > 0.0 else max(count - first + 2.0 * prior_shape, 0.0)
+        count += 1.0 if weights is None else weights[i]
+    for k in range(count_of if n else 0):
+        T[:] = 0.0
+        for j in range(m):
+            root = sqrt(precisions[k, j])
+            T[(first + j) * (shape.ld + 1)] = root
+            T[(first + j) * shape.ld + shape.p] = root * mean[j]
+        with nogil:
+            pk_append_triangle(&T[0], &panel[0], &triangle[0, 0], 1.0, shape)
+            pk_learn_rows(&T[0], &buffer[0], &rows, shape, &before.pointers)
+        for i in range(n):
+            means[k, i] = Y[i, 0] - before.error[i, 0]
+            loc[i] += shares[k] * means[k, i]
+            scale = 1.0 + before.leverage[i]
+            scale *= 1.0 / known if known > 0.0 else (before.residual[i, 0] + 2.0 * rate) / df[i]
+            square[i] += shares[k] * (scale if scale >= 0.0 else INFINITY)  # without noise, or before there is any
+    for k in range(count_of if n else 0):
+        for i in range(n):
+            square[i] += shares[k] * (means[k, i] - loc[i]) ** 2
+    for i in range(n):
+        square[i] = sqrt(square[i]) if square[i] >= 0.0 else INFINITY
+    return np.asarray(loc), np.asarray(square), np.asarray(df)
 
 
 def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,

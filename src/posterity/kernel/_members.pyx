@@ -9,54 +9,15 @@ from libc.string cimport memcpy
 
 cnp.import_array()
 
+include "_structures.pxi"
+
 cdef extern from "posterity_members.h" nogil:
-    enum: PK_LINE
-    enum: PK_PANEL
-    enum: PK_MEMORIES
-    ctypedef struct pk_shape:
-        Py_ssize_t p, k, q, ld
-    ctypedef struct pk_rows:
-        const double *X
-        const double *Y
-        const double *weights
-        const double *discounts
-        double *held
-        Py_ssize_t n, columns, x_stride, x_step
-        int intercept
-    ctypedef struct pk_before:
-        double *error
-        double *leverage
-        double *residual
-    ctypedef struct pk_standing:
-        Py_ssize_t rates, members, lanes
-        const double *persistence
-        double outer_persistence
-        double *scores
-        double *outer
-        double *work
-    ctypedef struct pk_noise:
-        Py_ssize_t memories
-        double rates[PK_MEMORIES]
-        double caps[PK_MEMORIES]
-        double sums[PK_MEMORIES]
-        double counts[PK_MEMORIES]
-        double scores[PK_MEMORIES]
-        double seen, grace, persistence, prior_count, prior_sum
-    Py_ssize_t PK_FLIGHT_SIZE(pk_shape shape)
     int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape, const double *prior, const pk_before *before)
     double pk_predict_row(const double *T, double *row, pk_shape shape)
-    double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
-    void pk_track_noise(pk_noise *noise, Py_ssize_t n, const double *error, const double *spread, const double *weights, double *df, double *variance)
     double pk_log_t(double error, double v, double scale)
     unsigned char pk_rank(double v, double scale)
 
 cdef double LARGEST = 1e150
-
-
-cdef _aligned(Py_ssize_t size):
-    cdef cnp.ndarray storage = np.zeros(size + 7)
-    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
-    return storage[offset:offset + size]
 
 
 cdef class FadingMember:

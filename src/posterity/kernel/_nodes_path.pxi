@@ -7,19 +7,24 @@ cdef class NodesPath:
     ``scales`` of the features, if there are any, and the ``stream``, nodes that learn each row; None where they are
     to be made. ``open_nodes()`` tells these, or makes them, with their paths and weights; ``begin_turn(rows)`` when
     the prior is chosen anew, after so many rows: a factor for the data as they are then, if that is kept, its path,
-    and the number of rows at which it is chosen next. Nodes that only reading asked for are the path's own.
+    and the number of rows at which it is chosen next. Nodes that only reading asked for are the path's own. Where it
+    ``tallies``, the log densities of rows as the nodes predicted them are added to the ``tally`` of what is known.
     """
 
     cdef readonly RowPath data
-    cdef object known, open_nodes, begin_turn, stream, scales, bound
-    cdef bint forgets
+    cdef object known, open_nodes, begin_turn, stream
+    cdef Scales scales
+    cdef bint forgets, tallies
+    cdef double told
     cdef list nodes
-    cdef double[::1] weights, mean, squares
+    cdef double[::1] weights, errors, scales_told
 
-    def __init__(self, RowPath data not None, known, bint forgets, open_nodes, begin_turn):
-        self.data, self.known, self.forgets = data, known, forgets
+    def __init__(self, RowPath data not None, known, bint forgets, open_nodes, begin_turn, bint tallies=False):
+        self.data, self.known, self.forgets, self.tallies = data, known, forgets, tallies
+        if tallies:
+            (<ForgettingPath?> data).tally = None
         self.open_nodes, self.begin_turn = open_nodes, begin_turn
-        self.nodes = []
+        self.nodes, self.scales = [], Scales(known)
 
     @property
     def names(self):
@@ -53,6 +58,7 @@ cdef class NodesPath:
         """Append the row ``x``, target ``y``; False, and nothing happens, where it must be learned in another way."""
         cdef RowPath data = self.data
         cdef double root
+        cdef bint teaches
         cdef long long rows = data.clock[0]
         _check_weight(weight)
         root = sqrt(weight)
@@ -60,21 +66,26 @@ cdef class NodesPath:
             raise ValueError(_complaint("y", y))
         # All that calls Python comes first: from the row's arrival in the buffer on, nobody comes between.
         turn = self.begin_turn(rows + 1) if weight > 0.0 and rows + 1 >= data.clock[1] else None
-        if self.forgets and turn is None and weight > 0.0 and not self._in_step():
+        teaches = weight > 0.0 and (self.tallies or (self.forgets and turn is None))
+        if teaches and not self._in_step():
             self._open()
         data._ask_what_waits()
-        self._bind_scales()
+        self.scales.bind()
         data._load(x, root)
         data.buffer[data.shape.p] = root * y
         if data.closed or data.clock[0] != rows or data._moves(root):
             return False
         # What forgets can't make its nodes anew.
-        if self.forgets and turn is None and weight > 0.0 and not self._in_step():
+        if teaches and not self._in_step():
+            return False
+        if teaches and self.tallies and not self._tell(weight):
             return False
         if weight > 0.0:
-            if turn is None:
+            if self.tallies:
+                self._take_told(weight)
+            elif turn is None:
                 self._teach_nodes(weight)
-            self._enter_scales(root, weight)
+            self.scales.enter(data.buffer, data.intercept, data.columns, root, weight)
             data._append(weight)
             data._count(weight)
             if turn is not None:
@@ -97,6 +108,8 @@ cdef class NodesPath:
     cdef int _open(self) except -1:
         self.stream, paths, self.weights = self.open_nodes()
         self.nodes = list(paths)
+        if self.tallies:
+            self.errors, self.scales_told = np.empty(len(self.nodes)), np.empty(len(self.nodes))
         return 0
 
     cdef int _teach_nodes(self, double weight) except -1:
@@ -108,6 +121,38 @@ cdef class NodesPath:
             node._append(weight)
         if self.forgets:  # they can't be made from the data any more
             self.known.stream = self.stream
+        return 0
+
+    cdef bint _tell(self, double weight) except -1:
+        """Have all nodes forget, and predict the row in the buffer; False, and nothing happens, where one can't."""
+        cdef ForgettingPath node
+        cdef Py_ssize_t k, done = 0, count = self.weights.shape[0]
+        cdef double df = INFINITY, mean = 0.0, square = 0.0
+        for k in range(count):
+            node = self.nodes[k]
+            memcpy(&node.buffer[0], &self.data.buffer[0], self.data.shape.ld * sizeof(double))
+            if not node._tell(weight, &self.errors[k], &df, &self.scales_told[k]):
+                break
+            done += 1
+        if done == count:
+            for k in range(count):
+                mean += self.weights[k] * self.errors[k]
+            for k in range(count):
+                square += self.weights[k] * (self.scales_told[k] ** 2 + (self.errors[k] - mean) ** 2)
+            self.told = pk_log_t(mean, df, sqrt(square))
+            if fabs(self.told) < PK_MOST_TELLING:
+                return True
+        for k in range(done):
+            node = self.nodes[k]
+            node._restore()
+        return False
+
+    cdef int _take_told(self, double weight) except -1:
+        cdef ForgettingPath node
+        for node in self.nodes:
+            node._take(weight)
+        self.known.stream = self.stream
+        self.known.tally += weight * self.told
         return 0
 
     cdef int _turn(self, turn) except -1:
@@ -123,27 +168,4 @@ cdef class NodesPath:
         self.nodes = []
         self.data.clock[1] = due
         self.data.rows = -1  # the first row tells what is constant
-        return 0
-
-    cdef int _bind_scales(self) except -1:
-        scales = self.known.scales
-        if scales is not None and (scales is not self.scales or scales.mean is not self.bound):
-            scales.mean, scales.squares = np.array(scales.mean), np.array(scales.squares)
-            self.mean, self.squares, self.bound = scales.mean, scales.squares, scales.mean
-        self.scales = scales
-        return 0
-
-    cdef int _enter_scales(self, double root, double weight) except -1:
-        """As RunningScales.learn of the row in the buffer, times ``root``."""
-        cdef Py_ssize_t i
-        cdef double before, share, step
-        if self.scales is None:
-            return 0
-        before = self.scales.count
-        share = weight / (before + weight)
-        for i in range(self.data.columns):
-            step = self.data.buffer[self.data.intercept + i] / root - self.mean[i]
-            self.squares[i] += step * step * (before * share)
-            self.mean[i] += step * share
-        self.scales.count = before + weight
         return 0

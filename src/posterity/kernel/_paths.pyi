@@ -26,10 +26,50 @@ class RowPath:
         beside: RowPath | None,
         clock: NDArray[np.int64],
         waiting: Callable[[], Constant],
+        known: Any = None,
     ) -> None: ...
     def values(self, x: Row) -> Array: ...
     def predict_mean(self, x: Row) -> float: ...
     def predict(self, x: Row) -> tuple[float, float]: ...
+
+class ForgettingPath(RowPath):
+    def keep_tally(
+        self, tally: Array, noise: tuple[float, float, float], n_flat: float
+    ) -> None: ...
+
+class DirectionalPath(ForgettingPath):
+    def __init__(
+        self,
+        triangle: Array,
+        counts: Array,
+        intercept: bool,
+        names: Sequence[str] | None,
+        discount: float,
+        prior: Array,
+    ) -> None: ...
+
+class WanderingPath(ForgettingPath):
+    def __init__(
+        self,
+        triangle: Array,
+        counts: Array,
+        intercept: bool,
+        names: Sequence[str] | None,
+        variance: ArrayLike,
+    ) -> None: ...
+
+class WindowPath(RowPath):
+    def __init__(
+        self,
+        triangle: Array,
+        counts: Array,
+        intercept: bool,
+        names: Sequence[str] | None,
+        prior: Array,
+        kept: Any,
+        size: int,
+        duration: float,
+    ) -> None: ...
 
 class NodesPath:
     names: tuple[str, ...] | None
@@ -41,6 +81,7 @@ class NodesPath:
         forgets: bool,
         open_nodes: Callable[[], tuple[Any, Sequence[RowPath], Array]],
         begin_turn: Callable[[int], tuple[Any, RowPath | None, int]],
+        tallies: bool = False,
     ) -> None: ...
     def learn(self, x: Row, y: float, weight: float = 1.0) -> bool: ...
     def close(self) -> None: ...

@@ -11,15 +11,14 @@ from libc.string cimport memcpy
 
 cnp.import_array()
 
+include "_structures.pxi"
+
 cdef extern from "posterity_one_site.h" nogil:
-    enum: PK_LINE
     enum: PK_LOGIT
     enum: PK_POISSON
     enum: PK_NEGATIVE_BINOMIAL
     double PK_LOG_ROOT_2PI
     double PK_VAGUE_VARIANCE
-    ctypedef struct pk_shape:
-        Py_ssize_t p, k, q, ld
     ctypedef struct pk_likelihood:
         int code, moments
         double a, b, c
@@ -31,9 +30,21 @@ cdef extern from "posterity_one_site.h" nogil:
     void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
     void pk_expected_label_one(double mean, double variance, double *yes, double *no)
 
-cdef extern from "posterity_forgetting.h" nogil:
-    enum: PK_PANEL
+cdef extern from "posterity_members.h" nogil:
     void pk_fade_one(double *T, double *held, double *buffer, double discount, const double *prior, pk_shape shape)
+    void pk_fade_along(double *T, const double *prior, double *x, double discount, double *work, pk_shape shape)
+    void pk_wander(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
+    double pk_tell_one(const double *T, double *row, double root, double y, pk_shape shape, double *error, double *residual)
+    double pk_log_t(double error, double v, double scale)
+    double PK_MOST_TELLING
+
+cdef extern from "posterity_window.h" nogil:
+    ctypedef struct pk_window:
+        const pk_rows *rows
+        const double *prior
+        Py_ssize_t oldest, removed
+    Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
+    void pk_slide_one(double *T, double *buffer, double *row, pk_window *window, Py_ssize_t before, Py_ssize_t after, pk_shape shape)
 
 cdef extern from "posterity_packed.h" nogil:
     void pk_unpack(double *T, const double *packed, pk_shape shape)
@@ -46,10 +57,38 @@ cdef double LARGEST = 1e150
 cdef double SAME = 1e-9
 
 
-cdef _aligned(Py_ssize_t size):
-    cdef cnp.ndarray storage = np.zeros(size + 7)
-    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
-    return storage[offset:offset + size]
+cdef class Scales:
+    """Keeps up what ``known`` has as ``scales``, means and squares of the features of all rows, if there are any."""
+
+    cdef object known, scales, bound
+    cdef double[::1] mean, squares
+
+    def __init__(self, known):
+        self.known = known
+
+    cdef int bind(self) except -1:
+        """Reach for them, in memory that nobody shares."""
+        scales = self.known.scales
+        if scales is not None and (scales is not self.scales or scales.mean is not self.bound):
+            scales.mean, scales.squares = np.array(scales.mean), np.array(scales.squares)
+            self.mean, self.squares, self.bound = scales.mean, scales.squares, scales.mean
+        self.scales = scales
+        return 0
+
+    cdef int enter(self, const double[::1] row, Py_ssize_t first, Py_ssize_t columns, double root, double weight) except -1:
+        """As RunningScales.learn of so many ``columns`` of a row times ``root``, from ``first`` on."""
+        cdef Py_ssize_t i
+        cdef double before, share, step
+        if self.scales is None:
+            return 0
+        before = self.scales.count
+        share = weight / (before + weight)
+        for i in range(columns):
+            step = row[first + i] / root - self.mean[i]
+            self.squares[i] += step * step * (before * share)
+            self.mean[i] += step * share
+        self.scales.count = before + weight
+        return 0
 
 
 cdef class RowPath:
@@ -61,6 +100,7 @@ cdef class RowPath:
 
     # Another factor that learns the same rows, and a clock (rows, due): a row that makes it due is left alone.
     cdef RowPath beside
+    cdef Scales scales
     cdef long long[::1] clock
     cdef bint closed
     # Features that were constant so far, and their values, when the clock counted so many rows.
@@ -121,7 +161,8 @@ cdef class RowPath:
         if self.beside is not None:
             self.beside.buffer[:] = self.buffer
             self.beside._append(weight)
-        self._append(weight)
+        if not self._append(weight):
+            return False
         self._count(weight)
         return True
 
@@ -129,7 +170,8 @@ cdef class RowPath:
         """Learn no rows any more: whoever has this path must ask for another one."""
         self.closed = True
 
-    cdef void _append(self, double weight) noexcept:
+    cdef int _append(self, double weight) except -1:
+        """Learn the row in the buffer, which is times the root of its weight, and forget before; whether it could."""
         if self.discount < 1.0 and weight > 0.0 and self.counts[1] > 0.0:
             pk_fade_one(&self.triangle[0, 0], &self.held[0], &self.panel[0], self.discount,
                         NULL if self.prior is None else &self.prior[0, 0], self.shape)
@@ -137,14 +179,17 @@ cdef class RowPath:
         pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
         self.counts[0] += weight
         self.counts[1] += weight
+        return True
 
-    def go_together(self, RowPath beside, long long[::1] clock not None, waiting):
+    def go_together(self, RowPath beside, long long[::1] clock not None, waiting, known=None):
         """Let the factor of ``beside``, of the same shape, learn every row as well, if there is one.
 
         ``clock`` (2,) counts the rows that weigh something. The one that makes it reach its second number
         is not learned. ``waiting()`` returns the places and values of the features that were constant
-        so far: a row in which one of them changes is not learned either.
+        so far: a row in which one of them changes is not learned either. What learns sites keeps up the
+        ``scales`` of ``known``, if it has any.
         """
+        self.scales = None if known is None else Scales(known)
         self.beside, self.clock, self.waiting = beside, clock, waiting
         self.rows = -1
 
@@ -339,249 +384,6 @@ cdef class GroupPath(RowPath):
         return 0.0 - self.buffer[self.shape.p], leverage
 
 
-cdef class SitePath(RowPath):
-    """Learns rows through the sites of their targets, and tells of their eta; noise has precision 1.
-
-    ``likelihood`` is (code, parameters, moments); ``account`` has the sums ``log_sites``, ``told``,
-    ``seen`` and ``effective``; ``check_targets`` refuses targets (1,) that the likelihood does not know.
-    """
-
-    cdef pk_likelihood likelihood
-    cdef object account, check_targets
-    cdef double[::1] work, spare
-    # Labels in order, and the target that each stands for.
-    cdef object labels
-    cdef dict targets
-
-    def __init__(self, triangle, counts, bint intercept, names, likelihood, account, check_targets):
-        RowPath.__init__(self, triangle, counts, intercept, names)
-        code, parameters, moments = likelihood
-        self.likelihood.code, self.likelihood.moments = code, moments
-        self.likelihood.a, self.likelihood.b, self.likelihood.c = parameters
-        self.account, self.check_targets = account, check_targets
-        self.work, self.spare = _aligned(PK_SITE_WORK_SIZE(self.shape)), _aligned(self.shape.q * self.shape.ld)
-        self.labels, self.targets = (), {}
-
-    def learn(self, x, double y, double weight=1.0):
-        """Learn the row ``x`` (array of length m, or mapping of names), target ``y``; as ``RowPath.learn``."""
-        cdef double mean, variance, precision, target, log_normalizer
-        _check_weight(weight)
-        if not self._knows(y):
-            if not fabs(y) <= LARGEST:
-                raise ValueError(_complaint("y", y))
-            self.check_targets(np.array([y]))
-        self._load(x, 1.0)
-        cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
-        cdef double *triangle = self._faded(left)
-        variance = pk_believe_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
-        pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
-        self._refuse_overflow(sqrt(precision), target)
-        if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
-            return False
-        if self.closed:
-            return False
-        if left < 1.0:
-            memcpy(&self.triangle[0, 0], triangle, self.shape.q * self.shape.ld * sizeof(double))
-            self.counts[0] *= left
-        if precision > 0.0:
-            self._take(precision, target, mean, variance)
-        self._enter(weight, mean, variance, precision, target, log_normalizer, left)
-        self._count(precision)
-        return True
-
-    cdef bint _knows(self, double y) noexcept:
-        # Labels are 0 and 1, which all others know as well; counts are whole.
-        if y == 0.0 or y == 1.0:
-            return True
-        counts = self.likelihood.code == PK_POISSON or self.likelihood.code == PK_NEGATIVE_BINOMIAL
-        return counts and 0.0 <= y <= LARGEST and floor(y) == y
-
-    cdef double *_faded(self, double left) noexcept:
-        """The triangle, or a copy of it that counts for so much less."""
-        if left == 1.0:
-            return &self.triangle[0, 0]
-        memcpy(&self.spare[0], &self.triangle[0, 0], self.shape.q * self.shape.ld * sizeof(double))
-        pk_fade_one(&self.spare[0], &self.held[0], &self.panel[0], left,
-                    NULL if self.prior is None else &self.prior[0, 0], self.shape)
-        return &self.spare[0]
-
-    cdef double _believe(self, double *mean) noexcept:
-        return pk_believe_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], self.shape, mean)
-
-    cdef int _refuse_overflow(self, double root, double target) except -1:
-        cdef Py_ssize_t i
-        cdef bint usable = fabs(target) * root <= LARGEST and root <= LARGEST
-        for i in range(self.shape.p):
-            usable = usable and fabs(self.buffer[i]) * root <= LARGEST
-        if not usable:
-            raise ValueError("learning this row overflows: its values and weight are too large together")
-        return 0
-
-    cdef void _take(self, double precision, double target, double mean, double variance) noexcept:
-        cdef double root = sqrt(precision)
-        cdef Py_ssize_t i
-        pk_take_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], precision, target, mean, variance, self.shape)
-        self.counts[0] += precision
-        self.counts[1] += precision
-        if self.beside is not None:
-            for i in range(self.shape.ld):
-                self.beside.buffer[i] = root * self.buffer[i]
-            self.beside.buffer[self.shape.p] = root * target
-            self.beside._append(precision)
-
-    cdef int _enter(self, double weight, double mean, double variance, double precision, double target,
-                    double log_normalizer, double left) except -1:
-        """Enter a row into the account, as Sites.log_scale has it."""
-        cdef double off = target - mean, spread = 1.0 + precision * variance, log_scale = log_normalizer
-        if variance < INFINITY:
-            log_scale += 0.5 * (log(spread) + precision * off * off / spread)
-        elif precision > 0.0:
-            log_scale += 0.5 * log(precision) - PK_LOG_ROOT_2PI
-        account = self.account
-        account.log_sites += log_scale + PK_LOG_ROOT_2PI * precision
-        account.told += log_normalizer
-        account.seen += weight
-        account.effective = account.seen if self.discount == 1.0 else left * account.effective + weight
-        return 0
-
-    def believe(self, x):
-        """Mean and variance of eta at ``x``; infinite where a direction is open."""
-        cdef double mean, variance
-        self._load(x, 1.0)
-        variance = self._believe(&mean)
-        return mean, variance
-
-    # ---- labels ------------------------------------------------------------------------------
-
-    def name_labels(self, labels, bint flipped):
-        """Name one label or two, in order; the second stands for 1, if ``flipped`` the first."""
-        self.labels = tuple(labels)
-        self.targets = {label: float(place != flipped) for place, label in enumerate(self.labels)}
-
-    def learn_label(self, x, label, double weight=1.0):
-        """As ``learn``, with a label; False, too, for one without a name."""
-        cdef PyObject *target = PyDict_GetItem(self.targets, label)
-        if target is NULL:
-            return False
-        return self.learn(x, <object> target, weight)
-
-    def probabilities(self, x):
-        """Probability of each label at ``x``, where eta is the log odds: averaged over eta.
-
-        None where a feature that was constant so far is another, of which this path does not know enough.
-        """
-        cdef double mean, variance, yes, no
-        self._load(x, 1.0)
-        if self.waiting is not None:
-            self._ask_what_waits()
-            if self._moves(1.0):
-                return None
-        if len(self.labels) == 1:
-            return {self.labels[0]: 1.0}
-        variance = self._believe(&mean)
-        # As little is believed of eta as when the first row is learned.
-        pk_expected_label_one(mean, variance if variance < INFINITY else PK_VAGUE_VARIANCE, &yes, &no)
-        first, second = self.labels
-        if self.targets[first] == 1.0:
-            return {first: yes, second: no}
-        return {first: no, second: yes}
-
-
-cdef class TargetsPath(RowPath):
-    """Learns and predicts rows of ``n_targets`` targets."""
-
-    # Names of the targets, by which they may come as a mapping, and are predicted as one.
-    cdef readonly object target_names
-
-    def __init__(self, triangle, counts, bint intercept, names, Py_ssize_t n_targets):
-        RowPath.__init__(self, triangle, counts, intercept, names)
-        self.shape.k, self.shape.p = n_targets, self.shape.q - n_targets
-        self.columns = self.shape.p - intercept
-        if n_targets < 1 or self.columns < 0:
-            raise ValueError(f"a triangle of {self.shape.q} columns can't have {n_targets} targets")
-
-    def name_targets(self, names):
-        """Let the targets have names."""
-        if len(names) != self.shape.k:
-            raise ValueError(f"there are {len(names)} names for {self.shape.k} targets")
-        self.target_names = tuple(names)
-
-    def learn(self, x, y, double weight=1.0):
-        """Append the row ``x`` with targets ``y`` (array of length k, or mapping of names); as ``RowPath.learn``."""
-        _check_weight(weight)
-        cdef double root = sqrt(weight)
-        self._load(x, root)
-        self._load_targets(y, root)
-        if self.waiting is not None and self._is_due(root):
-            return False
-        if self.closed:
-            return False
-        self._append(weight)
-        self._count(weight)
-        return True
-
-    def predict_mean(self, x):
-        """Means (k,) at ``x``; by name, where the targets have names."""
-        self._load(x, 1.0)
-        pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        cdef Py_ssize_t i, p = self.shape.p
-        if self.target_names is not None:
-            return {self.target_names[i]: 0.0 - self.buffer[p + i] for i in range(self.shape.k)}
-        return 0.0 - np.asarray(self.buffer[p:self.shape.q])
-
-    def predict(self, x):
-        """Means (k,) and leverage at ``x``."""
-        self._load(x, 1.0)
-        cdef double leverage = pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
-        return 0.0 - np.asarray(self.buffer[self.shape.p:self.shape.q]), leverage
-
-    cdef int _load_targets(self, object y, double root) except -1:
-        cdef Py_ssize_t i
-        cdef double *row = &self.buffer[0] + self.shape.p
-        cdef const double *values
-        cdef PyObject *value
-        if type(y) is dict and self.target_names is not None and len(<dict> y) == self.shape.k:
-            for i in range(self.shape.k):
-                value = PyDict_GetItem(<dict> y, self.target_names[i])
-                if value is NULL:
-                    self._refuse_target_names(y)
-                row[i] = <object> value
-        else:
-            if not (cnp.PyArray_Check(y) and cnp.PyArray_TYPE(y) == cnp.NPY_DOUBLE and cnp.PyArray_NDIM(y) == 1
-                    and cnp.PyArray_DIM(y, 0) == self.shape.k and cnp.PyArray_IS_C_CONTIGUOUS(y)
-                    and cnp.PyArray_ISALIGNED(y)):
-                y = self._targets_as_array(y)
-            values = <const double *> cnp.PyArray_DATA(y)
-            for i in range(self.shape.k):
-                row[i] = values[i]
-        for i in range(self.shape.k):
-            row[i] *= root
-            if not fabs(row[i]) <= LARGEST:
-                name = i if self.target_names is None else repr(self.target_names[i])
-                raise ValueError(_complaint(f"y of target {name}", row[i] / root if root else row[i]))
-        return 0
-
-    def _targets_as_array(self, y):
-        """The general case: mappings of any kind, lists, other dtypes."""
-        if hasattr(y, "keys"):
-            if self.target_names is None:
-                raise TypeError(
-                    "y is a mapping of names, but the model learned from targets without names: "
-                    "pass an array, or learn from the start with named targets"
-                )
-            if len(y) != self.shape.k or any(name not in y for name in self.target_names):
-                self._refuse_target_names(y)
-            y = [y[name] for name in self.target_names]
-        array = np.ascontiguousarray(y, dtype=np.float64)
-        if array.ndim != 1 or len(array) != self.shape.k:
-            raise ValueError(f"y has shape {np.shape(y)}: expected ({self.shape.k},), one value per target")
-        return array
-
-    def _refuse_target_names(self, y):
-        known = ", ".join(map(repr, self.target_names))
-        raise ValueError(f"y has the targets {', '.join(map(repr, y))}: the model knows {known}")
-
-
 cdef int _check_weight(double weight) except -1:
     if not (weight >= 0.0 and isfinite(weight)):
         raise ValueError(f"weight is {weight}: it must be finite and not negative")
@@ -592,6 +394,12 @@ cdef _complaint(str where, double value):
     if isfinite(value):
         return f"{where} is {value:g}: beyond 1e150 its square overflows; use smaller units"
     return f"{where} is not finite ({value}): remove the row or fill the value in"
+
+include "_forgetting_paths.pxi"
+
+include "_targets_path.pxi"
+
+include "_site_path.pxi"
 
 include "_softmax_path.pxi"
 

@@ -29,16 +29,16 @@ typedef struct {
     double log_evidence, disagreement, n_parameters;
 } pk_choice;
 
-/* One-sided Jacobi: columns of a (m, m), kept as rows, become U d, those of v, kept so too, V. */
-static inline void pk_decompose(ptrdiff_t m, double a[][PK_MOST_COLUMNS], double v[][PK_MOST_COLUMNS])
+/* One-sided Jacobi: r columns of a (m, r), kept as rows, become U d, those of v (r, r), kept so too, V. */
+static inline void pk_decompose(ptrdiff_t r, ptrdiff_t m, double a[][PK_MOST_COLUMNS], double v[][PK_MOST_COLUMNS])
 {
-    for (ptrdiff_t i = 0; i < m; ++i)
-        for (ptrdiff_t j = 0; j < m; ++j)
+    for (ptrdiff_t i = 0; i < r; ++i)
+        for (ptrdiff_t j = 0; j < r; ++j)
             v[i][j] = i == j;
     for (int sweep = 0, turned = 1; turned && sweep < 40; ++sweep) {
         turned = 0;
-        for (ptrdiff_t i = 0; i < m; ++i)
-            for (ptrdiff_t j = i + 1; j < m; ++j) {
+        for (ptrdiff_t i = 0; i < r; ++i)
+            for (ptrdiff_t j = i + 1; j < r; ++j) {
                 double one = 0.0, other = 0.0, both = 0.0;
                 for (ptrdiff_t k = 0; k < m; ++k) {
                     one += a[i][k] * a[i][k];
@@ -52,8 +52,11 @@ static inline void pk_decompose(ptrdiff_t m, double a[][PK_MOST_COLUMNS], double
                 double tangent = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
                 double cosine = 1.0 / sqrt(1.0 + tangent * tangent), sine = cosine * tangent;
                 for (ptrdiff_t k = 0; k < m; ++k) {
-                    double x = a[i][k], y = a[j][k], p = v[i][k], q = v[j][k];
+                    double x = a[i][k], y = a[j][k];
                     a[i][k] = cosine * x - sine * y, a[j][k] = sine * x + cosine * y;
+                }
+                for (ptrdiff_t k = 0; k < r; ++k) {
+                    double p = v[i][k], q = v[j][k];
                     v[i][k] = cosine * p - sine * q, v[j][k] = sine * p + cosine * q;
                 }
             }
@@ -151,12 +154,17 @@ static int pk_choose(const pk_evidence *e, pk_choice *out)
     const double *t = e->triangle, tiny = 1e-300;
     double a[PK_MOST_COLUMNS][PK_MOST_COLUMNS], v[PK_MOST_COLUMNS][PK_MOST_COLUMNS], z[PK_MOST_COLUMNS];
     double squares[PK_MOST_COLUMNS], q[PK_MOST_COLUMNS], average[PK_MOST_COLUMNS], root[PK_MOST_COLUMNS], total = 0.0;
+    ptrdiff_t filled[PK_MOST_COLUMNS], r = 0; /* rows of the triangle that are not empty: the rank */
     if (!(e->count > 0.0) || (o && t[0] == 0.0))
         return 0;
     for (ptrdiff_t j = 0; j < m; ++j) {
         double sum = 0.0, whole = o ? t[o + j] * t[o + j] : 0.0;
-        if (t[(o + j) * ld + o + j] == 0.0)
-            return 0;
+        if (t[(o + j) * ld + o + j] != 0.0)
+            filled[r++] = j;
+        else
+            for (ptrdiff_t l = o + j; l <= target; ++l)
+                if (t[(o + j) * ld + l] != 0.0)
+                    return 0;
         for (ptrdiff_t i = 0; i <= j; ++i)
             sum += t[(o + i) * ld + o + j] * t[(o + i) * ld + o + j];
         if (sum <= 1e-24 * (sum + whole) || !(sum >= tiny))
@@ -167,18 +175,29 @@ static int pk_choose(const pk_evidence *e, pk_choice *out)
         for (ptrdiff_t l = j; l < m; ++l)
             z[j] -= t[(o + j) * ld + o + l] * e->mean[l];
     }
-    for (ptrdiff_t j = 0; j < m; ++j)
-        for (ptrdiff_t i = 0; i < m; ++i)
-            a[j][i] = i <= j ? t[(o + i) * ld + o + j] / root[j] : 0.0;
-    pk_decompose(m, a, v);
+    /* Of few rows the rows are turned, of many the columns. */
+    for (ptrdiff_t i = 0; i < r; ++i)
+        for (ptrdiff_t j = 0; j < m; ++j) {
+            double entry = filled[i] <= j ? t[(o + filled[i]) * ld + o + j] / root[j] : 0.0;
+            *(r < m ? &a[i][j] : &a[j][i]) = entry;
+        }
+    pk_decompose(r, m, a, v);
     double least = INFINITY, largest = 0.0;
-    for (ptrdiff_t i = 0; i < m; ++i) {
+    for (ptrdiff_t i = 0; i < r; ++i) {
         double square = 0.0, along = 0.0;
         for (ptrdiff_t k = 0; k < m; ++k)
             square += a[i][k] * a[i][k], along += a[i][k] * z[k];
         if (!(square > 0.0))
             return 0;
-        squares[i] = square, q[i] = along / sqrt(square), total += square;
+        q[i] = along / sqrt(square);
+        if (r < m) {
+            q[i] = 0.0;
+            for (ptrdiff_t k = 0; k < r; ++k)
+                q[i] += v[i][k] * z[filled[k]];
+            for (ptrdiff_t j = 0; j < m; ++j)
+                v[i][j] = a[i][j] / sqrt(square);
+        }
+        squares[i] = square, total += square;
         least = fmin(least, square), largest = fmax(largest, square);
     }
     /* The evidence on the grid. */
@@ -190,12 +209,12 @@ static int pk_choose(const pk_evidence *e, pk_choice *out)
     double top = -INFINITY;
     for (ptrdiff_t g = 0; g < e->points; ++g) {
         double ratio = exp(e->grid[g]) * signal, sum = residual, product = 1.0, log_determinant = -first, value;
-        for (ptrdiff_t i = 0; i < m; ++i) {
+        for (ptrdiff_t i = 0; i < r; ++i) {
             double share = ratio / (ratio + squares[i]);
             e->share[g * m + i] = share;
             sum += share * q[i] * q[i];
             product *= share;
-            if (i % 8 == 7 || i + 1 == m)
+            if (i % 8 == 7 || i + 1 == r)
                 log_determinant += log(product), product = 1.0;
         }
         if (e->known_precision > 0.0)
@@ -223,13 +242,13 @@ static int pk_choose(const pk_evidence *e, pk_choice *out)
     for (ptrdiff_t g = from; g < to; ++g) {
         double sum = residual;
         e->weight[g] /= all;
-        for (ptrdiff_t i = 0; i < m; ++i)
+        for (ptrdiff_t i = 0; i < r; ++i)
             sum += e->share[g * m + i] * q[i] * q[i];
         variance += e->weight[g]
             * (e->known_precision > 0.0 ? 1.0 / e->known_precision : (e->rate + 0.5 * sum) / shape);
     }
     out->n_parameters = 0.0;
-    for (ptrdiff_t i = 0; i < m; ++i) {
+    for (ptrdiff_t i = 0; i < r; ++i) {
         double mean = 0.0, spread = 0.0;
         for (ptrdiff_t g = from; g < to; ++g)
             mean += e->weight[g] * (1.0 - e->share[g * m + i]);
@@ -244,7 +263,7 @@ static int pk_choose(const pk_evidence *e, pk_choice *out)
     out->disagreement = e->known_precision <= 0.0 && shape <= 0.0 ? INFINITY : moved > 0.0 ? moved / variance : 0.0;
     /* Nodes: of the smaller of the share and what is left of it to 1, which has all its digits. */
     double middle = 0.0, directions = 0.0, of_data = 0.0;
-    for (ptrdiff_t i = 0; i < m; ++i)
+    for (ptrdiff_t i = 0; i < r; ++i)
         if (average[i] > 1e-3)
             middle += log(squares[i]), directions += 1.0;
     for (ptrdiff_t g = from; g < to && directions == 0.0; ++g)
@@ -268,7 +287,7 @@ static int pk_choose(const pk_evidence *e, pk_choice *out)
         double *w = out->coefficients[k], intercept = o ? t[target] : 0.0;
         for (ptrdiff_t j = 0; j < m; ++j)
             w[o + j] = 0.0;
-        for (ptrdiff_t i = 0; i < m; ++i) {
+        for (ptrdiff_t i = 0; i < r; ++i) {
             double along = sqrt(squares[i]) * q[i] / (out->ratios[k] + squares[i]);
             for (ptrdiff_t j = 0; j < m; ++j)
                 w[o + j] += along * v[i][j];

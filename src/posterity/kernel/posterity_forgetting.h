@@ -184,6 +184,15 @@ PK_INLINE void pk_forget_along(double *T, const double *prior, const double *x, 
     (void)pk_remove_row(T, row, coefficients, &least);
 }
 
+/* Forget before one row, along its direction only, and the noise as a whole. x (ld) is the row, work (3, ld). */
+static void pk_fade_along(double *T, const double *prior, double *x, double discount, double *work, pk_shape shape)
+{
+    memset(x + shape.p, 0, (size_t)(shape.ld - shape.p) * sizeof(double));
+    pk_forget_along(T, prior, x, discount, work, shape);
+    for (ptrdiff_t c = shape.p * shape.ld; c < shape.q * shape.ld; c++)
+        T[c] *= sqrt(discount);
+}
+
 /* Learn rows in order, forgetting before each along its own direction only, and the noise as a whole.
  * buffer (4, ld). */
 static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape,
@@ -195,11 +204,8 @@ static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows,
     for (ptrdiff_t i = 0; i < rows->n; i++) {
         double discount = rows->discounts[i];
         if (discount < 1.0) {
-            memset(buffer, 0, (size_t)shape.ld * sizeof(double));
             pk_load_row(buffer, &points, i, 1.0, shape);
-            pk_forget_along(T, prior, buffer, discount, buffer + shape.ld, shape);
-            for (ptrdiff_t c = shape.p * shape.ld; c < shape.q * shape.ld; c++)
-                T[c] *= sqrt(discount);
+            pk_fade_along(T, prior, buffer, discount, buffer + shape.ld, shape);
         }
         memset(buffer, 0, (size_t)shape.ld * sizeof(double));
         pk_learn_plainly(T, buffer, &undiscounted, i, shape, before);
@@ -233,7 +239,9 @@ PK_INLINE void pk_wander(double *T, const double *variance, double *wide, double
                (size_t)shape.k * sizeof(double));
     for (ptrdiff_t first = 0; first < shape.p; first += PK_PANEL) {
         ptrdiff_t stop = first + PK_PANEL < shape.p ? first + PK_PANEL : shape.p;
-        memset(panel, 0, (size_t)(both.q * PK_PANEL) * sizeof(double));
+        ptrdiff_t slices = (stop - first + PK_LANES - 1) / PK_LANES;
+        for (ptrdiff_t c = 0; c < both.q; c++)
+            memset(panel + c * PK_PANEL, 0, (size_t)(slices * PK_LANES) * sizeof(double));
         for (ptrdiff_t i = first; i < stop; i++) {
             for (ptrdiff_t c = 0, s = 0; c < shape.p; c++)
                 if (variance[c] > 0.0)
@@ -242,7 +250,7 @@ PK_INLINE void pk_wander(double *T, const double *variance, double *wide, double
                 panel[(steps + c) * PK_PANEL + i - first] = T[i * shape.ld + c];
         }
         for (ptrdiff_t j = 0; j < both.q; j++)
-            pk_reflect(wide, panel, j, both);
+            pk_reflect_part(wide, panel, j, slices, both);
     }
     for (ptrdiff_t j = 0; j < shape.q; j++)
         memcpy(T + j * shape.ld, wide + (steps + j) * both.ld + steps, (size_t)shape.q * sizeof(double));
@@ -262,6 +270,20 @@ static void pk_learn_wandering(double *T, double *buffer, double *wide, double *
         }
         pk_learn_plainly(T, buffer, rows, i, shape, before);
     }
+}
+
+/* ---- one row --------------------------------------------------------------------------------------- */
+
+/* What is told of a row that the caller has loaded, times the root of its weight, before it is learned: its error, how
+ * much more it varies than the noise, and the residual sum of squares. row (ld) is used up. */
+static double pk_tell_one(const double *T, double *row, double root, double y, pk_shape shape, double *error,
+                          double *residual)
+{
+    row[shape.p] = 0.0;
+    double leverage = pk_predict_row(T, row, shape) / (root * root);
+    *error = y + row[shape.p] / root;
+    pk_residuals(T, residual, shape);
+    return 1.0 + leverage;
 }
 
 /* ---- many triangles --------------------------------------------------------------------------------- */

@@ -165,4 +165,14 @@ static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_
     pk_let_leave(T, buffer, &window, leave[rows->n - start], rows->n, shape);
 }
 
+/* The last of rows, which the caller has loaded as `row`, comes into a window after those before `before` have left;
+ * then those before `after` leave. buffer (PK_APPEND_SIZE). */
+static void pk_slide_one(double *T, double *buffer, double *row, pk_window *window, ptrdiff_t before, ptrdiff_t after,
+                         pk_shape shape)
+{
+    pk_let_leave(T, buffer, window, before, window->rows->n - 1, shape);
+    pk_append_row(T, row, shape);
+    pk_let_leave(T, buffer, window, after, window->rows->n, shape);
+}
+
 #endif

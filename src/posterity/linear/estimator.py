@@ -132,8 +132,9 @@ class LinearEstimator(LinearReader):
     ) -> Self:
         """Learn one row: the lean path, a microsecond or two a call.
 
-        Lean without times, where nothing is forgotten, or old rows are discounted, at one rate or
-        at several (Adaptive, some ten times slower); else as :meth:`partial_fit`.
+        Lean without times, in every way to forget but Changepoint (Adaptive takes some ten times
+        as long); of several targets where old rows are discounted, at most. Else as
+        :meth:`partial_fit`.
 
         Parameters
         ----------

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import MultivariateMixture, Normal, StudentT
 from posterity.distributions.mixing import matched
 from posterity.evidence import Choice
+from posterity.kernel import predict_by_nodes
 from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.ensemble import shares
 from posterity.posteriors.gaussian import LinearPosterior
@@ -161,6 +162,22 @@ def one_after_another(parts: Sequence[Distribution]) -> Distribution:
         return Normal(loc, scale)
     df = [np.broadcast_to(getattr(part, "df", np.inf), part.loc.shape) for part in parts]
     return StudentT(np.concatenate(df), loc, scale)
+
+
+def predicted(
+    choice: Choice, mean: Array, data: LinearPosterior, X: Array, y: Array, weights: Array | None
+) -> Distribution:
+    """What the chosen priors, each with all of the data, tell of each row before it is learned.
+
+    As :meth:`Nodes.predict_then_learn` of :meth:`Nodes.of`, and no posterior is made.
+    """
+    factor, noise = data.factor, choice.noise.parameters
+    ones = factor.lacks_ones(X, data.intercept)
+    nodes = mean, choice.precisions, choice.weights
+    loc, scale, df = predict_by_nodes(
+        factor.triangle, X, y, weights, ones, *nodes, factor.count, noise
+    )
+    return Normal(loc, scale) if noise[0] > 0.0 else StudentT(df, loc, scale)
 
 
 def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) -> LinearPosterior:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from posterity.factor import Before, Factor, Rows
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
-from posterity.kernel import FadingMember, RowPath
+from posterity.kernel import FadingMember, ForgettingPath, RowPath
 from posterity.noise import Distribution
 from posterity.posteriors._row_evidence import added_evidence
 from posterity.posteriors.gaussian import LinearPosterior
@@ -31,8 +31,16 @@ class Fading(Protocol):
     # Whether only the directions of a row fade before it.
     by_direction: ClassVar[bool]
 
+    # Whether it has a path that learns single rows.
+    learns_lean: ClassVar[bool]
+
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
+
+    def row_path(
+        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
+    ) -> RowPath:
+        """A path that learns single rows so, one unit of time apart."""
 
     def left(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows, as those of the noise, after each time."""
@@ -74,14 +82,17 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether a discount is all that happens before a row."""
-        return self.only_discounts
+        """Whether the strategy has a path; of several targets, where a discount is all it does."""
+        return self.only_discounts or (self.strategy.learns_lean and self.factor.n_targets == 1)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path, which learns rows where a discount is all that happens before each."""
-        path = super().row_path(names)
-        if self.only_discounts:
-            path.fade(self._discount, self.prior.triangle if self.keeps_prior else None)
+        """The lean path, which learns rows where the strategy has one that does."""
+        if not self.learns_lean:
+            return super().row_path(names)
+        path = self.strategy.row_path(self.factor, self.prior, self.intercept, names)
+        if not self.strategy.has_evidence:
+            tallying = cast(ForgettingPath, path)
+            tallying.keep_tally(self.tally, self.noise.parameters, self.n_flat)
         return path
 
     def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:

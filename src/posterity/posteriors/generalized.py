@@ -266,7 +266,7 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
-        fades = self.forgets and self.inner.learns_lean and not self.learns_prior
+        fades = self.inner.of_rows.only_discounts
         return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
     @property

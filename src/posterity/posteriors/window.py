@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Before, Rows
-from posterity.factor.forgetting import slide
+from posterity.factor.forgetting import slide, window_path
+from posterity.kernel import RowPath
 from posterity.noise import Distribution
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -18,7 +19,18 @@ Array = NDArray[np.float64]
 
 
 class Keeping(Protocol):
-    """Which rows a window keeps: posterity.forgetting.Window."""
+    """Which rows a window keeps: posterity.forgetting.Window.
+
+    So many as ``size``, or those no older than ``duration``.
+    """
+
+    @property
+    def size(self) -> int | None:
+        """Number of rows."""
+
+    @property
+    def duration(self) -> float | None:
+        """Length of time."""
 
     def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them."""
@@ -48,7 +60,19 @@ class WindowPosterior(LinearPosterior):
     kept: KeptRows = field(repr=False)
 
     forgets: ClassVar[bool] = True
-    learns_lean: ClassVar[bool] = False
+
+    @property
+    def learns_lean(self) -> bool:  # type: ignore[override]
+        """Whether there is one target, and rows are kept without the intercept's 1."""
+        return self.factor.n_targets == 1 and self.kept.X.shape[1] == self.n_features
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """The lean path, which keeps the rows that it learns."""
+        if not self.learns_lean:
+            return super().row_path(names)
+        size, duration = self.strategy.size, self.strategy.duration
+        kept = self.prior, self.kept
+        return window_path(self.factor, *kept, size, duration, self.intercept, names)
 
     @classmethod
     def around(cls, posterior: LinearPosterior, strategy: Keeping) -> Self:

@@ -1,0 +1,156 @@
+# A part of _paths.pyx: the lean path of rows that are learned through the sites of their targets.
+
+cdef class SitePath(RowPath):
+    """Learns rows through the sites of their targets, and tells of their eta; noise has precision 1.
+
+    ``likelihood`` is (code, parameters, moments); ``account`` has the sums ``log_sites``, ``told``,
+    ``seen`` and ``effective``; ``check_targets`` refuses targets (1,) that the likelihood does not know.
+    """
+
+    cdef pk_likelihood likelihood
+    cdef object account, check_targets
+    cdef double[::1] work, spare
+    # Labels in order, and the target that each stands for.
+    cdef object labels
+    cdef dict targets
+
+    def __init__(self, triangle, counts, bint intercept, names, likelihood, account, check_targets):
+        RowPath.__init__(self, triangle, counts, intercept, names)
+        code, parameters, moments = likelihood
+        self.likelihood.code, self.likelihood.moments = code, moments
+        self.likelihood.a, self.likelihood.b, self.likelihood.c = parameters
+        self.account, self.check_targets = account, check_targets
+        self.work, self.spare = _aligned(PK_SITE_WORK_SIZE(self.shape)), _aligned(self.shape.q * self.shape.ld)
+        self.labels, self.targets = (), {}
+
+    def learn(self, x, double y, double weight=1.0):
+        """Learn the row ``x`` (array of length m, or mapping of names), target ``y``; as ``RowPath.learn``."""
+        cdef double mean, variance, precision, target, log_normalizer
+        _check_weight(weight)
+        if not self._knows(y):
+            if not fabs(y) <= LARGEST:
+                raise ValueError(_complaint("y", y))
+            self.check_targets(np.array([y]))
+        if self.scales is not None:
+            self.scales.bind()
+        self._load(x, 1.0)
+        cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
+        cdef double *triangle = self._faded(left)
+        variance = pk_believe_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
+        pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
+        self._refuse_overflow(sqrt(precision), target)
+        if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
+            return False
+        if self.closed:
+            return False
+        # What goes along fades with what it learns: the row must weigh something there, too.
+        if self.beside is not None and left < 1.0 and not precision > 0.0:
+            return False
+        if left < 1.0:
+            memcpy(&self.triangle[0, 0], triangle, self.shape.q * self.shape.ld * sizeof(double))
+            self.counts[0] *= left
+        if precision > 0.0:
+            self._take(precision, target, mean, variance)
+        self._enter(weight, mean, variance, precision, target, log_normalizer, left)
+        self._count(precision)
+        return True
+
+    cdef bint _knows(self, double y) noexcept:
+        # Labels are 0 and 1, which all others know as well; counts are whole.
+        if y == 0.0 or y == 1.0:
+            return True
+        counts = self.likelihood.code == PK_POISSON or self.likelihood.code == PK_NEGATIVE_BINOMIAL
+        return counts and 0.0 <= y <= LARGEST and floor(y) == y
+
+    cdef double *_faded(self, double left) noexcept:
+        """The triangle, or a copy of it that counts for so much less."""
+        if left == 1.0:
+            return &self.triangle[0, 0]
+        memcpy(&self.spare[0], &self.triangle[0, 0], self.shape.q * self.shape.ld * sizeof(double))
+        pk_fade_one(&self.spare[0], &self.held[0], &self.panel[0], left,
+                    NULL if self.prior is None else &self.prior[0, 0], self.shape)
+        return &self.spare[0]
+
+    cdef double _believe(self, double *mean) noexcept:
+        return pk_believe_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], self.shape, mean)
+
+    cdef int _refuse_overflow(self, double root, double target) except -1:
+        cdef Py_ssize_t i
+        cdef bint usable = fabs(target) * root <= LARGEST and root <= LARGEST
+        for i in range(self.shape.p):
+            usable = usable and fabs(self.buffer[i]) * root <= LARGEST
+        if not usable:
+            raise ValueError("learning this row overflows: its values and weight are too large together")
+        return 0
+
+    cdef int _take(self, double precision, double target, double mean, double variance) except -1:
+        cdef double root = sqrt(precision)
+        cdef Py_ssize_t i
+        pk_take_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], precision, target, mean, variance, self.shape)
+        self.counts[0] += precision
+        self.counts[1] += precision
+        if self.beside is not None:
+            for i in range(self.shape.ld):
+                self.beside.buffer[i] = root * self.buffer[i]
+            self.beside.buffer[self.shape.p] = root * target
+            self.beside._append(precision)
+        if self.scales is not None:
+            self.scales.enter(self.buffer, self.intercept, self.columns, 1.0, precision)
+        return 0
+
+    cdef int _enter(self, double weight, double mean, double variance, double precision, double target,
+                    double log_normalizer, double left) except -1:
+        """Enter a row into the account, as Sites.log_scale has it."""
+        cdef double off = target - mean, spread = 1.0 + precision * variance, log_scale = log_normalizer
+        if variance < INFINITY:
+            log_scale += 0.5 * (log(spread) + precision * off * off / spread)
+        elif precision > 0.0:
+            log_scale += 0.5 * log(precision) - PK_LOG_ROOT_2PI
+        account = self.account
+        account.log_sites += log_scale + PK_LOG_ROOT_2PI * precision
+        account.told += log_normalizer
+        account.seen += weight
+        account.effective = account.seen if self.discount == 1.0 else left * account.effective + weight
+        return 0
+
+    def believe(self, x):
+        """Mean and variance of eta at ``x``; infinite where a direction is open."""
+        cdef double mean, variance
+        self._load(x, 1.0)
+        variance = self._believe(&mean)
+        return mean, variance
+
+    # ---- labels ------------------------------------------------------------------------------
+
+    def name_labels(self, labels, bint flipped):
+        """Name one label or two, in order; the second stands for 1, if ``flipped`` the first."""
+        self.labels = tuple(labels)
+        self.targets = {label: float(place != flipped) for place, label in enumerate(self.labels)}
+
+    def learn_label(self, x, label, double weight=1.0):
+        """As ``learn``, with a label; False, too, for one without a name."""
+        cdef PyObject *target = PyDict_GetItem(self.targets, label)
+        if target is NULL:
+            return False
+        return self.learn(x, <object> target, weight)
+
+    def probabilities(self, x):
+        """Probability of each label at ``x``, where eta is the log odds: averaged over eta.
+
+        None where a feature that was constant so far is another, of which this path does not know enough.
+        """
+        cdef double mean, variance, yes, no
+        self._load(x, 1.0)
+        if self.waiting is not None:
+            self._ask_what_waits()
+            if self._moves(1.0):
+                return None
+        if len(self.labels) == 1:
+            return {self.labels[0]: 1.0}
+        variance = self._believe(&mean)
+        # As little is believed of eta as when the first row is learned.
+        pk_expected_label_one(mean, variance if variance < INFINITY else PK_VAGUE_VARIANCE, &yes, &no)
+        first, second = self.labels
+        if self.targets[first] == 1.0:
+            return {first: yes, second: no}
+        return {first: no, second: yes}

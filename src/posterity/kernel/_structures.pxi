@@ -1,0 +1,48 @@
+# What the C headers declare, as more than one module needs it; and memory that vectors start in.
+
+cdef extern from "posterity_flight.h" nogil:
+    enum: PK_LINE
+    enum: PK_PANEL
+    ctypedef struct pk_shape:
+        Py_ssize_t p, k, q, ld
+    ctypedef struct pk_rows:
+        const double *X
+        const double *Y
+        const double *weights
+        const double *discounts
+        double *held
+        Py_ssize_t n, columns, x_stride, x_step
+        int intercept
+    ctypedef struct pk_before:
+        double *error
+        double *leverage
+        double *residual
+    Py_ssize_t PK_FLIGHT_SIZE(pk_shape shape)
+
+cdef extern from "posterity_average.h" nogil:
+    ctypedef struct pk_standing:
+        Py_ssize_t rates, members, lanes
+        const double *persistence
+        double outer_persistence
+        double *scores
+        double *outer
+        double *work
+    double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
+
+cdef extern from "posterity_noise.h" nogil:
+    enum: PK_MEMORIES
+    ctypedef struct pk_noise:
+        Py_ssize_t memories
+        double rates[PK_MEMORIES]
+        double caps[PK_MEMORIES]
+        double sums[PK_MEMORIES]
+        double counts[PK_MEMORIES]
+        double scores[PK_MEMORIES]
+        double seen, grace, persistence, prior_count, prior_sum
+    void pk_track_noise(pk_noise *noise, Py_ssize_t n, const double *error, const double *spread, const double *weights, double *df, double *variance)
+
+
+cdef _aligned(Py_ssize_t size):
+    cdef cnp.ndarray storage = np.zeros(size + 7)
+    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
+    return storage[offset:offset + size]
