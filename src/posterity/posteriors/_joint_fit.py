@@ -17,7 +17,7 @@ from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_fit import propagate
-from posterity.posteriors._site_mode import Fitted, mode, share_of
+from posterity.posteriors._site_mode import Curvature, Fitted, mode, share_of
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -66,9 +66,9 @@ def _in_turns(
     agreed: float,
 ) -> tuple[LinearPosterior, Fitted, Factor]:
     """The rows learned, and the prior that they choose: each given the other, in turns."""
-    settled = True
+    settled, curvature = True, None
     for _ in range(MOST_ROUNDS):
-        fitted = _fitted(chosen, model, rows, start, before.intercept)
+        fitted = _fitted(chosen, model, rows, start, before.intercept, curvature)
         trial = before.copy()
         target = (fitted.sites.target - rows.offsets)[:, None]
         trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
@@ -77,7 +77,7 @@ def _in_turns(
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
-        start = fitted.coefficients
+        start, curvature = fitted.coefficients, fitted.curvature
         central, last = trial.central(), chosen
         chosen = central.prior.copy()
         chosen.merge(before.of_rows.factor)
@@ -87,10 +87,15 @@ def _in_turns(
 
 
 def _fitted(
-    before: Factor, model: SiteModel, rows: SiteRows, start: Array | None, intercept: bool
+    before: Factor,
+    model: SiteModel,
+    rows: SiteRows,
+    start: Array | None,
+    intercept: bool,
+    curvature: Curvature | None,
 ) -> Fitted:
     # A kink has no curvature: moments are matched there, from where smooth noise leads.
-    fitted = mode(before, model.likelihood.smooth, rows, start, intercept)
+    fitted = mode(before, model.likelihood.smooth, rows, start, intercept, curvature)
     if model.approximation == "laplace" and not model.likelihood.kinked:
         return fitted
     moments = propagate(before, model.likelihood, rows, fitted, intercept)

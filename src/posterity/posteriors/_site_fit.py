@@ -54,7 +54,8 @@ def propagate(
         if change > last:
             step = max(0.7 * step, 0.05)
         last, converged = change, change < SETTLED
-    return Fitted(sites, log_scale, factor.coefficients()[:, 0], converged)
+    mean = factor.coefficients()[:, 0]
+    return Fitted(sites, log_scale, mean, converged, curvature=first.curvature)
 
 
 def _with_sites(

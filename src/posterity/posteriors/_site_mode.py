@@ -38,10 +38,19 @@ WANDERING = 0.1
 
 
 @dataclass(frozen=True)
+class Curvature:
+    """The sum of precision x x' over the rows, and the eta (n,) where their precisions are so."""
+
+    matrix: Array
+    eta: Array
+
+
+@dataclass(frozen=True)
 class Fitted:
     """The rows' sites, and the log of each one's constant summed.
 
-    Sites that did not settle are those at the mode, where that has any.
+    Sites that did not settle are those at the mode, where that has any. The last curvature of the
+    rows serves the search for their mode under another prior.
     """
 
     sites: Sites
@@ -49,6 +58,7 @@ class Fitted:
     coefficients: Array
     converged: bool
     settled: bool = True
+    curvature: Curvature | None = None
 
 
 def share_of(n_rows: int, n_coefficients: int) -> int:
@@ -58,14 +68,21 @@ def share_of(n_rows: int, n_coefficients: int) -> int:
 
 
 def mode(
-    before: Factor, likelihood: Likelihood, rows: SiteRows, start: Array | None, intercept: bool
+    before: Factor,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    start: Array | None,
+    intercept: bool,
+    curvature: Curvature | None = None,
 ) -> Fitted:
     """Newton's method (iteratively reweighted least squares) with a line search.
 
     Maximises log p(y | w) - |R w - z|^2 / 2, with [R z] the factor ``before``. Each step is the
-    least-squares solution of the site rows at the present eta, appended to it.
+    least-squares solution of the site rows at the present eta, appended to it. ``curvature`` is
+    one of the same rows that is known already.
     """
     problem = _Problem(before, likelihood, rows, intercept)
+    problem.curvature = curvature
     share = share_of(len(rows), before.n_coefficients)
     if start is None and share > 1:
         few = _Problem(before, likelihood, rows.every(share), intercept)
@@ -80,7 +97,7 @@ def mode(
             "classes that a line separates, or counts that are all 0; use a proper prior",
             stacklevel=5,
         )
-    return Fitted(sites, log_scale, w, converged)
+    return Fitted(sites, log_scale, w, converged, curvature=problem.curvature)
 
 
 def _climbed(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
@@ -102,7 +119,6 @@ def _climbed(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
         # What a sum of rounded terms can tell is the limit where there are very many. Towards a
         # maximum at infinity little is gained, but eta goes on by about 1 a step.
         change = float(np.abs(eta - here).max(initial=0.0))
-        problem.away += change
         if decrement <= max(problem.close, 1e-16 * abs(value)) and change < WANDERING:
             return w, eta, True
         if not moved:
@@ -126,9 +142,7 @@ class _Problem:
         # A gradient by differences is right to that many digits only.
         self.close = max(CLOSE, likelihood.closeness)
         self.said = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
-        # The rows' curvature where it was last looked at, and how far eta has moved since.
-        self.curvature: Array | None = None
-        self.away = math.inf
+        self.curvature: Curvature | None = None  # where it was last looked at
 
     def eta(self, w: Array) -> Array:
         rows = self.rows
@@ -173,7 +187,8 @@ class _Problem:
         Near the mode the curvature that was found last is near enough.
         """
         sites = self.working(eta)
-        if self.curvature is not None and self.away < NEARLY:
+        known = self.curvature
+        if known is not None and np.abs(eta - known.eta).max(initial=0.0) < NEARLY:
             there, decrement = self.solved(w, eta, *sites, again=True)
             if decrement <= ENOUGH * last:
                 return there, decrement
@@ -191,9 +206,9 @@ class _Problem:
         gradient = root.T @ (self.before.moments[:, 0] - root @ w)
         gradient += self._back(precision * (target - (eta - self.rows.offsets)))
         if not again or self.curvature is None:
-            self.curvature = gram(self.rows.X, precision, intercept=self.intercept)
-            self.away = 0.0
-        step = solve(root.T @ root + self.curvature, gradient)
+            matrix = gram(self.rows.X, precision, intercept=self.intercept)
+            self.curvature = Curvature(matrix, eta)
+        step = solve(root.T @ root + self.curvature.matrix, gradient)
         if step is not None:
             return w + step, float(step @ gradient)
         factor = self.before.copy()
