@@ -128,6 +128,22 @@ HOMES = {
     "AdaptedTails": "posterity.calibration.tails",
     "TrackedTails": "posterity.calibration.tails",
     "ProbabilityMap": "posterity.calibration.probability_map",
+    # bandits
+    "Bandit": "posterity.bandits.bandit",
+    "DelayedRewards": "posterity.bandits.delayed",
+    "Held": "posterity.bandits.delayed",
+    "Roster": "posterity.bandits.roster",
+    "GroupedArms": "posterity.bandits.sharing",
+    "SeparateArms": "posterity.bandits.sharing",
+    "SharedArms": "posterity.bandits.sharing",
+    "EpsilonGreedy": "posterity.bandits.policies",
+    "Greedy": "posterity.bandits.policies",
+    "InformationDirected": "posterity.bandits.policies",
+    "InverseGap": "posterity.bandits.policies",
+    "Softmax": "posterity.bandits.policies",
+    "ThompsonSampling": "posterity.bandits.policies",
+    "TopTwo": "posterity.bandits.policies",
+    "UpperConfidenceBound": "posterity.bandits.policies",
 }
 
 # Where the class itself has a name that others have, too.
@@ -156,6 +172,7 @@ CACHES: dict[str, dict[str, object]] = {
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
+    "GroupedArms": {"lean": None, "lean_of": (None, 0, 0)},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.

@@ -114,6 +114,11 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         """log p(y | X) under the prior in use."""
         return self._known.log_evidence
 
+    def places(self, keys: Any) -> NDArray[np.intp]:
+        """(k,) places of keys in ``groups_``, -1 for those of which no row has come."""
+        found = (self._index.place(key) for key in keys)
+        return np.array([-1 if slot is None else slot for slot in found], dtype=np.intp)
+
     # ---- predicting ------------------------------------------------------------------------------
 
     @one_at_a_time

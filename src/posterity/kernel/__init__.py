@@ -40,6 +40,7 @@ from posterity.kernel._kernel import (
 )
 from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
 from posterity.kernel._paths import (
+    ArmsPath,
     GroupPath,
     NodesPath,
     RowPath,
@@ -59,6 +60,7 @@ from posterity.kernel._sites import (
 )
 
 __all__ = [
+    "ArmsPath",
     "MOST_COLUMNS",
     "MOST_NODES",
     "FadingMember",

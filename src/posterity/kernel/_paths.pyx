@@ -578,3 +578,5 @@ cdef _complaint(str where, double value):
 include "_softmax_path.pxi"
 
 include "_nodes_path.pxi"
+
+include "_arms_path.pxi"
