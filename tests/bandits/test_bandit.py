@@ -55,7 +55,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "linear": {"model": BayesianLinearRegression()},
     "logistic": {"model": BayesianLogisticRegression()},
     "poisson": {"model": BayesianPoissonRegression()},
-    "basis": {"model": BayesianLinearRegression(prior_precision=1.0, basis=Polynomial(2))},
+    "basis": {"model": BayesianLinearRegression(prior_precision=1.0, basis=Polynomial(degree=2, domain=(-4.0, 4.0)))},
     "fading": {
         "model": BayesianLinearRegression(prior_precision=1.0, forgetting=Exponential(half_life=50))
     },
@@ -155,7 +155,7 @@ def test_two_arms_in_closed_form(seed: int) -> None:
     np.testing.assert_allclose(bandit.propensities(POINTS)[:, 0], exact, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["learned", "given", "linear", "all, given"])
+@pytest.mark.parametrize("kind", ["learned", "given", "linear"])
 @pytest.mark.parametrize("policy", [p for p in POLICIES if not hasattr(p, "n_draws")], ids=repr)
 def test_names_and_order_of_arms_do_not_matter(policy: Policy, kind: str) -> None:
     X, arms, rewards = rows_of(0, 40, kind)
@@ -163,8 +163,6 @@ def test_names_and_order_of_arms_do_not_matter(policy: Policy, kind: str) -> Non
     other = Bandit([2, 0, 1], policy=policy, rng=1, **MODELS[kind])
     numbers = {"red": 0, "green": 1, "blue": 2}
     other.learn(X, [numbers[arm] for arm in arms], rewards)
-    if kind == "all, given" and isinstance(policy, ThompsonSampling):
-        return  # shares of draws, which differ
     tolerance = 1e-4 if kind == "learned" else 1e-7
     np.testing.assert_allclose(
         other.propensities(POINTS), bandit.propensities(POINTS)[:, [2, 0, 1]], atol=tolerance
@@ -198,13 +196,14 @@ def test_the_unit_of_rewards_does_not_matter(kind: str, scale: float) -> None:
 @pytest.mark.parametrize("kind", MODELS)
 def test_deciding_changes_nothing_that_is_known(kind: str) -> None:
     bandit = bandit_of(kind)
-    before = pickle.dumps(bandit._arms)
+    before = dumps(bandit)
     bandit.decide(POINTS)
     bandit.decide(POINTS[0])
     bandit.decide(POINTS, k=2)
     bandit.propensities(POINTS)
     bandit.probability_best(POINTS)
-    assert pickle.dumps(bandit._arms) == before
+    bandit._decided = 0  # which numbers decisions
+    assert dumps(bandit) == before
 
 
 @pytest.mark.parametrize("kind", MODELS)

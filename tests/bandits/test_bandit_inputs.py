@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression, GroupedRegression
 from posterity.bandits import Bandit, ThompsonSampling
+from posterity.files import dumps
 
 NAMED = pd.DataFrame({"age": [1.0, 2.0, 3.0], "cost": [0.0, 1.0, 0.5]})
 
@@ -84,10 +84,10 @@ def test_what_is_refused_changes_nothing(message: str, kind: type[Exception], ch
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 1))
     bandit = Bandit(["a", "b"], rng=0).learn(X, ["a", "b"] * 15, rng.normal(size=30))
-    before = pickle.dumps((bandit._arms, bandit._decided, bandit._roster))
+    before = dumps(bandit)
     with pytest.raises(kind, match=message):
         change(bandit)
-    assert pickle.dumps((bandit._arms, bandit._decided, bandit._roster)) == before
+    assert dumps(bandit) == before
 
 
 def test_rewards_of_the_wrong_kind() -> None:

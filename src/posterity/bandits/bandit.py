@@ -146,9 +146,8 @@ class Bandit(BaseEstimator):
             If no arm is allowed in a context, or fewer than ``k``.
         """
         lean = self._lean() if k is None else None
-        if lean is not None and allowed is None and (type(X) is dict or is_row(X)):
-            policy, number = self._policy, self._decided
-            roster = self._roster
+        if lean is not None and allowed is None and is_row(X):
+            policy, number, roster = self._policy, self._decided, self._roster
             place, mean, scale = lean.decide(
                 X, roster.open, policy.floor, policy.width, self._seed, number
             )
@@ -255,7 +254,9 @@ class Bandit(BaseEstimator):
         if self._binary:
             read_rewards([reward], 1, 1, binary=True)
         if type(x) is not np.ndarray or x.ndim != 1:
-            x = read_contexts(self, x, learns=False)[0]
+            lean = self._lean()
+            read = read_contexts(self, x, learns=False) if lean is None else lean.values(x)
+            x = read[0]
         self._arms.learn_one(x, place, reward, weight)
         return self
 
@@ -368,9 +369,11 @@ class Bandit(BaseEstimator):
 
     def _lean(self) -> ArmsPath | None:
         """The lean way to a decision, where there is one."""
-        if "_arms" not in self.__dict__ or type(self._policy) is not ThompsonSampling:
+        state = self.__dict__
+        if "_arms" not in state or type(self._policy) is not ThompsonSampling:
             return None
-        return self._arms.path(self.__dict__.get("feature_names_in_"))
+        arms: Arms = state["_arms"]
+        return arms.path(state.get("feature_names_in_"))
 
     def _draws(self) -> np.random.Generator:
         """Random numbers of the next decision, and of no other."""

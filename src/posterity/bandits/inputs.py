@@ -19,11 +19,12 @@ Index = NDArray[np.intp]
 
 def is_row(X: Any) -> bool:
     """Whether this is one context, not many."""
-    return isinstance(X, Mapping) or (getattr(X, "ndim", 0) == 1) or _is_plain_row(X)
-
-
-def _is_plain_row(X: Any) -> bool:
-    return isinstance(X, Sequence) and not isinstance(X, str) and bool(X) and np.isscalar(X[0])
+    kind = type(X)
+    if kind is np.ndarray:
+        return bool(X.ndim == 1)
+    if kind is list or kind is tuple:
+        return bool(X) and np.isscalar(X[0])
+    return isinstance(X, Mapping) or getattr(X, "ndim", 2) == 1
 
 
 def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:

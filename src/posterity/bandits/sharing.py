@@ -127,14 +127,16 @@ class SeparateArms(PlainArms):
 class GroupedArms(PlainArms):
     """A model for each arm, under a prior and a noise that are learned over all arms.
 
-    Only caches are ``lean``, the arms' posteriors, and ``lean_of``: the prior and the noise that
-    they were made with, the rows that are in them, and the number of arms that had any.
+    Only caches are ``lean``, the arms' posteriors, their ``slots`` in the model, and ``lean_of``:
+    the prior and the noise that they were made with, the rows that are in them, and the number of
+    arms that had any.
     """
 
     model: GroupedRegression
     count: int = 0
     lean: ArmsPath | None = None
     lean_of: tuple[Any, int, int] = (None, 0, 0)
+    slots: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"lean": None}
@@ -159,14 +161,18 @@ class GroupedArms(PlainArms):
 
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """See :class:`Arms`."""
-        self.model.learn_one(x, reward, weight, group=arm)
         lean, (reading, rows, arms) = self.lean, self.lean_of
-        known = self.model._known
-        if lean is not None and known.read is reading:
-            bank = known.bank
-            if bank.clock == rows + 1 and bank.size == arms:
-                lean.learn_in(arm, x, reward, weight)
-                self.lean_of = reading, rows + 1, arms
+        known = self.model._knowledge
+        if lean is None or known is None or known.read is not reading:
+            self.model.learn_one(x, reward, weight, group=arm)
+            return
+        bank, slot = known.bank, int(self.slots[arm])
+        current = bank.clock == rows and bank.size == arms
+        if slot < 0 or not known.learn_row(self.model._path, slot, x, reward, weight):
+            self.model.learn_one(x, reward, weight, group=arm)
+        elif current:
+            lean.learn_in(arm, x, reward, weight)
+            self.lean_of = reading, rows + 1, arms
 
     def unlearn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
@@ -194,7 +200,8 @@ class GroupedArms(PlainArms):
         reading, rows, arms = self.lean_of
         now, bank = known.reading(), known.bank
         if self.lean is None or now is not reading or bank.clock != rows or bank.size != arms:
-            self.lean = known.arms_path(self.model.places(range(self.count)), names)
+            self.slots = self.model.places(range(self.count))
+            self.lean = known.arms_path(self.slots, names)
             self.lean_of = now, bank.clock, bank.size
         return self.lean
 

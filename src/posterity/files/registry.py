@@ -12,6 +12,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
+import numpy as np
+
 from posterity.linear.state import SHARED
 
 # Name in files -> module; the class has the same name there, or that of ``CLASS_NAMES``.
@@ -172,7 +174,7 @@ CACHES: dict[str, dict[str, object]] = {
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
-    "GroupedArms": {"lean": None, "lean_of": (None, 0, 0)},
+    "GroupedArms": {"lean": None, "lean_of": (None, 0, 0), "slots": np.empty(0, dtype=np.intp)},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
