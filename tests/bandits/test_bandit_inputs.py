@@ -75,12 +75,18 @@ BAD: list[tuple[str, type[Exception], Change]] = [
     ("shape", ValueError, lambda b: b.decide([1.0, 2.0])),
     ("finite", ValueError, lambda b: b.decide([np.nan])),
     ("other bandit's arms", ValueError, lambda b: b.merge(Bandit(["b", "a"]))),
-    ("features", ValueError, lambda b: b.merge(Bandit(["a", "b"]).learn([[1.0, 2.0]], ["a"], [1.0]))),
+    (
+        "features",
+        ValueError,
+        lambda b: b.merge(Bandit(["a", "b"]).learn([[1.0, 2.0]], ["a"], [1.0])),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("message", "kind", "change"), BAD, ids=[message for message, *_ in BAD])
-def test_what_is_refused_changes_nothing(message: str, kind: type[Exception], change: Change) -> None:
+def test_what_is_refused_changes_nothing(
+    message: str, kind: type[Exception], change: Change
+) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 1))
     bandit = Bandit(["a", "b"], rng=0).learn(X, ["a", "b"] * 15, rng.normal(size=30))

@@ -21,8 +21,8 @@ from posterity.bandits import (
     probability_best,
 )
 from posterity.bandits.beliefs import Beliefs, JointBeliefs
-from posterity.bandits.probability_best import shares_of_best
 from posterity.bandits.decisions import picked, ranking_probability
+from posterity.bandits.probability_best import shares_of_best
 from posterity.distributions import Mixture, Normal, StudentT
 
 POLICIES = [

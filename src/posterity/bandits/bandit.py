@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import check_array
 
-from posterity.bandits.beliefs import Beliefs, JointBeliefs
+from posterity.bandits.beliefs import Beliefs, JointBeliefs, student_beliefs
 from posterity.bandits.decisions import Decision, Decisions, picked
 from posterity.bandits.inputs import (
+    is_among,
     is_row,
     read_allowed,
     read_arms,
@@ -21,10 +22,8 @@ from posterity.bandits.inputs import (
     read_rewards,
 )
 from posterity.bandits.policies import Policy, ThompsonSampling
-from posterity.bandits.probability_best import Mask
 from posterity.bandits.roster import Roster
 from posterity.bandits.sharing import Arms, GroupedArms, Rewards, SeparateArms, SharedArms
-from posterity.distributions import StudentT
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
 from posterity.linear import BayesianLinearRegression
@@ -51,8 +50,9 @@ class Bandit(BaseEstimator):
         ``predict_mean_distribution``, not fitted. Default: :class:`BayesianLinearRegression`.
     sharing : "learned", "none" or "all"
         What arms have in common. "learned": a prior and a noise, learned over all arms; a new arm
-        starts from them. It needs rewards with normal noise: ``model`` is None, or a
-        :class:`GroupedRegression`. "none": nothing.
+        starts from them. It needs rewards with normal noise: ``model`` is None, for the noise, the
+        scales of the features and the mean of the intercepts; or with many more arms than features
+        ``GroupedRegression()``, for means and covariances of all coefficients. "none": nothing.
         "all": all coefficients, of one model over the context, ``arm_features`` and their
         products. Default: "learned" where ``model`` allows it, else "none".
     arm_features : (K, a) array, optional
@@ -149,12 +149,12 @@ class Bandit(BaseEstimator):
         if lean is not None and allowed is None and is_row(X):
             policy, number, roster = self._policy, self._decided, self._roster
             place, mean, scale = lean.decide(
-                X, roster.open, policy.floor, policy.width, self._seed, number
+                X, roster.open, policy.floor, self._width, self._seed, number
             )
             self._decided = number + 1
 
             def picked_from() -> Array:
-                told = _student(lean.df, mean[None], scale[None], roster.open[None] > 0)
+                told = student_beliefs(lean.df, mean[None], scale[None], roster.open[None] > 0)
                 return policy.propensities(told, np.random.default_rng(0))
 
             return Decision(number, X, roster.names[place], place, mean, picked_from)
@@ -173,9 +173,9 @@ class Bandit(BaseEstimator):
         if lean is not None:
             may = mask.view(np.uint8)
             places, mean, scale = lean.decide_rows(
-                contexts, may, policy.floor, policy.width, self._seed, self._decided
+                contexts, may, policy.floor, self._width, self._seed, self._decided
             )
-            beliefs: Beliefs | JointBeliefs = _student(lean.df, mean, scale, mask)
+            beliefs: Beliefs | JointBeliefs = student_beliefs(lean.df, mean, scale, mask)
         else:
             rng = self._draws()
             beliefs = self._arms.beliefs(contexts, mask, rng)
@@ -248,9 +248,8 @@ class Bandit(BaseEstimator):
         """Learn one reward: of a context (m,), or a mapping of names."""
         if "n_features_in_" not in self.__dict__:
             return self.learn(x, [arm], [reward], None if weight == 1.0 else [weight])
-        place = self._roster.places.get(arm)
-        if place is None:
-            read_arms([arm], self._roster.places)
+        places = self._roster.places
+        place = places[arm] if is_among(arm, places) else int(read_arms([arm], places)[0])
         if self._binary:
             read_rewards([reward], 1, 1, binary=True)
         if type(x) is not np.ndarray or x.ndim != 1:
@@ -343,7 +342,8 @@ class Bandit(BaseEstimator):
                     'sharing is "learned", which needs rewards with normal noise: leave model out, '
                     'give a GroupedRegression, or take "none" or "all"'
                 )
-            return GroupedArms(clone(model) if grouped else GroupedRegression())
+            few = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
+            return GroupedArms(clone(model) if grouped else few)
         model = BayesianLinearRegression() if model is None else model
         if grouped or not hasattr(model, "predict_mean_distribution"):
             raise TypeError(
@@ -367,6 +367,11 @@ class Bandit(BaseEstimator):
     def _policy(self) -> Policy:
         return _DEFAULT if self.policy is None else self.policy
 
+    @property
+    def _width(self) -> float:
+        """How far draws lie from the mean."""
+        return getattr(self._policy, "width", 1.0)
+
     def _lean(self) -> ArmsPath | None:
         """The lean way to a decision, where there is one."""
         state = self.__dict__
@@ -377,7 +382,9 @@ class Bandit(BaseEstimator):
 
     def _draws(self) -> np.random.Generator:
         """Random numbers of the next decision, and of no other."""
-        return np.random.Generator(np.random.Philox(key=self._seed, counter=[0, 0, 0, self._decided]))
+        return np.random.Generator(
+            np.random.Philox(key=self._seed, counter=[0, 0, 0, self._decided])
+        )
 
     def _beliefs(
         self, X: Any, allowed: ArrayLike | None
@@ -403,9 +410,3 @@ class Bandit(BaseEstimator):
         weights = read_weights(sample_weight, len(X))
         moments = None if times is None else np.asarray(times, dtype=np.float64)
         return Rewards(X, places, values, weights, moments)
-
-
-def _student(df: float, mean: Array, scale: Array, allowed: Mask) -> Beliefs:
-    """Beliefs of means and scales (n, K)."""
-    arms = [StudentT(df, mean[:, k], scale[:, k]) for k in range(mean.shape[1])]
-    return Beliefs(arms, allowed)

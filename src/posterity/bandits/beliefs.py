@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.bandits.probability_best import Mask, probability_best, shares_of_best
+from posterity.distributions import StudentT
 
 Array = NDArray[np.float64]
 
@@ -77,6 +78,12 @@ class Beliefs:
         return np.stack([_drawn(arm, size, rng) for arm in self.arms], axis=2)
 
 
+def student_beliefs(df: float, mean: Array, scale: Array, allowed: Mask) -> Beliefs:
+    """Beliefs of locations and scales (n, K), with the same degrees of freedom."""
+    arms = [StudentT(df, mean[:, k], scale[:, k]) for k in range(mean.shape[1])]
+    return Beliefs(arms, allowed)
+
+
 @dataclass(frozen=True)
 class Stretched:
     """A distribution over n rows, its values so many times as far from their means.
@@ -120,7 +127,7 @@ class Stretched:
         return self.mean() + self.by * (draws - self.mean())
 
     def _before(self, x: ArrayLike) -> Array:
-        return self.mean() + (x - self.mean()) / self.by
+        return self.mean() + (np.asarray(x, dtype=np.float64) - self.mean()) / self.by
 
 
 @dataclass(frozen=True)

@@ -96,17 +96,15 @@ class DelayedRewards(BaseEstimator):
         """
         if not np.isfinite(at):
             raise ValueError(f"at is {at}: the time of a decision must be finite")
-        one = isinstance(decided, Decision)
-        own, arms = ([decided.id], [decided.arm]) if one else (decided.ids, decided.arms)
-        if np.ndim(arms) != 1:
-            raise ValueError("these are rankings: hold decisions of one arm each")
-        names = list(own) if ids is None else [ids] if one else list(ids)
+        own, contexts, arms = _parts(decided)
+        if ids is not None and isinstance(decided, Decision):
+            ids = [ids]
+        names = _plain(own if ids is None else ids)
         if len(names) != len(arms):
             raise ValueError(f"there are {len(arms)} decisions and {len(names)} ids")
         self._refuse_held(names)
-        contexts = decided.context if one else decided.contexts
         rows = read_contexts(self.bandit, contexts, learns=False)
-        for name, row, arm in zip(_plain(names), rows, _plain(arms), strict=True):
+        for name, row, arm in zip(names, rows, _plain(arms), strict=True):
             self._held[name] = Held(row, arm, float(at), None)
         return self
 
@@ -168,7 +166,7 @@ class DelayedRewards(BaseEstimator):
 
     @property
     def _held(self) -> dict[Any, Held]:
-        return self.__dict__.setdefault("held_", {})  # type: ignore[no-any-return]
+        return self.__dict__.setdefault("held_", {})
 
     def _refuse_held(self, names: Sequence[Any]) -> None:
         for name in names:
@@ -206,3 +204,16 @@ class DelayedRewards(BaseEstimator):
 
 def _plain(names: Any) -> list[Any]:
     return [name.item() if isinstance(name, np.generic) else name for name in names]
+
+
+def _parts(decided: Decision | Decisions) -> tuple[Any, Any, Any]:
+    """Ids, contexts and arms."""
+    if isinstance(decided, Decision):
+        places = np.asarray(decided._place)[None]
+        parts: tuple[Any, Any, Any] = [decided.id], decided.context, [decided.arm]
+    else:
+        places = decided._places
+        parts = decided.ids, decided.contexts, decided.arms
+    if places.ndim > 1:
+        raise ValueError("these are rankings: hold decisions of one arm each")
+    return parts

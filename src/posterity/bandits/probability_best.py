@@ -70,7 +70,7 @@ def _integrated(arms: Sequence[Any], allowed: Mask) -> Array:
     """The same for some rows."""
     probabilities = np.zeros(allowed.shape)
     ends, can_win = _pieces(arms, allowed)
-    live = np.flatnonzero(can_win.any(axis=0))
+    live = np.flatnonzero(can_win.any(axis=0)).tolist()
     if len(live) == 1:
         probabilities[:, live] = 1.0
         return probabilities

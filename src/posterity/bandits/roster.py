@@ -28,7 +28,7 @@ class Roster:
     retired: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, names: Sequence[Any]) -> Roster:
+    def of(cls, names: Sequence[Any] | NDArray[Any]) -> Roster:
         """Of names that users gave; ``ValueError`` where there are none, or two of one name."""
         names = names.tolist() if isinstance(names, np.ndarray) else list(names)
         if not names or len(set(names)) < len(names):

@@ -179,6 +179,7 @@ CACHES: dict[str, dict[str, object]] = {
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
+    "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},

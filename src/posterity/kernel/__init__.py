@@ -60,9 +60,9 @@ from posterity.kernel._sites import (
 )
 
 __all__ = [
-    "ArmsPath",
     "MOST_COLUMNS",
     "MOST_NODES",
+    "ArmsPath",
     "FadingMember",
     "GroupPath",
     "KeyTable",

@@ -202,7 +202,7 @@ class GroupedPosterior:
         mean, leverage = self._predicted(X, slots)
         return self.noise.predictive(mean, leverage - 1.0, known.freed, known.residual)
 
-    def arms_path(self, slots: Slots, names: NDArray[Any] | None) -> ArmsPath:
+    def arms_path(self, slots: Slots, names: Any) -> ArmsPath:
         """The lean way to choose among the groups at ``slots``, -1 for unknown ones, as now."""
         known, q = self.reading(), self.bank.n_coefficients + 1
         triangles = np.empty((len(slots), *known.prior.newcomer.shape))
