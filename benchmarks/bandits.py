@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity import BayesianLinearRegression, GroupedRegression
+from posterity import GroupedRegression
 from posterity.bandits import Bandit, Greedy, ThompsonSampling, UpperConfidenceBound
 from posterity.basis import RandomFourier
 
@@ -69,36 +69,38 @@ class LinUCB:
 class Ours:
     """A bandit of posterity's."""
 
-    def __init__(self, arms: int, seed: int, **how: Any) -> None:
+    def __init__(self, arms: int, m: int, seed: int, *, curves: bool = False, **how: Any) -> None:
         self.bandit = Bandit(list(range(arms)), rng=seed, **how)
+        self.curves = None
+        if curves:  # random cosines, a typical distance long
+            cosines = RandomFourier(n_functions=150, length_scale=m**0.5, domain=(-1.0, 1.0))
+            self.curves = cosines.fit(np.zeros((1, m)))
 
     def play(self, x: Array, reward: Array, rng: np.random.Generator) -> int:
         """Choose an arm and learn its reward."""
+        if self.curves is not None:
+            x = np.concatenate([x, self.curves.transform(x[None])[0]])
         arm = self.bandit.decide(x).arm
         self.bandit.learn_one(x, arm, float(reward[arm]))
         return int(arm)
-
-
-def curves() -> BayesianLinearRegression:
-    return BayesianLinearRegression(basis=RandomFourier(n_functions=150, domain=(-3.0, 3.0)))
 
 
 def players(arms: int, m: int, seed: int) -> dict[str, Callable[[], Any]]:
     """By name, what makes a player."""
     UCB, TS = UpperConfidenceBound, ThompsonSampling
     ours: dict[str, dict[str, Any]] = {
-        "Thompson (default), floor 2%": {},
+        "default: Thompson, half width": {},
+        "the same, no floor": {"policy": TS(width=0.5, floor=0.0)},
         "Thompson, no floor": {"policy": TS(floor=0.0)},
-        "Thompson, half width, floor 2%": {"policy": TS(width=0.5)},
-        "Thompson, half width, no floor": {"policy": TS(width=0.5, floor=0.0)},
         "UCB, floor 2%": {"policy": UCB()},
         "UCB, no floor": {"policy": UCB(floor=0.0)},
         "greedy, no floor": {"policy": Greedy(floor=0.0)},
-        "curves, UCB, no floor": {"model": curves(), "policy": UCB(floor=0.0)},
+        "on curves": {"curves": True},
+        "on curves, no floor": {"curves": True, "policy": TS(width=0.5, floor=0.0)},
         "Thompson, prior learned in whole": {"model": GroupedRegression()},
     }
     made: dict[str, Callable[[], Any]] = {
-        name: lambda how=how: Ours(arms, seed, **how) for name, how in ours.items()
+        name: lambda how=how: Ours(arms, m, seed, **how) for name, how in ours.items()
     }
     return made | {f"LinUCB {w}": lambda w=w: LinUCB(arms, m, w) for w in WIDTHS}
 

@@ -18,6 +18,7 @@ ROOMS = [
     "evaluation",
     "forecasting",
     "calibration",
+    "bandits",
     "plots",
     "report",
     "io",

@@ -4,7 +4,7 @@ Floors: imports point down (a test holds this)::
 
     9  commands      cli
     8  doors         report  adapters
-    7  uses          evaluation  calibration  io
+    7  uses          evaluation  calibration  bandits  io
     6  models        generalized  grouped  averaging  files
     5  model         linear
     4  memory        forgetting

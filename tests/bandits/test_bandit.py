@@ -219,6 +219,18 @@ def test_before_any_reward_all_arms_are_alike(kind: str) -> None:
     assert bandit.decide([0.0, 1.0]).propensity == pytest.approx(1.0 / 3.0)
 
 
+@pytest.mark.parametrize("kind", ["learned", "learned in whole", "known noise", "linear"])
+def test_arms_that_all_paid_nothing_are_alike(kind: str) -> None:
+    X, arms, _ = rows_of(0, 30, kind)
+    bandit = bandit_of(kind, n=0).learn(X, arms, np.zeros(30))
+    decisions = bandit.decide(np.repeat(POINTS[:1], 600, axis=0))
+    counts = [np.count_nonzero(decisions.arms == arm) for arm in ARMS]
+    told = decisions.propensities[0]
+    np.testing.assert_allclose(told.sum(), 1.0)
+    assert stats.chisquare(counts, 600 * told).pvalue > 1e-4
+    assert told.min() > 0.02
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_same_seed_gives_the_same_decisions(kind: str) -> None:
     one, two = bandit_of(kind), bandit_of(kind)

@@ -74,6 +74,7 @@ BAD: list[tuple[str, type[Exception], Change]] = [
     ("2 features", ValueError, lambda b: b.decide([[1.0, 2.0]])),
     ("shape", ValueError, lambda b: b.decide([1.0, 2.0])),
     ("finite", ValueError, lambda b: b.decide([np.nan])),
+    ("contains NaN", ValueError, lambda b: b.decide([[np.nan]])),
     ("other bandit's arms", ValueError, lambda b: b.merge(Bandit(["b", "a"]))),
     (
         "features",

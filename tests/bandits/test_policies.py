@@ -173,3 +173,12 @@ def test_rankings() -> None:
     here = (arms == [1, 0]).all(axis=1)
     np.testing.assert_allclose(here.mean(), 0.3 * 0.5 / 0.7, atol=0.01)
     np.testing.assert_allclose(chance[here], 0.3 * 0.5 / 0.7)
+
+
+def test_values_that_are_certain_have_probabilities() -> None:
+    arms = [Normal([1.0], [0.0]), Normal([1.0], [0.0]), Normal([0.5], [1.0]), Normal([0.0], [0.0])]
+    told = probability_best(arms, np.ones((1, 4), dtype=bool))[0]
+    above = stats.norm.sf(1.0, 0.5, 1.0)
+    np.testing.assert_allclose(told, [0.5 - above / 2, 0.5 - above / 2, above, 0.0], atol=1e-10)
+    alone = probability_best(arms[:2], np.ones((1, 2), dtype=bool))
+    np.testing.assert_allclose(alone, 0.5)

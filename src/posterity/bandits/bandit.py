@@ -32,7 +32,8 @@ from posterity.transaction import all_or_nothing, one_at_a_time
 
 Array = NDArray[np.float64]
 
-_DEFAULT = ThompsonSampling()
+# Half as wide as what is believed: on public data regret is a tenth lower than with all of it.
+_DEFAULT = ThompsonSampling(width=0.5)
 
 
 class Bandit(BaseEstimator):
@@ -58,7 +59,7 @@ class Bandit(BaseEstimator):
     arm_features : (K, a) array, optional
         For "all"; default one column for each arm.
     policy : Policy
-        How beliefs become probabilities; default :class:`ThompsonSampling`.
+        How beliefs become probabilities; default :class:`ThompsonSampling` of half the width.
     rng : int or numpy.random.Generator, optional
         Where decisions are drawn from: the same number, the same decisions.
 

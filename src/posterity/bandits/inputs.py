@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from posterity.bandits.probability_best import Mask
 
@@ -38,9 +38,13 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
         return _read_mapping(reader, X, reset=not known)
     if is_row(X):
         X = np.asarray(X, dtype=np.float64)[None]
-        if known and X.shape[1] == bandit.n_features_in_:  # names are not asked of a plain row
-            _refuse_not_finite(X)
-            return np.ascontiguousarray(X)
+    if known and isinstance(X, np.ndarray | Sequence):  # which has no names: none are asked for
+        X = check_array(X, dtype=np.float64, order="C")
+        if X.shape[1] != bandit.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but contexts have had {bandit.n_features_in_}"
+            )
+        return np.asarray(X)
     return np.ascontiguousarray(validate_data(reader, X, reset=not known, dtype=np.float64))
 
 

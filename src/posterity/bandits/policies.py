@@ -108,7 +108,8 @@ class ThompsonSampling(Policy):
         if not anything.all():
             told = beliefs.of(~anything).stretched(self.width)
             draws[~anything] = np.where(may[~anything], told.sample(1, rng)[0], -np.inf)
-        return draws.argmax(axis=1), None
+        best = draws == draws.max(axis=1, keepdims=True)
+        return np.where(best, rng.random(best.shape), -1.0).argmax(axis=1), None
 
     def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
         return beliefs.stretched(self.width).probability_best()

@@ -69,7 +69,7 @@ def probability_best(arms: Sequence[Any], allowed: Mask) -> Array:
 def _integrated(arms: Sequence[Any], allowed: Mask) -> Array:
     """The same for some rows."""
     probabilities = np.zeros(allowed.shape)
-    ends, can_win = _pieces(arms, allowed)
+    lowest, ends, can_win, certain = _pieces(arms, allowed)
     live = np.flatnonzero(can_win.any(axis=0)).tolist()
     if len(live) == 1:
         probabilities[:, live] = 1.0
@@ -79,20 +79,29 @@ def _integrated(arms: Sequence[Any], allowed: Mask) -> Array:
     below = np.where(can_win[:, live], below, 1.0)
     for place, arm in enumerate(live):
         others = np.prod(np.delete(below, place, axis=2), axis=2)
-        probabilities[:, arm] = np.sum(weights * arms[arm].pdf(places) * others, axis=0)
+        density = np.where(certain[:, arm], 0.0, arms[arm].pdf(places))
+        probabilities[:, arm] = np.sum(weights * density * others, axis=0)
+    if certain.any():  # these have the lowest place there is, if all others are below it
+        at = np.stack([arms[arm].cdf(lowest) for arm in live], axis=1)
+        mass = np.prod(np.where((can_win & ~certain)[:, live], at, 1.0), axis=1)
+        shared = certain / np.maximum(certain.sum(axis=1, keepdims=True), 1)
+        probabilities = np.where(certain, mass[:, None] * shared, probabilities)
     probabilities[~can_win] = 0.0
     return probabilities / probabilities.sum(axis=1, keepdims=True)
 
 
-def _pieces(arms: Sequence[Any], allowed: Mask) -> tuple[Array, Mask]:
-    """Ends (J, n) of the pieces of all rows, and which arms (n, K) can win there at all."""
+def _pieces(arms: Sequence[Any], allowed: Mask) -> tuple[Array, Array, Mask, Mask]:
+    """Where the pieces begin (n,), and their ends (J, n).
+
+    Also which arms (n, K) can win there at all, and of which of these the value is certain.
+    """
     quantiles = np.stack([arm.ppf(ENDS[:, None]) for arm in arms], axis=2)
     quantiles = np.where(allowed, quantiles, -np.inf)
     lowest = quantiles[0].max(axis=1)
     can_win = allowed & (quantiles[-1] >= lowest[:, None])
     ends = np.maximum(quantiles, lowest[:, None])
     ends = np.sort(np.moveaxis(ends, 2, 0).reshape(-1, len(allowed)), axis=0)
-    return ends, can_win
+    return lowest, ends, can_win, can_win & (quantiles[0] == quantiles[-1])
 
 
 def _nodes(ends: Array) -> tuple[Array, Array]:

@@ -61,13 +61,16 @@ static ptrdiff_t pk_choose_arm(const double *mean, const double *width, ptrdiff_
             if (allowed[k] && (!unknown || !(width[k * step] < INFINITY)) && skipped-- == 0)
                 return k;
     }
-    double highest = -INFINITY;
+    double highest = -INFINITY, ties = 0.0;
     for (ptrdiff_t k = 0; k < arms; k++) {
         if (!allowed[k])
             continue;
         double draw = mean[k * step] + how->stretch * width[k * step] * pk_draw_t(&state, how->df);
         if (best < 0 || draw > highest) {
             highest = draw;
+            best = k;
+            ties = 1.0;
+        } else if (draw == highest && pk_uniform(&state) * ++ties < 1.0) {  /* of what is certain */
             best = k;
         }
     }
