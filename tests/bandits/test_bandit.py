@@ -69,7 +69,16 @@ MODELS: dict[str, dict[str, Any]] = {
     "all, given": {"model": GIVEN, "sharing": "all"},
 }
 # Those whose rows can be learned in any order, and unlearned: exactly, and as near as sites allow.
-EXACT = ["learned", "learned in whole", "known noise", "given", "linear", "basis", "all", "all, given"]
+EXACT = [
+    "learned",
+    "learned in whole",
+    "known noise",
+    "given",
+    "linear",
+    "basis",
+    "all",
+    "all, given",
+]
 ARMS = ["red", "green", "blue"]
 
 

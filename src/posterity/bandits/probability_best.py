@@ -77,10 +77,10 @@ def _integrated(arms: Sequence[Any], allowed: Mask) -> Array:
     places, weights = _nodes(ends)
     below = np.stack([arms[arm].cdf(places) for arm in live], axis=2)
     below = np.where(can_win[:, live], below, 1.0)
+    others = _products_of_others(below)
     for place, arm in enumerate(live):
-        others = np.prod(np.delete(below, place, axis=2), axis=2)
         density = np.where(certain[:, arm], 0.0, arms[arm].pdf(places))
-        probabilities[:, arm] = np.sum(weights * density * others, axis=0)
+        probabilities[:, arm] = np.sum(weights * density * others[:, :, place], axis=0)
     if certain.any():  # these have the lowest place there is, if all others are below it
         at = np.stack([arms[arm].cdf(lowest) for arm in live], axis=1)
         mass = np.prod(np.where((can_win & ~certain)[:, live], at, 1.0), axis=1)
@@ -88,6 +88,15 @@ def _integrated(arms: Sequence[Any], allowed: Mask) -> Array:
         probabilities = np.where(certain, mass[:, None] * shared, probabilities)
     probabilities[~can_win] = 0.0
     return probabilities / probabilities.sum(axis=1, keepdims=True)
+
+
+def _products_of_others(below: Array) -> Array:
+    """(J, n, K) products over all other arms."""
+    others = np.ones_like(below)
+    np.cumprod(below[:, :, :-1], axis=2, out=others[:, :, 1:])
+    after = np.cumprod(below[:, :, :0:-1], axis=2)[:, :, ::-1]
+    others[:, :, :-1] *= after
+    return others
 
 
 def _pieces(arms: Sequence[Any], allowed: Mask) -> tuple[Array, Array, Mask, Mask]:
