@@ -19,6 +19,7 @@ ROOMS = [
     "factorization",
     "forecasting",
     "calibration",
+    "bandits",
     "plots",
     "report",
     "io",

@@ -23,6 +23,9 @@ _BRANCH = "_is_branch"
 
 def lock_of(model: object) -> Any:
     """The lock that a thread holds while it changes a model."""
+    known = _LOCKS.get(ref(model))
+    if known is not None:
+        return known
     # One step, which no thread and no interrupt divides: so it needs no lock of its own.
     return _LOCKS.setdefault(ref(model, _LOCKS.pop), RLock())
 

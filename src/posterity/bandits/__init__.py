@@ -1,8 +1,8 @@
-"""Contextual bandits: decisions with the probabilities that they were picked with."""
+"""Floor 7, contextual bandits: decisions with the probabilities that they were picked with."""
 
 from posterity.bandits.bandit import Bandit
-from posterity.bandits.chances import chances_of_best
-from posterity.bandits.decisions import Decisions
+from posterity.bandits.decisions import Decision, Decisions
+from posterity.bandits.delayed import DelayedRewards
 from posterity.bandits.policies import (
     EpsilonGreedy,
     Greedy,
@@ -14,10 +14,13 @@ from posterity.bandits.policies import (
     TopTwo,
     UpperConfidenceBound,
 )
+from posterity.bandits.probability_best import probability_best
 
 __all__ = [
     "Bandit",
+    "Decision",
     "Decisions",
+    "DelayedRewards",
     "EpsilonGreedy",
     "Greedy",
     "InformationDirected",
@@ -27,5 +30,5 @@ __all__ = [
     "ThompsonSampling",
     "TopTwo",
     "UpperConfidenceBound",
-    "chances_of_best",
+    "probability_best",
 ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from posterity.bandits.chances import Mask, chances_of_best, shares_of_best
+from posterity.bandits.probability_best import Mask, probability_best, shares_of_best
+from posterity.distributions import StudentT
 
 Array = NDArray[np.float64]
 
@@ -37,11 +38,7 @@ class Beliefs:
     arms: Sequence[Any]
     allowed: Mask
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Contexts and arms."""
-        n, k = self.allowed.shape
-        return n, k
+    are_independent: ClassVar[bool] = True
 
     @cached_property
     def mean(self) -> Array:
@@ -53,13 +50,24 @@ class Beliefs:
         """(n, K) standard deviations."""
         return np.stack([arm.std() for arm in self.arms], axis=1)
 
-    def chances(self) -> Array:
+    @cached_property
+    def unknown(self) -> Mask:
+        """(n, K) allowed arms of which nothing is known."""
+        return self.allowed & np.stack([arm.is_flat() for arm in self.arms], axis=1)
+
+    def probability_best(self) -> Array:
         """(n, K) probabilities of being the best, by quadrature."""
-        return chances_of_best(self.arms, self.allowed)
+        return probability_best(self.arms, self.allowed)
 
     def of(self, rows: Mask) -> Beliefs:
         """Those of some contexts."""
         return Beliefs([arm[rows] for arm in self.arms], self.allowed[rows])
+
+    def stretched(self, by: float) -> Beliefs:
+        """The same, all values so many times as far from their means."""
+        if by == 1.0:
+            return self
+        return Beliefs([Stretched(arm, by) for arm in self.arms], self.allowed)
 
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles."""
@@ -67,8 +75,59 @@ class Beliefs:
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         """(size, n, K) joint draws."""
-        n = len(self.allowed)
-        return np.stack([arm.rvs((size, n), random_state=rng) for arm in self.arms], axis=2)
+        return np.stack([_drawn(arm, size, rng) for arm in self.arms], axis=2)
+
+
+def student_beliefs(df: float, mean: Array, scale: Array, allowed: Mask) -> Beliefs:
+    """Beliefs of locations and scales (n, K), with the same degrees of freedom."""
+    arms = [StudentT(df, mean[:, k], scale[:, k]) for k in range(mean.shape[1])]
+    return Beliefs(arms, allowed)
+
+
+@dataclass(frozen=True)
+class Stretched:
+    """A distribution over n rows, its values so many times as far from their means.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> Stretched(Normal([1.0], [1.0]), 0.5).ppf(0.841345).round(3)
+    array([1.5])
+    """
+
+    distribution: Any
+    by: float
+
+    def __getitem__(self, rows: Any) -> Stretched:
+        return Stretched(self.distribution[rows], self.by)
+
+    def is_flat(self) -> Mask:
+        """(n,) whether nothing is known."""
+        return np.asarray(self.distribution.is_flat())
+
+    def mean(self) -> Array:
+        """(n,) means."""
+        return np.asarray(self.distribution.mean())
+
+    def cdf(self, x: ArrayLike) -> Array:
+        """(..., n) probabilities of values below."""
+        return np.asarray(self.distribution.cdf(self._before(x)))
+
+    def pdf(self, x: ArrayLike) -> Array:
+        """(..., n) densities."""
+        return np.asarray(self.distribution.pdf(self._before(x)) / self.by)
+
+    def ppf(self, q: ArrayLike) -> Array:
+        """(..., n) quantiles."""
+        return self.mean() + self.by * (self.distribution.ppf(q) - self.mean())
+
+    def rvs(self, size: Any, random_state: np.random.Generator) -> Array:
+        """Draws."""
+        draws = self.distribution.rvs(size, random_state=random_state)
+        return self.mean() + self.by * (draws - self.mean())
+
+    def _before(self, x: ArrayLike) -> Array:
+        return self.mean() + (np.asarray(x, dtype=np.float64) - self.mean()) / self.by
 
 
 @dataclass(frozen=True)
@@ -89,24 +148,29 @@ class JointBeliefs:
     mean: Array
     allowed: Mask
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Contexts and arms."""
-        n, k = self.allowed.shape
-        return n, k
+    are_independent: ClassVar[bool] = False
 
     @cached_property
     def std(self) -> Array:
         """(n, K) standard deviations of the draws."""
         return np.asarray(np.std(self.draws, axis=0))
 
-    def chances(self) -> Array:
+    @property
+    def unknown(self) -> Mask:
+        """(n, K): none, for something is drawn of each."""
+        return np.zeros_like(self.allowed)
+
+    def probability_best(self) -> Array:
         """(n, K) shares of the draws in which each arm is the best."""
         return shares_of_best(self.draws, self.allowed)
 
     def of(self, rows: Mask) -> JointBeliefs:
         """Those of some contexts."""
         return JointBeliefs(self.draws[:, rows], self.mean[rows], self.allowed[rows])
+
+    def stretched(self, by: float) -> JointBeliefs:
+        """The same, all draws so many times as far from their means."""
+        return JointBeliefs(self.mean + by * (self.draws - self.mean), self.mean, self.allowed)
 
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles of the draws."""
@@ -117,3 +181,14 @@ class JointBeliefs:
         if size == len(self.draws):
             return self.draws
         return self.draws[rng.integers(len(self.draws), size=size)]
+
+
+def _drawn(arm: Any, size: int, rng: np.random.Generator) -> Array:
+    """(size, n) draws of an arm; 0 where nothing is known of it, and it can't be chosen."""
+    flat = arm.is_flat()
+    if not flat.any():
+        return np.asarray(arm.rvs((size, len(flat)), random_state=rng))
+    draws = np.zeros((size, len(flat)))
+    some = np.flatnonzero(~flat)
+    draws[:, some] = arm[some].rvs((size, len(some)), random_state=rng)
+    return draws

@@ -2,62 +2,146 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
 class Decisions:
-    """One row for each context.
+    """What was decided for n contexts.
 
     Attributes
     ----------
+    ids : (n,) integers
+        Numbers of the decisions, which the bandit gives to no others.
+    contexts : (n, m)
     arms : (n,) or (n, k) names
         The arm of each context; of a ranking the first k, best first.
+    expected : (n, K)
+        Expected rewards of all arms, in the order of ``Bandit.arms_``.
+    propensities : (n, K)
+        Probabilities of all arms: what was picked from.
     propensity : (n,)
         Probability that this arm, or this ranking, was picked.
-    propensities : (n, K)
-        Probabilities of all arms, in the order of ``Bandit.arms_``: what was picked from.
-    expected : (n, K)
-        Expected rewards of all arms.
     """
 
-    arms: NDArray[Any]
-    propensity: Array
-    propensities: Array
-    expected: Array
+    def __init__(
+        self,
+        ids: Index,
+        contexts: Array,
+        names: NDArray[Any],
+        places: Index,
+        expected: Array,
+        picked_from: Callable[[], Array],
+    ) -> None:
+        self.ids, self.contexts, self.expected = ids, contexts, expected
+        self.arms = names[places]
+        self._places, self._picked_from = places, picked_from
 
     def __len__(self) -> int:
-        return len(self.arms)
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"Decisions(ids={self.ids}, arms={self.arms})"
+
+    @cached_property
+    def propensities(self) -> Array:
+        """(n, K) probabilities of all arms; worked out when they are first asked for."""
+        return self._picked_from()
+
+    @cached_property
+    def propensity(self) -> Array:
+        """(n,) probability of the arm, or ranking, that was picked."""
+        return ranking_probability(self.propensities, self._places)
 
 
-def picked(propensities: Array, k: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], Array]:
-    """Arms (n, k), without repetition, and the probability (n,) of this order.
+class Decision:
+    """What was decided for one context.
+
+    Attributes
+    ----------
+    id : int
+    context : (m,) array, or mapping of names
+    arm : name
+        Of a ranking the (k,) names, best first.
+    expected : (K,)
+        Expected rewards of all arms, in the order of ``Bandit.arms_``.
+    propensities : (K,)
+        Probabilities of all arms: what was picked from.
+    propensity : float
+        Probability that this arm, or this ranking, was picked.
+    """
+
+    # Not told by keyword: making one is a good part of a decision's time.
+    def __init__(
+        self,
+        number: int,
+        context: Any,
+        arm: Any,
+        place: Any,
+        expected: Array,
+        picked_from: Callable[[], Array],
+    ) -> None:
+        self.id = number
+        self.context = context
+        self.arm = arm
+        self.expected = expected
+        self._place = place
+        self._picked_from = picked_from
+
+    def __repr__(self) -> str:
+        return f"Decision(id={self.id}, arm={self.arm!r})"
+
+    @cached_property
+    def propensities(self) -> Array:
+        """(K,) probabilities of all arms; worked out when they are first asked for."""
+        return self._picked_from()[0]
+
+    @cached_property
+    def propensity(self) -> float:
+        """Probability of the arm, or ranking, that was picked."""
+        places = np.atleast_1d(self._place)[None]
+        return float(ranking_probability(self.propensities[None], places)[0])
+
+
+def picked(propensities: Array, k: int, rng: np.random.Generator) -> Index:
+    """Arms (n, k), without repetition.
 
     One after another, each in proportion to its probability among those that are left (Plackett
     1975).
 
     Examples
     --------
-    >>> arms, propensity = picked(np.array([[0.0, 1.0]]), 1, np.random.default_rng(0))
-    >>> arms.tolist(), propensity.tolist()
-    ([[1]], [1.0])
+    >>> picked(np.array([[0.0, 1.0]]), 1, np.random.default_rng(0)).tolist()
+    [[1]]
     """
     n = len(propensities)
     rows, left = np.arange(n), propensities.copy()
-    arms, chance = np.empty((n, k), dtype=np.intp), np.ones(n)
+    arms = np.empty((n, k), dtype=np.intp)
     for place in range(k):
         edges = np.cumsum(left, axis=1)
-        total = edges[:, -1]
         # Never an arm of probability 0, whatever rounding does: the first edge beyond the draw.
-        drawn = rng.random(n) * total
-        arm = np.argmax(edges > drawn[:, None], axis=1)
-        arms[:, place] = arm
-        chance *= left[rows, arm] / total
-        left[rows, arm] = 0.0
-    return arms, chance
+        drawn = rng.random(n) * edges[:, -1]
+        arms[:, place] = np.argmax(edges > drawn[:, None], axis=1)
+        left[rows, arms[:, place]] = 0.0
+    return arms
+
+
+def ranking_probability(propensities: Array, arms: Index) -> Array:
+    """(n,) probability that :func:`picked` gives these arms (n,) or (n, k) in this order.
+
+    Examples
+    --------
+    >>> ranking_probability(np.array([[0.5, 0.3, 0.2]]), np.array([[1, 0]])).round(6)
+    array([0.214286])
+    """
+    each = np.take_along_axis(propensities, arms.reshape(len(arms), -1), axis=1)
+    total = propensities.sum(axis=1, keepdims=True)
+    gone = np.cumsum(each, axis=1) - each
+    return np.asarray(np.prod(each / (total - gone), axis=1))

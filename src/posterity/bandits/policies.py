@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from posterity.bandits.beliefs import Beliefs, JointBeliefs
-from posterity.bandits.chances import shares_of_best
+from posterity.bandits.decisions import picked
+from posterity.bandits.probability_best import shares_of_best
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 # Draws that a policy takes.
 DRAWS = 64
@@ -35,14 +37,32 @@ class Policy:
         if not 0.0 <= self.floor <= 1.0:
             raise ValueError(f"floor is {self.floor}: it must lie between 0 and 1, as in 0.02")
 
-    def probabilities(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
-        """(n, K) probabilities of all arms; those that are not allowed have 0."""
-        allowed = beliefs.allowed
-        uniform = allowed / allowed.sum(axis=1, keepdims=True)
-        return (1.0 - self.floor) * self._preferred(beliefs, rng) + self.floor * uniform
+    def propensities(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+        """(n, K) probabilities of all arms; those that are not allowed have 0.
+
+        Arms of which nothing is known come first, all alike.
+        """
+        allowed, unknown = beliefs.allowed, beliefs.unknown
+        told = unknown / np.maximum(unknown.sum(axis=1, keepdims=True), 1)
+        known = np.asarray(~unknown.any(axis=1))
+        if known.any():
+            some = beliefs if known.all() else beliefs.of(known)
+            uniform = allowed[known] / allowed[known].sum(axis=1, keepdims=True)
+            told[known] = (1.0 - self.floor) * self._preferred(some, rng) + self.floor * uniform
+        return np.asarray(told)
+
+    def choose(
+        self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator
+    ) -> tuple[Index, Array | None]:
+        """Arms (n,), and the probabilities (n, K) that they were picked from.
+
+        None instead where these hang on the beliefs alone: :meth:`propensities` tells them then.
+        """
+        told = self.propensities(beliefs, rng)
+        return picked(told, 1, rng)[:, 0], told
 
     def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
-        """The same without the floor."""
+        """The same without the floor, where something is known of all arms."""
         raise NotImplementedError
 
 
@@ -50,13 +70,13 @@ class Policy:
 class ThompsonSampling(Policy):
     """Each arm as often as it is the best of a draw from what is believed (Thompson 1933).
 
-    The probabilities are shares of ``n_draws`` joint draws, and the arm is picked from these very
-    shares: they are exact as propensities, and on average those of Thompson sampling.
+    Arms with models of their own are picked by one draw of each; the probabilities of that are
+    integrals, which are worked out when they are asked for. Where arms share coefficients, the
+    probabilities are shares of a few joint draws, and the arm is picked from these very shares:
+    they are exact as propensities, and on average those of Thompson sampling.
 
     Parameters
     ----------
-    n_draws
-        Draws for each context.
     width
         Draws lie so many times as far from the mean; less than 1 explores less.
 
@@ -64,18 +84,35 @@ class ThompsonSampling(Policy):
     --------
     >>> from posterity.distributions import Normal
     >>> beliefs = Beliefs([Normal([0.0], [1.0]), Normal([9.0], [1.0])], np.ones((1, 2), dtype=bool))
-    >>> ThompsonSampling().probabilities(beliefs, np.random.default_rng(0))
+    >>> ThompsonSampling().propensities(beliefs, np.random.default_rng(0)).round(6)
     array([[0.01, 0.99]])
     """
 
-    n_draws: int = DRAWS
     width: float = 1.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.width < np.inf:
+            raise ValueError(f"width is {self.width}: it must be above 0, as in 0.5")
+
+    def choose(
+        self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator
+    ) -> tuple[Index, Array | None]:
+        """See :class:`Policy`."""
+        if not beliefs.are_independent:
+            return super().choose(beliefs, rng)
+        unknown = beliefs.unknown
+        anything = np.asarray(unknown.any(axis=1)) | (rng.random(len(unknown)) < self.floor)
+        may = np.where(unknown.any(axis=1, keepdims=True), unknown, beliefs.allowed)
+        draws = np.where(may, rng.random(may.shape), -np.inf)
+        if not anything.all():
+            told = beliefs.of(~anything).stretched(self.width)
+            draws[~anything] = np.where(may[~anything], told.sample(1, rng)[0], -np.inf)
+        best = draws == draws.max(axis=1, keepdims=True)
+        return np.where(best, rng.random(best.shape), -1.0).argmax(axis=1), None
+
     def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
-        draws = beliefs.sample(self.n_draws, rng)
-        if self.width != 1.0:
-            draws = beliefs.mean + self.width * (draws - beliefs.mean)
-        return shares_of_best(draws, beliefs.allowed)
+        return beliefs.stretched(self.width).probability_best()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import clone
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone, is_classifier
 
 from posterity.bandits.beliefs import Beliefs, JointBeliefs
-from posterity.bandits.chances import Mask
+from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
 from posterity.grouped import GroupedRegression
+from posterity.kernel import ArmsPath
 from posterity.transaction import branch_of
 
 Array = NDArray[np.float64]
@@ -38,11 +39,6 @@ class Rewards:
         times = None if self.times is None else self.times[rows]
         return Rewards(self.X[rows], self.arms[rows], self.rewards[rows], weights, times)
 
-    @property
-    def how(self) -> dict[str, Any]:
-        """Times, where there are any."""
-        return {} if self.times is None else {"times": self.times}
-
 
 class Arms(Protocol):
     """Models of all arms."""
@@ -53,6 +49,9 @@ class Arms(Protocol):
     def learn(self, rows: Rewards) -> None:
         """Learn rewards."""
 
+    def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
+        """Learn one reward, or nothing at all: this is not done on a copy."""
+
     def unlearn(self, rows: Rewards) -> None:
         """Unlearn rewards."""
 
@@ -62,30 +61,50 @@ class Arms(Protocol):
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> Beliefs | JointBeliefs:
         """What is believed of expected rewards in contexts X (n, m)."""
 
-    def grow(self, count: int) -> None:
-        """Make room for so many arms."""
+    def grow(self, count: int, features: ArrayLike | None) -> None:
+        """Make room for so many arms, the last with these features."""
+
+    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
+        """The lean way to a decision, where there is one."""
+
+
+class PlainArms:
+    """What arms do that have no features and no lean path."""
+
+    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
+        """See :class:`Arms`."""
+        return None
+
+    def _refuse_features(self, features: ArrayLike | None) -> None:
+        if features is not None:
+            raise ValueError('arms have features with sharing="all" only: leave features out')
 
 
 @dataclass
-class Separate:
+class SeparateArms(PlainArms):
     """A model of its own for each arm."""
 
     prototype: Any
     models: list[Any] = field(default_factory=list)
 
-    def branch(self) -> Separate:
+    def branch(self) -> SeparateArms:
         """See :class:`Arms`."""
-        return Separate(self.prototype, [branch_of(model) for model in self.models])
+        return SeparateArms(self.prototype, [branch_of(model) for model in self.models])
 
-    def grow(self, count: int) -> None:
+    def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
+        self._refuse_features(features)
         self.models += [clone(self.prototype) for _ in range(count - len(self.models))]
 
     def learn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
         for arm in np.unique(rows.arms):
             some = rows.of(rows.arms == arm)
-            self.models[arm].partial_fit(some.X, some.rewards, some.weights, **some.how)
+            learn(self.models[arm], some.X, some)
+
+    def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
+        """See :class:`Arms`."""
+        learn_one(self.models[arm], x, reward, weight)
 
     def unlearn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
@@ -93,30 +112,42 @@ class Separate:
             some = rows.of(rows.arms == arm)
             self.models[arm].unlearn(some.X, some.rewards, some.weights)
 
-    def merge(self, other: Separate) -> None:
+    def merge(self, other: SeparateArms) -> None:
         """See :class:`Arms`."""
         for model, its in zip(self.models, other.models, strict=True):
-            if hasattr(its, "n_features_in_"):
+            if is_known(its):
                 model.merge(its)
 
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> Beliefs:
         """See :class:`Arms`."""
-        return Beliefs([_expected(model, X) for model in self.models], allowed)
+        return Beliefs([expected(model, X) for model in self.models], allowed)
 
 
 @dataclass
-class Grouped:
-    """A model for each arm, under a prior and a noise that are learned over all arms."""
+class GroupedArms(PlainArms):
+    """A model for each arm, under a prior and a noise that are learned over all arms.
+
+    Only caches are ``lean``, the arms' posteriors, their ``slots`` in the model, and ``lean_of``:
+    the prior and the noise that they were made with, the rows that are in them, and the number of
+    arms that had any.
+    """
 
     model: GroupedRegression
     count: int = 0
+    lean: ArmsPath | None = None
+    lean_of: tuple[Any, int, int] = (None, 0, 0)
+    slots: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
-    def branch(self) -> Grouped:
-        """See :class:`Arms`."""
-        return Grouped(branch_of(self.model), self.count)
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"lean": None}
 
-    def grow(self, count: int) -> None:
+    def branch(self) -> GroupedArms:
         """See :class:`Arms`."""
+        return GroupedArms(branch_of(self.model), self.count)
+
+    def grow(self, count: int, features: ArrayLike | None) -> None:
+        """See :class:`Arms`."""
+        self._refuse_features(features)
         self.count = count
 
     def learn(self, rows: Rewards) -> None:
@@ -128,26 +159,55 @@ class Grouped:
             )
         self.model.partial_fit(rows.X, rows.rewards, rows.weights, groups=rows.arms)
 
+    def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
+        """See :class:`Arms`."""
+        lean, (reading, rows, arms) = self.lean, self.lean_of
+        known = self.model._knowledge
+        if lean is None or known is None or known.read is not reading:
+            self.model.learn_one(x, reward, weight, group=arm)
+            return
+        bank, slot = known.bank, int(self.slots[arm])
+        current = bank.clock == rows and bank.size == arms
+        if slot < 0 or not known.learn_row(self.model._path, slot, x, reward, weight):
+            self.model.learn_one(x, reward, weight, group=arm)
+        elif current:
+            lean.learn_in(arm, x, reward, weight)
+            self.lean_of = reading, rows + 1, arms
+
     def unlearn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
         self.model.unlearn(rows.X, rows.rewards, rows.weights, groups=rows.arms)
 
-    def merge(self, other: Grouped) -> None:
+    def merge(self, other: GroupedArms) -> None:
         """See :class:`Arms`."""
-        self.model.merge(other.model)
+        if is_known(other.model):
+            self.model.merge(other.model)
 
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> Beliefs:
         """See :class:`Arms`."""
-        if not hasattr(self.model, "n_features_in_"):
-            return Beliefs([_nothing(X)] * self.count, allowed)
+        if not is_known(self.model):
+            return Beliefs([nothing(X)] * self.count, allowed)
         arms = np.tile(np.arange(self.count), len(X))
         rows = np.repeat(X, self.count, axis=0)
         told = self.model.predict_mean_distribution(rows, groups=arms)
         return Beliefs([told[arm :: self.count] for arm in range(self.count)], allowed)
 
+    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
+        """See :class:`Arms`."""
+        known = self.model._knowledge
+        if known is None:
+            return None
+        reading, rows, arms = self.lean_of
+        now, bank = known.reading(), known.bank
+        if self.lean is None or now is not reading or bank.clock != rows or bank.size != arms:
+            self.slots = self.model.places(range(self.count))
+            self.lean = known.arms_path(self.slots, names)
+            self.lean_of = now, bank.clock, bank.size
+        return self.lean
+
 
 @dataclass
-class Together:
+class SharedArms:
     """One model of rows that say both context and arm: ``features`` (K, a) of each arm.
 
     A row is the context, the arm's features, and the product of each of one with each of the other.
@@ -155,37 +215,59 @@ class Together:
 
     model: Any
     features: Array
+    count: int = 0
 
-    def branch(self) -> Together:
+    def branch(self) -> SharedArms:
         """See :class:`Arms`."""
-        return Together(branch_of(self.model), self.features)
+        return SharedArms(branch_of(self.model), self.features, self.count)
 
-    def grow(self, count: int) -> None:
+    def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
-        if count > len(self.features):
+        if features is not None:
+            row = np.asarray(features, dtype=np.float64).reshape(1, -1)
+            if row.shape[1] != self.features.shape[1] or not np.isfinite(row).all():
+                raise ValueError(
+                    f"features are {features!r}: arms have {self.features.shape[1]} finite ones"
+                )
+            self.features = np.concatenate([self.features, row])
+        if count != len(self.features):
             raise ValueError(
                 f"arm_features has {len(self.features)} rows for {count} arms: give one for each"
             )
+        self.count = count
 
     def learn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
-        self.model.partial_fit(self._columns(rows), rows.rewards, rows.weights, **rows.how)
+        learn(self.model, self._columns(rows), rows)
+
+    def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
+        """See :class:`Arms`."""
+        learn_one(self.model, crossed(x[None], self.features[[arm]])[0], reward, weight)
 
     def unlearn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
         self.model.unlearn(self._columns(rows), rows.rewards, rows.weights)
 
-    def merge(self, other: Together) -> None:
+    def merge(self, other: SharedArms) -> None:
         """See :class:`Arms`."""
-        self.model.merge(other.model)
+        if not np.array_equal(self.features, other.features):
+            raise ValueError("the bandits' arms have different features: merge those of the same")
+        if is_known(other.model):
+            self.model.merge(other.model)
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> JointBeliefs:
+    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> Beliefs | JointBeliefs:
         """See :class:`Arms`."""
         n, k = allowed.shape
         columns = crossed(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
+        told = expected(self.model, columns)
+        if told.is_flat().any():
+            return Beliefs([told[arm::k] for arm in range(k)], allowed)
         draws = self.model.sample_mean(columns, DRAWS, rng).reshape(DRAWS, n, k)
-        mean = self.model.predict_mean_distribution(columns).mean().reshape(n, k)
-        return JointBeliefs(draws, mean, allowed)
+        return JointBeliefs(draws, told.mean().reshape(n, k), allowed)
+
+    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
+        """See :class:`Arms`."""
+        return None
 
     def _columns(self, rows: Rewards) -> Array:
         return crossed(rows.X, self.features[rows.arms])
@@ -203,11 +285,34 @@ def crossed(X: Array, features: Array) -> Array:
     return np.concatenate([X, features, products], axis=1)
 
 
-def _expected(model: Any, X: Array) -> Any:
+def is_known(model: Any) -> bool:
+    """Whether a model has learned anything."""
+    return model._knowledge is not None
+
+
+def learn(model: Any, X: Array, rows: Rewards) -> None:
+    """Learn rows of X; of a classifier they are 0 or 1."""
+    how: dict[str, Any] = {} if rows.times is None else {"times": rows.times}
+    if is_classifier(model):
+        how["classes"] = [0.0, 1.0]
+    model.partial_fit(X, rows.rewards, rows.weights, **how)
+
+
+def learn_one(model: Any, x: Array, reward: float, weight: float) -> None:
+    """Learn one row, the first as one of many: it may have to say what others can be."""
+    if is_known(model):
+        model.learn_one(x, reward, weight)
+    else:
+        weights = None if weight == 1.0 else np.array([weight])
+        one = Rewards(x[None], np.zeros(1, dtype=np.intp), np.array([reward]), weights)
+        learn(model, one.X, one)
+
+
+def expected(model: Any, X: Array) -> Any:
     """What a model believes of expected rewards; before any row, that nothing is known."""
-    known = hasattr(model, "n_features_in_")
-    return model.predict_mean_distribution(X) if known else _nothing(X)
+    return model.predict_mean_distribution(X) if is_known(model) else nothing(X)
 
 
-def _nothing(X: Array) -> Normal:
+def nothing(X: Array) -> Normal:
+    """Distributions of which nothing is known."""
     return Normal(np.zeros(len(X)), np.full(len(X), np.inf))

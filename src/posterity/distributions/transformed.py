@@ -118,4 +118,9 @@ class Transformed(RowDistribution):
 
     def _back(self, y: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):
-            return np.asarray(self.backward(y))
+            x = np.asarray(self.backward(y))
+        outside = np.isnan(x) & ~np.isnan(y)  # of all values: below them, or above
+        if not outside.any():
+            return x
+        above = y > self._there(np.zeros(()))
+        return np.where(outside, np.where(above, np.inf, -np.inf), x)

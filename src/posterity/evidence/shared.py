@@ -122,6 +122,16 @@ def with_given_precision(
     return _told(frame, root, _Means(frame, mean, free, root))
 
 
+def unit_information(sample: GroupSample, mean: Array) -> Factor:
+    """A prior that says as much of each coefficient as one row (Kass and Wasserman 1995).
+
+    Its precision is the mean square of the feature over all rows, so that no unit matters.
+    """
+    squares = np.sum(np.square(sample.rows[:, :, :-1]), axis=(0, 1))
+    root = np.diag(np.sqrt(squares / max(sample.count, 1e-300)))
+    return _factor_of(root, mean)
+
+
 def of_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
     """What groups, all of them, say at a prior that was learned from some."""
     frame = _Frame.plain(sample)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
+import numpy as np
+
 from posterity.linear.state import SHARED
 
 # Name in files -> module; the class has the same name there, or that of ``CLASS_NAMES``.
@@ -140,6 +142,22 @@ HOMES = {
     "AdaptedTails": "posterity.calibration.tails",
     "TrackedTails": "posterity.calibration.tails",
     "ProbabilityMap": "posterity.calibration.probability_map",
+    # bandits
+    "Bandit": "posterity.bandits.bandit",
+    "DelayedRewards": "posterity.bandits.delayed",
+    "Held": "posterity.bandits.delayed",
+    "Roster": "posterity.bandits.roster",
+    "GroupedArms": "posterity.bandits.sharing",
+    "SeparateArms": "posterity.bandits.sharing",
+    "SharedArms": "posterity.bandits.sharing",
+    "EpsilonGreedy": "posterity.bandits.policies",
+    "Greedy": "posterity.bandits.policies",
+    "InformationDirected": "posterity.bandits.policies",
+    "InverseGap": "posterity.bandits.policies",
+    "Softmax": "posterity.bandits.policies",
+    "ThompsonSampling": "posterity.bandits.policies",
+    "TopTwo": "posterity.bandits.policies",
+    "UpperConfidenceBound": "posterity.bandits.policies",
 }
 
 # Where the class itself has a name that others have, too.
@@ -170,10 +188,12 @@ CACHES: dict[str, dict[str, object]] = {
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
+    "GroupedArms": {"lean": None, "lean_of": (None, 0, 0), "slots": np.empty(0, dtype=np.intp)},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
+    "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},

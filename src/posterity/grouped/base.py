@@ -36,7 +36,7 @@ from posterity.transaction import lock_of, one_at_a_time
 
 Array = NDArray[np.float64]
 
-SHARED = "shared"
+SHARED, UNIT = "shared", "unit information"
 
 
 class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
@@ -113,6 +113,11 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     def log_evidence_(self) -> float:
         """log p(y | X) under the prior in use."""
         return self._known.log_evidence
+
+    def places(self, keys: Any) -> NDArray[np.intp]:
+        """(k,) places of keys in ``groups_``, -1 for those of which no row has come."""
+        found = (self._index.place(key) for key in keys)
+        return np.array([-1 if slot is None else slot for slot in found], dtype=np.intp)
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -255,9 +260,12 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     def _belief(self, noise: Noise) -> GroupBelief:
         m, offset = self.n_features_in_, int(self.fit_intercept)
         mean, precision = self.prior_mean, self.prior_precision
-        for name, value in (("prior_mean", mean), ("prior_precision", precision)):
-            if isinstance(value, str) and value != SHARED:
-                raise ValueError(f"{name} is {value!r}: it must be {SHARED!r} or numbers")
+        if isinstance(mean, str) and mean != SHARED:
+            raise ValueError(f"prior_mean is {mean!r}: it must be {SHARED!r} or numbers")
+        if isinstance(precision, str) and precision not in (SHARED, UNIT):
+            raise ValueError(
+                f"prior_precision is {precision!r}: it must be {SHARED!r}, {UNIT!r} or numbers"
+            )
         mean_shared, precision_shared = isinstance(mean, str), isinstance(precision, str)
         free = np.full(m + offset, mean_shared)
         free[:offset] = mean_shared or precision_shared
@@ -265,7 +273,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         if not isinstance(mean, str):
             means[offset:] = GaussianPrior(mean, 0.0).means(m)
         if isinstance(precision, str):
-            return GroupBelief(means, free, None)
+            return GroupBelief(means, free, None, precision == UNIT)
         prior = GaussianPrior(means[offset:], precision)
         factor = prior.factor(m, intercept=self.fit_intercept, unit=noise.prior_unit)
         return GroupBelief(means, free, factor)
@@ -287,6 +295,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
             mine.noise == theirs.noise
             and mine.intercept == theirs.intercept
             and mine.discount == theirs.discount
+            and mine.belief.unit == theirs.belief.unit
             and np.array_equal(mine.belief.mean, theirs.belief.mean)
             and np.array_equal(mine.belief.free, theirs.belief.free)
             and (given is None) == (others is None)

@@ -39,9 +39,11 @@ class GroupedRegression(GroupedModel):
     prior_mean : "shared", float or (m,) array, default "shared"
         Mean of the coefficients over groups: learned, or given. The intercept's is learned unless
         the precision is given.
-    prior_precision : "shared", float, (m,) or (m, m) array, default "shared"
-        Precision of the coefficients over groups: learned, or given as in
-        :class:`BayesianLinearRegression`; the intercepts are then flat.
+    prior_precision : "shared", "unit information", float, (m,) or (m, m) array, default "shared"
+        Precision of the coefficients over groups: learned; the mean square of each feature, which
+        says as much of its coefficient as one row (Kass and Wasserman 1995), for groups that are
+        too few to learn from; or given as in :class:`BayesianLinearRegression`, and the intercepts
+        are then flat.
     noise_precision : float, optional
         1 / variance of the noise, if it is known. None: learned from all groups together.
     noise_prior : (float, float), default (0.0, 0.0)

@@ -42,6 +42,7 @@ from posterity.kernel._kernel import (
 )
 from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
 from posterity.kernel._paths import (
+    ArmsPath,
     DirectionalPath,
     ForgettingPath,
     GroupPath,
@@ -68,6 +69,7 @@ __all__ = [
     "MEMBERS",
     "MOST_COLUMNS",
     "MOST_NODES",
+    "ArmsPath",
     "DiagonalState",
     "DirectionalPath",
     "FadingMember",

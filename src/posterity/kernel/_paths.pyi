@@ -108,6 +108,38 @@ class GroupPath(RowPath):
     def learn_in(self, bank: Any, slot: int, x: Row, y: float, weight: float) -> None: ...
     def predict_in(self, bank: Any, slot: int, x: Row, prior: Array) -> tuple[float, float]: ...
 
+class ArmsPath(RowPath):
+    arms: int
+    df: float
+    scale: float
+    def __init__(
+        self,
+        posteriors: Array,
+        intercept: bool,
+        names: Sequence[str] | None,
+        df: float,
+        scale: float,
+    ) -> None: ...
+    def decide(
+        self,
+        x: Row,
+        allowed: NDArray[np.uint8],
+        floor: float,
+        stretch: float,
+        seed: int,
+        number: int,
+    ) -> tuple[int, Array, Array]: ...
+    def decide_rows(
+        self,
+        X: Array,
+        allowed: NDArray[np.uint8],
+        floor: float,
+        stretch: float,
+        seed: int,
+        number: int,
+    ) -> tuple[NDArray[np.intp], Array, Array]: ...
+    def learn_in(self, arm: int, x: Row, y: float, weight: float) -> None: ...
+
 class SitePath(RowPath):
     def __init__(
         self,

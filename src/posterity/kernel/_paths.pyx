@@ -404,3 +404,5 @@ include "_site_path.pxi"
 include "_softmax_path.pxi"
 
 include "_nodes_path.pxi"
+
+include "_arms_path.pxi"

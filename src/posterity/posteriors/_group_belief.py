@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence.shared import GroupSample, SharedPrior, given, learned, with_given_precision
+from posterity.evidence.shared import (
+    GroupSample,
+    SharedPrior,
+    given,
+    learned,
+    unit_information,
+    with_given_precision,
+)
 from posterity.factor import Factor
 from posterity.noise import Noise
 
@@ -18,12 +25,14 @@ Array = NDArray[np.float64]
 class GroupBelief:
     """What is settled of the shared prior: (p,) means, which of them are free, and the precision.
 
-    ``precision`` is a factor with it and its means, or None where it is learned.
+    ``precision`` is a factor with it and its means, or None where it is learned: in whole, or with
+    ``unit``, the scales of the features alone, whose coefficients are told as much as by one row.
     """
 
     mean: Array
     free: NDArray[np.bool_]
     precision: Factor | None
+    unit: bool = False
 
     @property
     def is_given(self) -> bool:
@@ -39,6 +48,8 @@ class GroupBelief:
         tolerance: float,
     ) -> SharedPrior:
         """The prior that the groups share."""
+        if self.unit:
+            return with_given_precision(sample, unit_information(sample, self.mean), self.free)
         if self.precision is None:
             return learned(
                 sample,

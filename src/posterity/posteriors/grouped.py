@@ -24,7 +24,8 @@ from posterity.evidence.shared import GroupSample, SharedPrior, of_all
 from posterity.factor import Factor
 from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError, predicted, solved
 from posterity.factor.grouped_rows import GroupedRows
-from posterity.kernel import GroupPath
+from posterity.factor.packed import unpacked
+from posterity.kernel import ArmsPath, GroupPath
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._group_belief import GroupBelief, Reading
 from posterity.posteriors._group_turns import last_opening, opened, span_of, turns_around
@@ -191,15 +192,26 @@ class GroupedPosterior:
 
     def predictive(self, X: Array, slots: Slots) -> Distribution:
         """Distribution of new observations in the groups at ``slots``, -1 for unknown ones."""
-        known = self._reading()
+        known = self.reading()
         mean, leverage = self._predicted(X, slots)
         return self.noise.predictive(mean, leverage, known.freed, known.residual)
 
     def expected(self, X: Array, slots: Slots) -> Distribution:
         """Distribution of the mean of such observations: as without their own noise, the 1."""
-        known = self._reading()
+        known = self.reading()
         mean, leverage = self._predicted(X, slots)
         return self.noise.predictive(mean, leverage - 1.0, known.freed, known.residual)
+
+    def arms_path(self, slots: Slots, names: Any) -> ArmsPath:
+        """The lean way to choose among the groups at ``slots``, -1 for unknown ones, as now."""
+        known, q = self.reading(), self.bank.n_coefficients + 1
+        triangles = np.empty((len(slots), *known.prior.newcomer.shape))
+        triangles[:] = known.prior.newcomer
+        some = slots >= 0
+        triangles[some] = unpacked(self.bank.posteriors(known.prior.priors, slots[some]), q)
+        noise = self.noise.predictive(np.zeros(1), np.zeros(1), known.freed, known.residual)
+        df = float(getattr(noise, "df", np.inf))
+        return ArmsPath(triangles, self.intercept, names, df, float(noise.scale[0]))
 
     def predict_mean(self, X: Array, slots: Slots) -> Array:
         """Mean of the same."""
@@ -207,14 +219,21 @@ class GroupedPosterior:
 
     def predict_row(self, path: GroupPath, slot: int, x: Any) -> float:
         """Mean at one row by the lean path; slot -1 is that of an unknown group."""
-        priors = self._reading().prior.priors
+        priors = self.reading().prior.priors
         prior = priors[slot if 0 <= slot < len(priors) else -1]
         return path.predict_in(self.bank, slot, x, prior)[0]
+
+    def reading(self) -> Reading:
+        """What is predicted from: the groups as they were at the last turn, or as they are."""
+        if self.read is None:
+            sample = self._sample(MOST_GROUPS) if self.turn is None else self.turn
+            self.read = self._read_from(sample)
+        return self.read
 
     def exact(self) -> Reading:
         """The prior learned from all rows so far, and the noise with it."""
         if self.fresh is None:
-            known = self._reading()
+            known = self.reading()
             if self.turn is not None:
                 known = self._read_from(self._sample(MOST_GROUPS))
             if self.bank.size > MOST_GROUPS:
@@ -376,16 +395,9 @@ class GroupedPosterior:
             return of_all(sample, prior, self.belief.free).residual
         return prior.residual
 
-    def _reading(self) -> Reading:
-        """What is predicted from: the groups as they were at the last turn, or as they are."""
-        if self.read is None:
-            sample = self._sample(MOST_GROUPS) if self.turn is None else self.turn
-            self.read = self._read_from(sample)
-        return self.read
-
     def _predicted(self, X: Array, slots: Slots) -> tuple[Array, Array]:
         """Means and leverages; of few rows it takes as many posteriors."""
-        prior, bank, places = self._reading().prior, self.bank, slots
+        prior, bank, places = self.reading().prior, self.bank, slots
         some = None
         if len(slots) < bank.size:
             distinct, places = np.unique(slots, return_inverse=True)

@@ -1,0 +1,219 @@
+"""Rewards that come late, are corrected, or taken back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from posterity.bandits.bandit import Bandit
+from posterity.bandits.decisions import Decision, Decisions
+from posterity.bandits.inputs import is_row, read_contexts
+from posterity.transaction import one_at_a_time
+
+Array = NDArray[np.float64]
+
+
+class Held(NamedTuple):
+    """A decision: its context, arm and time, and the reward that was learned for it, if any."""
+
+    context: NDArray[np.float64]
+    arm: Any
+    at: float
+    reward: float | None
+
+
+class DelayedRewards(BaseEstimator):
+    """Holds decisions of a bandit until their rewards come, and learns each once.
+
+    Nothing is learned of a decision before its reward comes, or its horizon passes. Then a default
+    is learned in its place; a reward that comes later still takes the default's place, as if it had
+    been known at once (of models whose rows can be unlearned; exactly so of normal noise).
+
+    Parameters
+    ----------
+    bandit : Bandit
+        Learns the rewards; decide by it, or by :meth:`decide`.
+    horizon : float
+        Time after a decision at which its default is learned, in units of ``at``.
+    default : float
+        Reward of a decision of which nothing is heard.
+
+    Attributes
+    ----------
+    held_ : dict
+        By id: context, arm, time, and the reward learned or None.
+
+    Examples
+    --------
+    >>> from posterity.bandits import Bandit
+    >>> delayed = DelayedRewards(Bandit(["a", "b"], rng=0), horizon=10.0, default=0.0)
+    >>> first, second = (delayed.decide([1.0], at=time) for time in (0.0, 1.0))
+    >>> delayed = delayed.reward([first.id], [1.0])
+    >>> delayed.expire(now=11.0)
+    [1]
+    >>> delayed = delayed.reward([second.id], [0.5])
+    >>> [held.reward for held in delayed.held_.values()]
+    [1.0, 0.5]
+    """
+
+    held_: dict[Any, Held]
+
+    def __init__(self, bandit: Bandit, *, horizon: float, default: float = 0.0) -> None:
+        self.bandit = bandit
+        self.horizon = horizon
+        self.default = default
+
+    def decide(self, X: Any, *, at: float, ids: Any = None, **how: Any) -> Any:
+        """As :meth:`Bandit.decide`, and hold what was decided, under ``ids`` or its own."""
+        if ids is not None:  # before anything is drawn
+            self._refuse_held([ids] if is_row(X) else list(ids))
+        decided = self.bandit.decide(X, **how)
+        self.hold(decided, at=at, ids=ids)
+        return decided
+
+    @one_at_a_time
+    def hold(self, decided: Decision | Decisions, *, at: float, ids: Any = None) -> Self:
+        """Hold decisions that the bandit made.
+
+        Parameters
+        ----------
+        decided : Decision or Decisions
+            Of one arm each, not of rankings.
+        at : float
+            Time of the decisions.
+        ids : name, or sequence of a name for each, optional
+            Instead of the numbers that they have.
+
+        Raises
+        ------
+        ValueError
+            If one of these names is held already, or there are too many or too few.
+        """
+        if not np.isfinite(at):
+            raise ValueError(f"at is {at}: the time of a decision must be finite")
+        own, contexts, arms = _parts(decided)
+        if ids is not None and isinstance(decided, Decision):
+            ids = [ids]
+        names = _plain(own if ids is None else ids)
+        if len(names) != len(arms):
+            raise ValueError(f"there are {len(arms)} decisions and {len(names)} ids")
+        self._refuse_held(names)
+        rows = read_contexts(self.bandit, contexts, learns=False)
+        for name, row, arm in zip(names, rows, _plain(arms), strict=True):
+            self._held[name] = Held(row, arm, float(at), None)
+        return self
+
+    @one_at_a_time
+    def reward(self, ids: Sequence[Any], rewards: ArrayLike) -> Self:
+        """Learn the rewards of decisions; one that had been learned before is unlearned first.
+
+        Raises
+        ------
+        ValueError
+            If no such decision is held, an id is given twice, or a reward can't be used.
+        """
+        names = self._known(ids)
+        values = np.asarray(rewards, dtype=np.float64)
+        if values.shape != (len(names),) or np.isnan(values).any():
+            raise ValueError(
+                f"rewards are {values}: give a number for each of {len(names)} ids; take_back is "
+                "for rewards that are none any more"
+            )
+        self._correct(names, values.tolist())
+        return self
+
+    @one_at_a_time
+    def take_back(self, ids: Sequence[Any]) -> Self:
+        """Unlearn the rewards of decisions, and hold these no longer."""
+        names = self._known(ids)
+        self._correct(names, [math.nan] * len(names))
+        for name in names:
+            del self._held[name]
+        return self
+
+    @one_at_a_time
+    def expire(self, now: float) -> list[Any]:
+        """Learn the default of all decisions whose horizon has passed; returns their ids."""
+        late = [
+            name
+            for name, held in self._held.items()
+            if held.reward is None and held.at + self.horizon <= now
+        ]
+        self._correct(late, [float(self.default)] * len(late))
+        return late
+
+    @one_at_a_time
+    def release(self, before: float) -> list[Any]:
+        """Hold no longer what was decided before this time and has its reward; returns the ids.
+
+        These rewards can't be corrected any more.
+        """
+        done = [
+            name
+            for name, held in self._held.items()
+            if held.reward is not None and held.at < before
+        ]
+        for name in done:
+            del self._held[name]
+        return done
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    @property
+    def _held(self) -> dict[Any, Held]:
+        return self.__dict__.setdefault("held_", {})
+
+    def _refuse_held(self, names: Sequence[Any]) -> None:
+        for name in names:
+            if name in self._held:
+                raise ValueError(f"the decision {name!r} is held already: give each its own id")
+        if len(set(names)) < len(names):
+            raise ValueError(f"the ids {list(names)} are not all different: give each its own id")
+
+    def _known(self, ids: Sequence[Any]) -> list[Any]:
+        names = _plain(ids)
+        for name in names:
+            if name not in self._held:
+                raise ValueError(
+                    f"no decision {name!r} is held: it was never made here, or was taken back or "
+                    "released"
+                )
+        if len(set(names)) < len(names):
+            raise ValueError(f"the ids {names} are not all different: give one reward for each")
+        return names
+
+    def _correct(self, names: Sequence[Any], values: Sequence[float]) -> None:
+        """Learn these rewards instead of those that were; NaN is none."""
+        if not names:
+            return
+        held = [self._held[name] for name in names]
+        self.bandit.correct(
+            np.array([one.context for one in held]),
+            [one.arm for one in held],
+            former=[math.nan if one.reward is None else one.reward for one in held],
+            rewards=values,
+        )
+        for name, one, value in zip(names, held, values, strict=True):
+            self._held[name] = one._replace(reward=value)
+
+
+def _plain(names: Any) -> list[Any]:
+    return [name.item() if isinstance(name, np.generic) else name for name in names]
+
+
+def _parts(decided: Decision | Decisions) -> tuple[Any, Any, Any]:
+    """Ids, contexts and arms."""
+    if isinstance(decided, Decision):
+        places = np.asarray(decided._place)[None]
+        parts: tuple[Any, Any, Any] = [decided.id], decided.context, [decided.arm]
+    else:
+        places = decided._places
+        parts = decided.ids, decided.contexts, decided.arms
+    if places.ndim > 1:
+        raise ValueError("these are rankings: hold decisions of one arm each")
+    return parts

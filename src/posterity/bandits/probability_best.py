@@ -1,0 +1,123 @@
+"""How probable it is that an arm is the best: from draws, or exactly where arms are independent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Probabilities of the quantiles of each arm where pieces of the integral end, and nodes of a piece:
+# probabilities of normal arms are then right to 12 digits, of rugged mixtures to 5.
+BELOW = np.array([1e-15, 1e-11, 1e-8, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.4])
+ENDS = np.concatenate([BELOW, [0.5], 1.0 - BELOW[::-1]])
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+# Numbers held at a time.
+BLOCK = 2_000_000
+
+
+def shares_of_best(draws: Array, allowed: Mask) -> Array:
+    """(n, K) how often each allowed arm has the largest of ``draws`` (M, n, K); ties are shared.
+
+    Examples
+    --------
+    >>> draws = np.array([[[1.0, 2.0, 9.0]], [[3.0, 3.0, 9.0]]])
+    >>> shares_of_best(draws, np.array([[True, True, False]]))
+    array([[0.25, 0.75, 0.  ]])
+    """
+    shown = np.where(allowed, draws, -np.inf)
+    best = shown == shown.max(axis=2, keepdims=True)
+    best &= allowed
+    return np.asarray(np.mean(best / best.sum(axis=2, keepdims=True), axis=0))
+
+
+def probability_best(arms: Sequence[Any], allowed: Mask) -> Array:
+    """(n, K) probabilities that each arm's expected reward is the largest, arms being independent.
+
+    The integral of f_a(x) times the product of F_b(x) over all other arms b (Jeunen 2025), by
+    Gauss-Legendre rules between quantiles of all arms, above the highest of their lowest
+    quantiles: nothing below it is the largest.
+    The arms' probabilities sum to the integral of a derivative, 1: how near they are says how good
+    the rule is; what is missing is shared in proportion.
+
+    Parameters
+    ----------
+    arms : sequence of K distributions over n rows
+        Normal, StudentT, or mixtures of them; not flat where they are allowed.
+    allowed : (n, K) array of bool
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> arms = [Normal([0.0], [1.0]), Normal([1.0], [1.0])]
+    >>> probability_best(arms, np.ones((1, 2), dtype=bool)).round(6)
+    array([[0.23975, 0.76025]])
+    """
+    n, k = allowed.shape
+    probabilities = np.empty((n, k))
+    step = max(1, BLOCK // (k * len(ENDS) * k * len(NODES)))
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        probabilities[rows] = _integrated([arm[rows] for arm in arms], allowed[rows])
+    return probabilities
+
+
+def _integrated(arms: Sequence[Any], allowed: Mask) -> Array:
+    """The same for some rows."""
+    probabilities = np.zeros(allowed.shape)
+    lowest, ends, can_win, certain = _pieces(arms, allowed)
+    live = np.flatnonzero(can_win.any(axis=0)).tolist()
+    if len(live) == 1:
+        probabilities[:, live] = 1.0
+        return probabilities
+    places, weights = _nodes(ends)
+    below = np.stack([arms[arm].cdf(places) for arm in live], axis=2)
+    below = np.where(can_win[:, live], below, 1.0)
+    others = _products_of_others(below)
+    for place, arm in enumerate(live):
+        density = np.where(certain[:, arm], 0.0, arms[arm].pdf(places))
+        probabilities[:, arm] = np.sum(weights * density * others[:, :, place], axis=0)
+    if certain.any():  # these have the lowest place there is, if all others are below it
+        at = np.stack([arms[arm].cdf(lowest) for arm in live], axis=1)
+        mass = np.prod(np.where((can_win & ~certain)[:, live], at, 1.0), axis=1)
+        shared = certain / np.maximum(certain.sum(axis=1, keepdims=True), 1)
+        probabilities = np.where(certain, mass[:, None] * shared, probabilities)
+    probabilities[~can_win] = 0.0
+    return probabilities / probabilities.sum(axis=1, keepdims=True)
+
+
+def _products_of_others(below: Array) -> Array:
+    """(J, n, K) products over all other arms."""
+    others = np.ones_like(below)
+    np.cumprod(below[:, :, :-1], axis=2, out=others[:, :, 1:])
+    after = np.cumprod(below[:, :, :0:-1], axis=2)[:, :, ::-1]
+    others[:, :, :-1] *= after
+    return others
+
+
+def _pieces(arms: Sequence[Any], allowed: Mask) -> tuple[Array, Array, Mask, Mask]:
+    """Where the pieces begin (n,), and their ends (J, n).
+
+    Also which arms (n, K) can win there at all, and of which of these the value is certain.
+    """
+    quantiles = np.stack([arm.ppf(ENDS[:, None]) for arm in arms], axis=2)
+    quantiles = np.where(allowed, quantiles, -np.inf)
+    lowest = quantiles[0].max(axis=1)
+    can_win = allowed & (quantiles[-1] >= lowest[:, None])
+    ends = np.maximum(quantiles, lowest[:, None])
+    ends = np.sort(np.moveaxis(ends, 2, 0).reshape(-1, len(allowed)), axis=0)
+    return lowest, ends, can_win, can_win & (quantiles[0] == quantiles[-1])
+
+
+def _nodes(ends: Array) -> tuple[Array, Array]:
+    """Places (J, n) and weights (J, n) of the rules of all pieces that have a length."""
+    half = 0.5 * np.diff(ends, axis=0)
+    some = half.max(axis=1) > 0.0
+    half, start = half[some], ends[:-1][some]
+    places = (start + half)[:, None] + half[:, None] * NODES[:, None]
+    weights = half[:, None] * WEIGHTS[:, None]
+    return places.reshape(-1, ends.shape[1]), weights.reshape(-1, ends.shape[1])
