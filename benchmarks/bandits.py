@@ -70,7 +70,7 @@ class Ours:
     """A bandit of posterity's."""
 
     def __init__(self, arms: int, m: int, seed: int, *, curves: bool = False, **how: Any) -> None:
-        self.bandit = Bandit(list(range(arms)), rng=seed, **how)
+        self.bandit = Bandit(arms=list(range(arms)), rng=seed, **how)
         self.curves = None
         if curves:  # random cosines, a typical distance long
             cosines = RandomFourier(n_functions=150, length_scale=m**0.5, domain=(-1.0, 1.0))

@@ -94,7 +94,7 @@ def rows_of(seed: int, n: int, kind: str) -> tuple[Array, list[str], Array]:
 
 
 def bandit_of(kind: str, policy: Policy | None = None, n: int = 60, seed: int = 0) -> Bandit:
-    bandit = Bandit(ARMS, policy=policy, rng=1, **MODELS[kind])
+    bandit = Bandit(arms=ARMS, policy=policy, rng=1, **MODELS[kind])
     return bandit.learn(*rows_of(seed, n, kind)) if n else bandit
 
 
@@ -159,7 +159,7 @@ def test_two_arms_in_closed_form(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(6, 2)), rng.normal(size=6)
     arms = ["a", "b"] * 3
-    bandit = Bandit(["a", "b"], GIVEN, policy=ThompsonSampling(floor=0.0)).learn(X, arms, y)
+    bandit = Bandit(GIVEN, arms=["a", "b"], policy=ThompsonSampling(floor=0.0)).learn(X, arms, y)
     models = [
         BayesianLinearRegression(prior_precision=1.0, noise_precision=4.0).fit(X[i::2], y[i::2])
         for i in range(2)
@@ -175,7 +175,7 @@ def test_two_arms_in_closed_form(seed: int) -> None:
 def test_names_and_order_of_arms_do_not_matter(policy: Policy, kind: str) -> None:
     X, arms, rewards = rows_of(0, 40, kind)
     bandit = bandit_of(kind, policy, n=40)
-    other = Bandit([2, 0, 1], policy=policy, rng=1, **MODELS[kind])
+    other = Bandit(arms=[2, 0, 1], policy=policy, rng=1, **MODELS[kind])
     numbers = {"red": 0, "green": 1, "blue": 2}
     other.learn(X, [numbers[arm] for arm in arms], rewards)
     tolerance = 1e-7
@@ -186,8 +186,8 @@ def test_names_and_order_of_arms_do_not_matter(policy: Policy, kind: str) -> Non
 
 def test_an_arm_that_is_there_twice_shares_what_one_had() -> None:
     X, y = np.ones((40, 1)), np.random.default_rng(0).normal(size=40)
-    one = Bandit(["a", "b"], GIVEN, policy=Greedy(floor=0.0))
-    two = Bandit(["a", "b", "c"], GIVEN, policy=Greedy(floor=0.0))
+    one = Bandit(GIVEN, arms=["a", "b"], policy=Greedy(floor=0.0))
+    two = Bandit(GIVEN, arms=["a", "b", "c"], policy=Greedy(floor=0.0))
     arms = ["a"] * 20 + ["b"] * 20
     one.learn(X, arms, y + 3.0 * (np.array(arms) == "a"))
     two.learn(X, arms, y + 3.0 * (np.array(arms) == "a"))
@@ -200,7 +200,7 @@ def test_an_arm_that_is_there_twice_shares_what_one_had() -> None:
 @pytest.mark.parametrize("scale", [0.01, 100.0])
 def test_the_unit_of_rewards_does_not_matter(kind: str, scale: float) -> None:
     X, arms, rewards = rows_of(0, 60, kind)
-    plain, scaled = (Bandit(ARMS, rng=0, **MODELS[kind]) for _ in range(2))
+    plain, scaled = (Bandit(arms=ARMS, rng=0, **MODELS[kind]) for _ in range(2))
     plain.learn(X, arms, rewards)
     scaled.learn(X, arms, scale * rewards + 3.0 * scale)
     np.testing.assert_allclose(scaled.propensities(POINTS), plain.propensities(POINTS), atol=2e-3)
@@ -388,7 +388,7 @@ def test_given_priors_are_models_apart() -> None:
 
 def test_arms_that_share_all_are_drawn_jointly() -> None:
     features = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    bandit = Bandit(ARMS, GIVEN, sharing="all", arm_features=features, rng=0)
+    bandit = Bandit(GIVEN, arms=ARMS, sharing="all", arm_features=features, rng=0)
     bandit.learn(*rows_of(0, 30, "given"))
     beliefs, _ = bandit._beliefs(POINTS, None)
     draws = beliefs.sample(64, np.random.default_rng(0))
@@ -397,13 +397,13 @@ def test_arms_that_share_all_are_drawn_jointly() -> None:
 
 def test_rows_of_decisions_have_weights_and_times() -> None:
     X, arms, rewards = rows_of(0, 30, "given")
-    twice = Bandit(ARMS, GIVEN).learn(X, arms, rewards, np.full(30, 2.0))
-    again = Bandit(ARMS, GIVEN).learn(X, arms, rewards).learn(X, arms, rewards)
+    twice = Bandit(GIVEN, arms=ARMS).learn(X, arms, rewards, np.full(30, 2.0))
+    again = Bandit(GIVEN, arms=ARMS).learn(X, arms, rewards).learn(X, arms, rewards)
     np.testing.assert_allclose(told(twice, POINTS), told(again, POINTS), rtol=1e-9)
-    bandit = Bandit(ARMS, **MODELS["fading"]).learn(X, arms, rewards, times=np.arange(30.0))
+    bandit = Bandit(arms=ARMS, **MODELS["fading"]).learn(X, arms, rewards, times=np.arange(30.0))
     assert np.isfinite(told(bandit, POINTS)).all()
     with pytest.raises(ValueError, match="times"):
-        Bandit(ARMS).learn(X, arms, rewards, times=np.arange(30.0))
+        Bandit(arms=ARMS).learn(X, arms, rewards, times=np.arange(30.0))
 
 
 # ---- arms that come and go -----------------------------------------------------------------------
@@ -412,7 +412,7 @@ def test_rows_of_decisions_have_weights_and_times() -> None:
 def test_a_new_arm_starts_from_what_arms_share() -> None:
     rng = np.random.default_rng(0)
     names = list(range(12))
-    bandit = Bandit(names, GroupedRegression(), rng=0)
+    bandit = Bandit(GroupedRegression(), arms=names, rng=0)
     X, arms = rng.normal(size=(600, 1)), rng.integers(12, size=600)
     bandit.learn(X, arms, 5.0 + 2.0 * X[:, 0] + rng.normal(scale=0.3, size=600))
     bandit.add_arm("new")
@@ -440,7 +440,7 @@ def test_arms_retire_and_return() -> None:
 
 
 def test_arms_of_features_come_with_theirs() -> None:
-    bandit = Bandit(["a", "b"], GIVEN, sharing="all", arm_features=[[0.0], [1.0]])
+    bandit = Bandit(GIVEN, arms=["a", "b"], sharing="all", arm_features=[[0.0], [1.0]])
     bandit.learn([[1.0], [1.0]], ["a", "b"], [0.0, 1.0]).add_arm("c", [2.0])
     assert bandit.decide([[1.0]]).expected[0].argmax() == 2
     with pytest.raises(ValueError, match="arm_features"):
@@ -448,4 +448,4 @@ def test_arms_of_features_come_with_theirs() -> None:
     with pytest.raises(ValueError, match="finite"):
         bandit.add_arm("d", [1.0, 2.0])
     with pytest.raises(ValueError, match="sharing"):
-        Bandit(["a"]).add_arm("b", [1.0])
+        Bandit(arms=["a"]).add_arm("b", [1.0])

@@ -17,7 +17,7 @@ NAMED = pd.DataFrame({"age": [1.0, 2.0, 3.0], "cost": [0.0, 1.0, 0.5]})
 
 
 def test_frames_and_mappings() -> None:
-    bandit = Bandit(["a", "b"], rng=0).learn(NAMED, ["a", "b", "a"], [1.0, 2.0, 0.0])
+    bandit = Bandit(arms=["a", "b"], rng=0).learn(NAMED, ["a", "b", "a"], [1.0, 2.0, 0.0])
     for seed in range(20):
         rng = np.random.default_rng(seed)
         row = {"cost": rng.normal(), "age": rng.normal()}
@@ -35,22 +35,22 @@ def test_frames_and_mappings() -> None:
 
 
 def test_mappings_from_the_start() -> None:
-    bandit = Bandit(["a", "b"])
+    bandit = Bandit(arms=["a", "b"])
     assert bandit.decide({"x": 1.0}).arm in ("a", "b")
     bandit.learn_one({"x": 1.0, "z": 2.0}, "a", 1.0)
     assert bandit.feature_names_in_.tolist() == ["x", "z"]
     with pytest.raises(TypeError, match="mapping"):
-        Bandit(["a", "b"]).learn([[1.0]], ["a"], [1.0]).learn_one({"x": 1.0}, "a", 1.0)
+        Bandit(arms=["a", "b"]).learn([[1.0]], ["a"], [1.0]).learn_one({"x": 1.0}, "a", 1.0)
 
 
 def test_names_of_arms_may_be_anything() -> None:
     names = ["a", 1, ("x", 2)]
-    bandit = Bandit(names, rng=0)
+    bandit = Bandit(arms=names, rng=0)
     decisions = bandit.decide(np.ones((50, 1)))
     assert set(decisions.arms) == set(names)
     bandit.learn(decisions.contexts, decisions.arms, np.arange(50.0))
     assert bandit.decide([1.0]).arm in names
-    assert Bandit(np.arange(3)).decide([[1.0]]).arms.dtype.kind == "i"
+    assert Bandit(arms=np.arange(3)).decide([[1.0]]).arms.dtype.kind == "i"
 
 
 Change = Callable[[Bandit], Any]
@@ -75,11 +75,11 @@ BAD: list[tuple[str, type[Exception], Change]] = [
     ("shape", ValueError, lambda b: b.decide([1.0, 2.0])),
     ("finite", ValueError, lambda b: b.decide([np.nan])),
     ("contains NaN", ValueError, lambda b: b.decide([[np.nan]])),
-    ("other bandit's arms", ValueError, lambda b: b.merge(Bandit(["b", "a"]))),
+    ("other bandit's arms", ValueError, lambda b: b.merge(Bandit(arms=["b", "a"]))),
     (
         "features",
         ValueError,
-        lambda b: b.merge(Bandit(["a", "b"]).learn([[1.0, 2.0]], ["a"], [1.0])),
+        lambda b: b.merge(Bandit(arms=["a", "b"]).learn([[1.0, 2.0]], ["a"], [1.0])),
     ),
 ]
 
@@ -90,7 +90,7 @@ def test_what_is_refused_changes_nothing(
 ) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 1))
-    bandit = Bandit(["a", "b"], rng=0).learn(X, ["a", "b"] * 15, rng.normal(size=30))
+    bandit = Bandit(arms=["a", "b"], rng=0).learn(X, ["a", "b"] * 15, rng.normal(size=30))
     before = dumps(bandit)
     with pytest.raises(kind, match=message):
         change(bandit)
@@ -99,30 +99,30 @@ def test_what_is_refused_changes_nothing(
 
 def test_rewards_of_the_wrong_kind() -> None:
     for rewards in ([2.0], [0.5]):
-        bandit = Bandit(["a", "b"], BayesianLogisticRegression())
+        bandit = Bandit(BayesianLogisticRegression(), arms=["a", "b"])
         with pytest.raises(ValueError, match="0 or 1"):
             bandit.learn([[1.0]], ["a"], rewards)
         bandit.learn([[1.0]], ["a"], [1.0])
         with pytest.raises(ValueError, match="0 or 1"):
             bandit.learn_one([1.0], "a", rewards[0])
     with pytest.raises(ValueError, match="count"):
-        Bandit(["a", "b"], BayesianPoissonRegression()).learn([[1.0]], ["a"], [-1.0])
+        Bandit(BayesianPoissonRegression(), arms=["a", "b"]).learn([[1.0]], ["a"], [-1.0])
 
 
 def test_parameters_that_are_refused() -> None:
     for bandit, message in (
-        (Bandit([]), "at least one"),
-        (Bandit(["a", "a"]), "of its own"),
-        (Bandit(["a"], sharing="some"), "sharing is 'some'"),  # type: ignore[arg-type]
-        (Bandit(["a"], BayesianLogisticRegression(), sharing="learned"), "normal noise"),
-        (Bandit(["a", "b"], sharing="all", arm_features=[[1.0]]), "1 rows for 2 arms"),
+        (Bandit(arms=[]), "at least one"),
+        (Bandit(arms=["a", "a"]), "of its own"),
+        (Bandit(arms=["a"], sharing="some"), "sharing is 'some'"),  # type: ignore[arg-type]
+        (Bandit(BayesianLogisticRegression(), arms=["a"], sharing="learned"), "normal noise"),
+        (Bandit(arms=["a", "b"], sharing="all", arm_features=[[1.0]]), "1 rows for 2 arms"),
     ):
         with pytest.raises(ValueError, match=message):
             bandit.decide([1.0])
     for bandit, message in (
-        (Bandit(["a"], policy="greedy"), "posterity.bandits"),  # type: ignore[arg-type]
-        (Bandit(["a"], GroupedRegression(), sharing="all"), "sharing"),
-        (Bandit(["a"], object()), "predict_mean_distribution"),
+        (Bandit(arms=["a"], policy="greedy"), "posterity.bandits"),  # type: ignore[arg-type]
+        (Bandit(GroupedRegression(), arms=["a"], sharing="all"), "sharing"),
+        (Bandit(object(), arms=["a"]), "predict_mean_distribution"),
     ):
         with pytest.raises(TypeError, match=message):
             bandit.decide([1.0])

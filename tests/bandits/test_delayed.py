@@ -16,7 +16,7 @@ ARMS = ["a", "b"]
 
 def bandit_of() -> Bandit:
     model = BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0)
-    return Bandit(ARMS, model, rng=0)
+    return Bandit(model, arms=ARMS, rng=0)
 
 
 def told(bandit: Bandit) -> list[np.ndarray]:
@@ -57,14 +57,16 @@ def test_nothing_is_learned_before_its_time() -> None:
 
 
 def test_defaults_are_learned_by_every_model() -> None:
-    delayed = DelayedRewards(Bandit(ARMS, rng=0), horizon=1.0, default=0.5)
+    delayed = DelayedRewards(Bandit(arms=ARMS, rng=0), horizon=1.0, default=0.5)
     rng = np.random.default_rng(0)
     delayed.decide(rng.normal(size=(30, 2)), at=0.0)
     delayed.expire(now=1.0)
     truth = rng.normal(size=30)
     delayed.reward(range(30), truth)
     held = list(delayed.held_.values())
-    at_once = Bandit(ARMS, rng=0).learn([h.context for h in held], [h.arm for h in held], truth)
+    at_once = Bandit(arms=ARMS, rng=0).learn(
+        [h.context for h in held], [h.arm for h in held], truth
+    )
     models = [bandit._arms.model for bandit in (delayed.bandit, at_once)]
     coefficients = [model.coef_[model.groups_.argsort()] for model in models]
     np.testing.assert_allclose(*coefficients, rtol=1e-6, atol=1e-8)

@@ -82,6 +82,8 @@ def check_alike(merged: Path, whole: Path, file: Path, run: Callable[..., str] =
     for mine, theirs in zip(one.pop("coefficients"), other.pop("coefficients"), strict=True):
         assert mine.pop("name") == theirs.pop("name")
         assert list(mine.values()) == pytest.approx(list(theirs.values()), **ALIKE)
+    learned = [told.pop("prior_std_learned", None) or [] for told in (one, other)]
+    assert learned[0] == pytest.approx(learned[1], **ALIKE)
     assert one == other  # class, target, settings, features, columns, levels
     mine, theirs = (predicted(run("predict", model, file)) for model in (merged, whole))
     np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)

@@ -243,7 +243,7 @@ POLICIES: list[Policy] = [
 def logged_while_learning(policy: Policy, seed: int, n: int = 100) -> tuple[Log, float]:
     """A log of a bandit that learns every 20 rounds; the value of "uniform" in its contexts."""
     rng = np.random.default_rng(seed)
-    bandit = Bandit([0, 1, 2], policy=policy, rng=seed)
+    bandit = Bandit(arms=[0, 1, 2], policy=policy, rng=seed)
     slopes = np.array([1.0, 0.0, -1.0])
     X, parts = rng.normal(size=(n, 1)), []
     for start in range(0, n, 20):

@@ -40,6 +40,18 @@ def same(one: Log, other: Log) -> None:
     np.testing.assert_array_equal(ours.arms, its.arms)
 
 
+def test_propensities_of_all_arms_are_known_by_their_shape() -> None:
+    X, arms, rewards = np.zeros((3, 1)), ["a", "b", "a"], [1.0, 0.0, 1.0]
+    every = np.array([[0.3, 0.7], [0.5, 0.5], [0.9, 0.1]])
+    told = [
+        evaluate(log, {"a": "a"}, ["ips"])["a", "ips"].value
+        for log in (Log.of(X, arms, rewards, every), Log.of(X, arms, rewards, propensities=every))
+    ]
+    assert told[0] == told[1]
+    with pytest.raises(ValueError, match=r"propensity is \(3, 1, 1\): it must be \(3,\)"):
+        Log.of(X, arms, rewards, every[:, :1, None])
+
+
 def test_tables_of_all_kinds_are_the_same_log(tmp_path: Path) -> None:
     table = frame()
     how: dict[str, Any] = {"propensities": "p_*", "drop": ["key", "p"]}

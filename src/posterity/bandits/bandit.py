@@ -44,11 +44,11 @@ class Bandit(BaseEstimator):
 
     Parameters
     ----------
-    arms : sequence of names
-        At least one; text, numbers, anything hashable.
     model : estimator, optional
         What rewards are learned by: any estimator of this package that has
         ``predict_mean_distribution``, not fitted. Default: :class:`BayesianLinearRegression`.
+    arms : sequence of names
+        At least one; text, numbers, anything hashable.
     sharing : "learned", "none" or "all"
         What arms have in common. "learned": a prior and a noise, learned over all arms; a new arm
         starts from them. It needs rewards with normal noise: ``model`` is None, for the noise, the
@@ -75,7 +75,7 @@ class Bandit(BaseEstimator):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> bandit = Bandit(["red", "blue"], rng=0)
+    >>> bandit = Bandit(arms=["red", "blue"], rng=0)
     >>> for _ in range(200):
     ...     decision = bandit.decide(rng.normal(size=1))
     ...     slope = 1.0 if decision.arm == "red" else -1.0
@@ -95,16 +95,16 @@ class Bandit(BaseEstimator):
 
     def __init__(
         self,
-        arms: Sequence[Any],
         model: Any = None,
+        arms: Sequence[Any] = (),
         *,
         sharing: Literal["learned", "none", "all"] | None = None,
         arm_features: ArrayLike | None = None,
         policy: Policy | None = None,
         rng: int | np.random.Generator | None = None,
     ) -> None:
-        self.arms = arms
         self.model = model
+        self.arms = arms
         self.sharing = sharing
         self.arm_features = arm_features
         self.policy = policy

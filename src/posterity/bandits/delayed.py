@@ -51,7 +51,7 @@ class DelayedRewards(BaseEstimator):
     Examples
     --------
     >>> from posterity.bandits import Bandit
-    >>> delayed = DelayedRewards(Bandit(["a", "b"], rng=0), horizon=10.0, default=0.0)
+    >>> delayed = DelayedRewards(Bandit(arms=["a", "b"], rng=0), horizon=10.0, default=0.0)
     >>> first, second = (delayed.decide([1.0], at=time) for time in (0.0, 1.0))
     >>> delayed = delayed.reward([first.id], [1.0])
     >>> delayed.expire(now=11.0)

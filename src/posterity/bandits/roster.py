@@ -32,7 +32,10 @@ class Roster:
         """Of names that users gave; ``ValueError`` where there are none, or two of one name."""
         names = names.tolist() if isinstance(names, np.ndarray) else list(names)
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"arms are {names}: give at least one, each with a name of its own")
+            raise ValueError(
+                f"arms are {names}: give at least one, each with a name of its own, as in "
+                "Bandit(arms=['a', 'b'])"
+            )
         return cls(tuple(names))
 
     def __len__(self) -> int:

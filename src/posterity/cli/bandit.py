@@ -61,7 +61,7 @@ def decisions(X: Array, digits: NDArray[Any]) -> tuple[NDArray[Any], Array, Arra
     """Arms (n,), rewards (n,) and propensities (n, 10) of a bandit that learns as it goes."""
     from posterity.bandits import Bandit
 
-    bandit, parts = Bandit(list(range(10)), rng=0), []
+    bandit, parts = Bandit(arms=list(range(10)), rng=0), []
     for start in range(0, len(X), BLOCK):
         rows = slice(start, start + BLOCK)
         made = bandit.decide(X[rows])

@@ -85,7 +85,8 @@ class Transformed(RowDistribution):
             step = STEP * np.maximum(1.0, np.abs(x))
             slope = (self._there(x + step) - self._there(x - step)) / (2.0 * step)
             log: FloatArray = self.base.logpdf(x) - np.log(slope)
-        return np.where(np.isfinite(x), log, -np.inf)
+        # Where the function is level to the last digit, values have a place, and no density.
+        return np.where(np.isfinite(x) & (slope > 0.0), log, -np.inf)
 
     def _cdf(self, y: FloatArray) -> FloatArray:
         return self.base.cdf(self._back(y))

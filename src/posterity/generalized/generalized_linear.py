@@ -292,7 +292,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> from posterity.likelihoods import Poisson
         >>> model = BayesianGeneralizedLinear(Poisson()).fit([[0], [1], [2]], [1, 3, 8])
         >>> rate = model.predict_mean_distribution([[1.0]])
-        >>> bool(rate.cdf(3.0)[0] + rate.sf(3.0)[0] == 1.0)
+        >>> bool(abs(rate.cdf(3.0)[0] + rate.sf(3.0)[0] - 1.0) < 1e-12)
         True
         """
         return self._expected(self._eta_distribution(X, offset))

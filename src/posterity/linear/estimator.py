@@ -316,6 +316,7 @@ class LinearEstimator(LinearReader):
         self, rows: tuple[Any, Any, ArrayLike | None], added: ArrayLike | None = None
     ) -> Self:
         """Unlearn rows (X, y, sample_weight)."""
+        self._known  # noqa: B018 - not fitted comes first
         X, y, weights = read_rows(self, *rows, reset=False)
         if lacks_targets(self, y):
             self._expect_missing()

@@ -104,7 +104,7 @@ def learn(
             'the log has no propensities: only weighting="none" with guard=None can do without'
         )
     bandit = Bandit(
-        list(log.arms), model, sharing=sharing, policy=policy or Greedy(floor=0.0), rng=rng
+        model, arms=list(log.arms), sharing=sharing, policy=policy or Greedy(floor=0.0), rng=rng
     )
     for X, arms, rewards, weights in _WAYS[weighting](log, reward_model, guard is not None):
         if len(X):

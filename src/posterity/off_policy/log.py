@@ -149,7 +149,7 @@ class Log:
         arms : (n,) names
         rewards : (n,) array
         propensity : (n,) array, optional
-            Of the arm that was chosen.
+            Of the arm that was chosen; (n, K) is taken as ``propensities``.
         propensities : (n, K) array, optional
             Of all arms, in the order of ``names``.
         names : sequence, optional
@@ -166,6 +166,10 @@ class Log:
         earned = np.asarray(rewards, dtype=np.float64)
         every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
         own = None if propensity is None else np.asarray(propensity, dtype=np.float64)
+        if own is not None and own.ndim == 2 and every is None:
+            own, every = None, own
+        if own is not None and own.ndim != 1:
+            raise ValueError(f"propensity is {own.shape}: it must be ({len(places)},)")
         parts: tuple[Any, ...] = (contexts, places, earned, own, every)
         shapes = [np.shape(part) for part in parts]
         n = len(places)
