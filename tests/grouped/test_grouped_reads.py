@@ -161,3 +161,15 @@ def test_a_group_and_a_direction_may_leave(groups: int) -> None:
     assert np.isfinite(told.std()[10:]).all()
     with pytest.raises(ValueError, match=r"never learned|nothing was learned"):
         other.unlearn(X[200:201], y[200:201], groups=other.groups_[:1])
+
+
+def test_intervals_of_the_mean_leave_out_the_noise() -> None:
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(300, 2)), rng.integers(30, size=300)
+    model = GroupedRegression().fit(X, X[:, 0] + rng.normal(size=300), groups=groups)
+    mean = model.predict_interval(X, 0.9, groups=groups, of="mean")
+    told = model.predict_mean_distribution(X, groups=groups).interval(0.9)
+    np.testing.assert_array_equal(mean, np.stack(told, axis=1))
+    assert (np.ptp(mean, axis=1) < np.ptp(model.predict_interval(X, 0.9, groups=groups), 1)).all()
+    with pytest.raises(ValueError, match="of is 'line': it must be 'observation' or 'mean'"):
+        model.predict_interval(X, groups=groups, of="line")  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.inputs import read_points
+from posterity.linear.reader import asked
 
 Array = NDArray[np.float64]
 
@@ -134,7 +135,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         (1, 2)
         """
         if outliers or of != "observation":
-            return np.stack(self._asked(X, of, {}).interval(level), axis=1)
+            return np.stack(asked(self, X, of, {}).interval(level), axis=1)
         columns = self._columns_at(X)
         told = self._known.mixture_of(lambda one: one.core_predictive(columns))
         return np.stack(told.interval(level), axis=1)

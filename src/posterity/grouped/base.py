@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,7 @@ from posterity.grouped.keys import Keys, key_of
 from posterity.kernel import GroupPath
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import explained, read_points, refuse_no_weight
+from posterity.linear.reader import asked
 from posterity.linear.state import Knowing
 from posterity.noise import Distribution, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
@@ -175,8 +176,17 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         points, slots = self._points(X, groups)
         return self._known.expected(points, slots)
 
-    def predict_interval(self, X: Any, level: float = 0.95, *, groups: Any = None) -> Array:
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.95,
+        *,
+        groups: Any = None,
+        of: Literal["observation", "mean"] = "observation",
+    ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        With ``of="mean"`` that of the expected target, which leaves out the noise.
 
         Examples
         --------
@@ -185,8 +195,8 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         >>> model.predict_interval([[1.0]], level=0.9).shape
         (1, 2)
         """
-        ends = self.predict_distribution(X, groups=groups).interval(level)
-        return np.stack(ends, axis=1)
+        told = asked(self, X, of, {"groups": groups})
+        return np.stack(told.interval(level), axis=1)
 
     @one_at_a_time
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:

@@ -65,7 +65,7 @@ class LinearReader(LinearModel):
         >>> round(float(model.predict_distribution_one({"age": 1.0}).std()), 4)
         1.2247
         """
-        return self._asked(self._row(x), "observation", how)[0]
+        return asked(self, self._row(x), "observation", how)[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, float], level: float = 0.95, **how: Any
@@ -171,15 +171,6 @@ class LinearReader(LinearModel):
             columns = np.column_stack([np.ones(len(X)), columns])
         return columns, 0.0 if shift is None else shift
 
-    def _asked(self, X: Any, of: str, how: Mapping[str, Any]) -> Any:
-        """Distributions of new observations at ``X``, or of their means."""
-        reader: Any = self
-        if of == "observation":
-            return reader.predict_distribution(X, **how)
-        if of == "mean":
-            return reader.predict_mean_distribution(X, **how)
-        raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
-
     def _row(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """One row, as methods that take many read it."""
         self._known  # noqa: B018 - not fitted comes first
@@ -190,3 +181,12 @@ class LinearReader(LinearModel):
     def _predicts_lean(self) -> bool:
         """Whether single rows are predicted there."""
         return self.basis is None and self._known.predicts_lean
+
+
+def asked(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:
+    """Distributions of new observations at ``X``, or of their means."""
+    if of == "observation":
+        return model.predict_distribution(X, **how)
+    if of == "mean":
+        return model.predict_mean_distribution(X, **how)
+    raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")

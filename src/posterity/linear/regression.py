@@ -19,6 +19,7 @@ from posterity.linear import functions
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.linear.inputs import read_points, read_times, read_weights, refuse_unusable
 from posterity.linear.matrices import block_starts, check_width, checked_matrix
+from posterity.linear.reader import asked
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.transaction import all_or_nothing
 
@@ -221,7 +222,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         >>> model.predict_interval([[1.0]], level=0.95, of="mean").round(2)
         array([[-0.89,  1.89]])
         """
-        return np.stack(self._asked(X, of, {}).interval(level), axis=-1)
+        return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
 
     # ---- inner -----------------------------------------------------------------------------------
 
