@@ -34,6 +34,7 @@ EXTRAS = {
     "adapters.sktime": {"sktime", "pandas"},
     "adapters._river_distribution": {"river"},
     "adapters._river_features": {"river"},
+    "adapters._river_wide": {"river"},
 }
 
 
