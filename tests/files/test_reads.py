@@ -13,6 +13,7 @@ from files_models import Case, X, Y, numbers, parameters, taught
 
 from posterity import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
 )
@@ -82,9 +83,12 @@ def ahead(model: Any, X: Any) -> Any:
     if type(linear) is BayesianLinearRegression:
         return known.predict_mean_ahead(linear._columns(X))[0]
     counts = isinstance(model, BayesianPoissonRegression | BayesianNegativeBinomialRegression)
-    if counts and known.predicts_lean and known.learns_prior:
-        eta = known.learn_in_order(X, np.ones((1, 1)), None, np.ones(1)).mean
-        return float(np.exp(eta[0]))
+    labels = isinstance(model, BayesianLogisticRegression) and len(model.classes_) == 2
+    if (counts or labels) and known.predicts_lean and known.learns_prior:
+        eta = known.learn_in_order(X, np.ones((1, 1)), None, np.zeros(1)).mean  # no time passes
+        if counts:
+            return float(np.exp(eta[0]))
+        return model.classes_[int((eta[0] > 0.0) != model._flipped)]
     return model.predict(X)[0]
 
 

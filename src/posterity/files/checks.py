@@ -50,6 +50,7 @@ def _window(known: Any) -> bool:
         and kept.X.shape in ((n, n_features), (n, known.n_coefficients))
         and kept.y.shape == (n, known.factor.n_targets)
         and kept.weights.shape == kept.times.shape == (n,)
+        and kept.removed >= 0
         and bool((kept.weights >= 0.0).all() and np.isfinite(kept.times).all())
         and bool((np.diff(kept.times) >= 0.0).all())
         and bool(np.isfinite(kept.X).all() and np.isfinite(kept.y).all())

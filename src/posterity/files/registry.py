@@ -210,6 +210,7 @@ LATER: dict[str, dict[str, object]] = {
         "read": None,
         "fresh": None,
     },
+    "KeptRows": {"removed": 0},
     "NoiseTally": {"beyond_core": 0.0},
     "Relevance": {"most_nodes": 32},
     "Contrasts": {"read": None},

@@ -143,7 +143,7 @@ cdef class WindowPath(RowPath):
         self.X, self.Y, self.weights, self.times = self.room
         self.stop, self.counted = n, np.count_nonzero(self.room[2][:n])
         self.counts[0] = np.sum(self.room[2][:n])
-        self.window.oldest, self.window.removed = 0, 0
+        self.window.oldest, self.window.removed = 0, kept.removed
         self.rows.X = &self.X[0, 0] if self.columns else NULL
         self.rows.Y, self.rows.weights = &self.Y[0, 0], &self.weights[0]
         self.rows.discounts, self.rows.held = NULL, NULL
@@ -199,5 +199,6 @@ cdef class WindowPath(RowPath):
         X, y, weights, times = self.room
         kept = self.kept
         kept.X, kept.y, kept.weights, kept.times = X[part], y[part], weights[part], times[part]
+        kept.removed = self.window.removed
         self.shown = kept.X
         return 0

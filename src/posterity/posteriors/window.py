@@ -44,12 +44,17 @@ class Keeping(Protocol):
 
 @dataclass
 class KeptRows:
-    """The rows in the window, old to new, and when they came."""
+    """The rows in the window, old to new, and when they came.
+
+    ``removed`` counts those that single rows have pushed out since the factor was last built from
+    the rows: a copy builds it anew at the same row, and agrees to the last bit.
+    """
 
     X: Array
     y: Array
     weights: Array
     times: Array
+    removed: int = 0
 
 
 @dataclass(frozen=True)
@@ -216,4 +221,5 @@ class WindowPosterior(LinearPosterior):
         last = slice(int(leave[-1]), None)
         kept.X, kept.y = rows.X[last].copy(), rows.y[last].copy()
         kept.weights, kept.times = weights[last].copy(), times[last] - times[-1]
+        kept.removed = 0
         return before
