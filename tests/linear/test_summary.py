@@ -249,3 +249,14 @@ class TestOneRow:
         for call in calls:
             with pytest.raises((TypeError, ValueError), match=f"x in column 'age' {told}"):
                 call(row)
+
+
+@pytest.mark.parametrize("name", ["linear", "two classes", "poisson", "exponential"])
+@pytest.mark.parametrize("value", [0.0, 3.0])
+def test_what_never_varied_is_not_known(name, value):
+    model, y = MODELS[name]
+    model = model.__class__(**model.get_params(deep=False)).fit(X.assign(same=value), y)
+    table = model.summary()
+    assert np.isinf(table.loc["same", ["sd", "high"]].astype(float)).all()
+    assert table.loc["same", "probability_positive"] == 0.5
+    assert np.isfinite(table.loc[["age", "income"], "sd"]).all()

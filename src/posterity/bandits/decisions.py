@@ -96,7 +96,7 @@ class Decision:
         self._picked_from = picked_from
 
     def __repr__(self) -> str:
-        return f"Decision(id={self.id}, arm={self.arm!r})"
+        return f"Decision(id={self.id}, arm={self.arm!r}, propensity={self.propensity:.4g})"
 
     @cached_property
     def propensities(self) -> Array:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from posterity.bandits.bandit import Bandit
 from posterity.bandits.decisions import Decision, Decisions
-from posterity.bandits.inputs import is_row, read_contexts
+from posterity.bandits.inputs import as_numbers, is_row, read_contexts
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
@@ -73,6 +73,7 @@ class DelayedRewards(BaseEstimator):
         if ids is not None:  # before anything is drawn
             self._refuse_held([ids] if is_row(X) else list(ids))
         decided = self.bandit.decide(X, **how)
+        read_contexts(self.bandit, X, learns=True)  # the first contexts name the features
         self.hold(decided, at=at, ids=ids)
         return decided
 
@@ -109,16 +110,17 @@ class DelayedRewards(BaseEstimator):
         return self
 
     @one_at_a_time
-    def reward(self, ids: Sequence[Any], rewards: ArrayLike) -> Self:
+    def reward(self, ids: Any, rewards: ArrayLike) -> Self:
         """Learn the rewards of decisions; one that had been learned before is unlearned first.
+
+        Of one decision its id and a number, of several a sequence of each.
 
         Raises
         ------
         ValueError
             If no such decision is held, an id is given twice, or a reward can't be used.
         """
-        names = self._known(ids)
-        values = np.asarray(rewards, dtype=np.float64)
+        names, values = self._known(ids), np.atleast_1d(as_numbers(rewards))
         if values.shape != (len(names),) or np.isnan(values).any():
             raise ValueError(
                 f"rewards are {values}: give a number for each of {len(names)} ids; take_back is "
@@ -128,8 +130,8 @@ class DelayedRewards(BaseEstimator):
         return self
 
     @one_at_a_time
-    def take_back(self, ids: Sequence[Any]) -> Self:
-        """Unlearn the rewards of decisions, and hold these no longer."""
+    def take_back(self, ids: Any) -> Self:
+        """Unlearn the rewards of decisions, of one id or a sequence, and hold these no longer."""
         names = self._known(ids)
         self._correct(names, [math.nan] * len(names))
         for name in names:
@@ -175,8 +177,8 @@ class DelayedRewards(BaseEstimator):
         if len(set(names)) < len(names):
             raise ValueError(f"the ids {list(names)} are not all different: give each its own id")
 
-    def _known(self, ids: Sequence[Any]) -> list[Any]:
-        names = _plain(ids)
+    def _known(self, ids: Any) -> list[Any]:
+        names = _plain([ids] if isinstance(ids, str) or np.ndim(ids) == 0 else ids)
         for name in names:
             if name not in self._held:
                 raise ValueError(

@@ -90,12 +90,17 @@ def read_allowed(allowed: ArrayLike | None, n: int, is_open: NDArray[np.uint8]) 
     return mask
 
 
-def read_rewards(rewards: ArrayLike, n: int, arms: int, *, binary: bool) -> Array:
-    """Rewards (n,), finite; 0 or 1 if ``binary``."""
+def as_numbers(rewards: ArrayLike) -> Array:
+    """Rewards as floats, or a ``ValueError`` that says which is none."""
     try:
-        values = np.asarray(rewards, dtype=np.float64)
+        return np.asarray(rewards, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"a reward is not a number: {error}") from error
+
+
+def read_rewards(rewards: ArrayLike, n: int, arms: int, *, binary: bool) -> Array:
+    """Rewards (n,), finite; 0 or 1 if ``binary``."""
+    values = as_numbers(rewards)
     if values.shape != (n,) or arms != n:
         raise ValueError(
             f"there are {n} contexts, {arms} arms and rewards of shape {values.shape}: give one of "

@@ -79,15 +79,28 @@ def _learned_prior(model: Any) -> list[float | None]:
         return []
     relative_to = getattr(model, "noise_precision_", 1.0)
     precisions = np.ravel(model.prior_precision_) * relative_to
-    return [_number(1.0 / math.sqrt(value)) if value else None for value in precisions]
+    waits = _waiting(model)[-len(precisions) :]
+    return [
+        _number(1.0 / math.sqrt(value)) if value and not waiting else None
+        for value, waiting in zip(precisions, waits, strict=True)
+    ]
+
+
+def _waiting(model: Any) -> Any:
+    """Which coefficients wait for a row in which their feature varies."""
+    told: Any = getattr(model, "_waiting", None)
+    return np.zeros(np.ravel(model.posterior_.mean).size, dtype=bool) if told is None else told()
 
 
 def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:
     joint = model.posterior_
     each = joint.marginal()
-    mean, std = np.atleast_1d(each.mean()), np.atleast_1d(each.std())
-    lower, upper = map(np.atleast_1d, each.interval(level))
+    mean, std = np.atleast_1d(each.mean()), np.array(each.std(), ndmin=1)
+    lower, upper = (np.array(ends, ndmin=1) for ends in each.interval(level))
     names = joint.names or [f"x{i}" for i in range(len(mean))]
+    # Of a feature that never varied nothing is known.
+    waits = np.resize(_waiting(model), len(mean))
+    std[waits], lower[waits], upper[waits] = np.inf, -np.inf, np.inf
     return [
         {
             "name": name, "mean": _number(mean[i]), "std": _number(std[i]),

@@ -107,7 +107,7 @@ class Experiment:
         *,
         arm: str = "arm",
         reward: str = "reward",
-        covariates: Sequence[str] = (),
+        covariates: Sequence[str] | str = (),
         propensities: Mapping[Any, str] | str | None = None,
         missing: Literal["error", "skip"] = "error",
     ) -> Self:
@@ -118,7 +118,7 @@ class Experiment:
         table : path, data frame, Arrow table or reader, database cursor, or iterable of these
         arm, reward : str
             Columns of the arm that each row was given, and of its reward.
-        covariates : sequence of str
+        covariates : str or sequence of str
             Columns that were known before: numbers, or categories, whose levels are those of the
             first rows.
         propensities : mapping of arm to column, or pattern, optional
@@ -132,9 +132,8 @@ class Experiment:
         posterity.io.TableError
             For columns that are not there, and values that can't be; nothing was learned then.
         """
-        columns = RoundColumns(
-            arm=arm, reward=reward, propensities=propensities, features=list(covariates)
-        )
+        features = [covariates] if isinstance(covariates, str) else list(covariates)
+        columns = RoundColumns(arm=arm, reward=reward, propensities=propensities, features=features)
         rounds = open_rounds(table, columns, arms=self.arms, missing=missing, levels=self._levels)
         if self._features not in (None, rounds.feature_names):
             raise ValueError(

@@ -89,6 +89,8 @@ class LinearModel(Knowing[LinearPosterior]):
     def summary(self, level: float = 0.95, *, X: Any = None) -> Any:
         """Table of what was learned: a pandas data frame, with a row for each coefficient.
 
+        A feature that has not varied in any row yet has an infinite standard deviation.
+
         Parameters
         ----------
         level : float, default 0.95
@@ -123,6 +125,9 @@ class LinearModel(Knowing[LinearPosterior]):
         scales = self._known.feature_scales() if X is None else self._spread_of(X)
         each = np.concatenate([np.full(self._offset, np.nan), scales])
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
+        waits = self._waiting()
+        unknown = {"sd": np.inf, "low": -np.inf, "high": np.inf, "probability_positive": 0.5}
+        table.loc[np.tile(waits, len(table) // len(each)), list(unknown)] = list(unknown.values())
         ratio = self._ratio()
         if ratio:
             for ending, column in (("", "mean"), ("_low", "low"), ("_high", "high")):
@@ -174,6 +179,10 @@ class LinearModel(Knowing[LinearPosterior]):
     def _ratio(self) -> str:
         """What exp(coefficient) is called, where it means something."""
         return ""
+
+    def _waiting(self) -> NDArray[np.bool_]:
+        """(p,) which coefficients wait for a row that tells of them."""
+        return np.concatenate([np.zeros(self._offset, dtype=bool), self._known.never_varied()])
 
     def _spread_of(self, X: Any) -> Array:
         """(m,) standard deviations of the columns of ``X``."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Categorical, MultivariateNormal
 from posterity.evidence import Strategy
@@ -79,6 +79,10 @@ class SoftmaxReading:
     improper: ClassVar[None] = None
 
     # ---- what it is ----------------------------------------------------------------------------
+
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) none is said to wait: classes have priors of their own."""
+        return np.zeros(self.contrasts.n_columns - int(self.intercept), dtype=bool)
 
     def feature_scales(self) -> Array:
         """(m,) NaN: each class counts the rows by weights of its own."""

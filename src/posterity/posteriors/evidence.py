@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy, matched
+from posterity.evidence.columns import PINNED
 from posterity.evidence.members import InUnits, Weak, single_node
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
@@ -298,6 +299,12 @@ class EvidencePosterior(LinearPosterior):
     def rows_alone(self) -> LinearPosterior:
         """A copy of the data."""
         return self.known.data.rows_alone()
+
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) which coefficients wait: they are held by a precision that nothing else has."""
+        root = self.rows_alone().factor.root[:, int(self.intercept) :]
+        held: NDArray[np.bool_] = self.prior_precision >= 0.5 * PINNED * np.square(root).sum(axis=0)
+        return held
 
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Know what is left of the rows, without the prior, once so many were unlearned."""

@@ -329,6 +329,10 @@ class LinearPosterior:
             squares = np.square(root[:, 1:]).sum(axis=0) / np.square(root[0, 0])
             return np.sqrt(np.maximum(squares - np.square(sums), 0.0))
 
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) which coefficients wait, under a learned prior, for a row that tells of them."""
+        return np.zeros(self.n_features, dtype=bool)
+
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Know what is left of the rows, without the prior, once so many were unlearned."""
         left = self.prior.copy()

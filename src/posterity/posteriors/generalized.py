@@ -257,6 +257,10 @@ class GeneralizedPosterior(LinearPosterior):
         """Know what is left of the site rows, without the prior, once so many were unlearned."""
         self.inner.keep(rows, n_gone)
 
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) which coefficients wait for a row that tells of them."""
+        return self.inner.never_varied()
+
     def rows_alone(self) -> LinearPosterior:
         """A copy of what the rows say."""
         return self.inner.rows_alone()

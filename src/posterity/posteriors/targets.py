@@ -88,6 +88,10 @@ class TargetsPosterior:
         """(m,) standard deviations of the features."""
         return self.wide.feature_scales()
 
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) none is said to wait: targets have priors of their own."""
+        return np.zeros(self.wide.n_features, dtype=bool)
+
     # ---- learning ------------------------------------------------------------------------------
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
