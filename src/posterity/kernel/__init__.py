@@ -40,7 +40,14 @@ from posterity.kernel._kernel import (
     slide,
     track_noise,
 )
-from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
+from posterity.kernel._members import (
+    FadingMember,
+    LearnedPrior,
+    MemberNoise,
+    MembersPath,
+    learn_side_by_side,
+    tell_by_noises,
+)
 from posterity.kernel._paths import (
     ArmsPath,
     DirectionalPath,
@@ -103,6 +110,7 @@ __all__ = [
     "learn_directional",
     "learn_groups",
     "learn_rows",
+    "learn_side_by_side",
     "learn_sites",
     "learn_stabilized",
     "learn_wandering",
@@ -124,6 +132,7 @@ __all__ = [
     "t_half_widths",
     "t_scores",
     "targets_at",
+    "tell_by_noises",
     "tell_groups",
     "total_density",
     "track",
