@@ -45,6 +45,7 @@ from posterity.kernel._members import (
     LearnedPrior,
     MemberNoise,
     MembersPath,
+    RunsKernel,
     learn_side_by_side,
     tell_by_noises,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "MembersPath",
     "NodesPath",
     "RowPath",
+    "RunsKernel",
     "SitePath",
     "SoftmaxPath",
     "SortedRows",

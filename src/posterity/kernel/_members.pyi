@@ -68,3 +68,20 @@ class MembersPath:
     def close(self) -> None: ...
     def values(self, x: ArrayLike | Any) -> Array: ...
     def predict_mean(self, x: ArrayLike | Any) -> float: ...
+
+class RunsKernel:
+    def __init__(
+        self,
+        runs: Any,
+        trace: Any,
+        bank: Array,
+        X: Array,
+        Y: Array,
+        weights: Array | None,
+        hazards: Array,
+        intercept: bool,
+        noise: tuple[float, float, float],
+        rules: tuple[float, float, float, float, int, int],
+    ) -> None: ...
+    def learn(self, i: int, start: Any) -> int: ...
+    def changes(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]: ...

@@ -467,3 +467,6 @@ def tell_by_noises(list noises not None, const double[:, ::1] error not None, co
             noise.take()
     loc, scale, df, densities = np.asarray(told)
     return loc, scale, df, densities, np.asarray(ranks)
+
+
+include "_runs.pxi"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,24 +202,35 @@ class ChangepointPosterior(LinearPosterior):
         runs, beginning = self.runs.copy(), self._beginning
         trace = Trace(len(X), self.strategy.max_runs + 1, with_predictions)
         hazards = self.strategy.hazards(elapsed)
+        rules = self.strategy.smallest_probability, self.strategy.max_runs
+        rows, i = (X, y, weights, hazards), 0
         with np.errstate(all="ignore"):
-            for i, hazard in enumerate(hazards.tolist()):
-                # Before the first row there is nothing to change.
-                start = runs.start(beginning) if hazard > 0.0 and runs.seen > 0.0 else None
-                hazard = 0.0 if start is None else hazard
-                trace.expect(i, runs, hazard)
-                if start is not None:
-                    runs.begin(start, hazard)
-                row = slice(i, i + 1)
-                weight = None if weights is None else weights[row]
-                before = runs.learn(X[row], y[row], weight, self.noise, intercept=self.intercept)
-                if with_predictions:
-                    trace.predicted(i, before)
-                runs.drop(self.strategy.smallest_probability, self.strategy.max_runs)
+            while i < len(X):
+                i = runs.learn_rows(i, trace, beginning, rules, rows)
+                if i < len(X):
+                    self._learn_row(i, runs, trace, rows)
+                    i += 1
         runs.bank.check_usable()
         self.learned.change_probability = trace.change_probability(runs)
         self.learned.runs = runs
         return trace
+
+    def _learn_row(self, i: int, runs: Runs, trace: Trace, rows: Any) -> None:
+        """The same of row i, plainly."""
+        X, y, weights, hazards = rows
+        # Before the first row there is nothing to change.
+        asked = hazards[i] > 0.0 and runs.seen > 0.0
+        start = runs.start(self._beginning) if asked else None
+        hazard = 0.0 if start is None else float(hazards[i])
+        trace.expect(i, runs, hazard)
+        if start is not None:
+            runs.begin(start, hazard)
+        row = slice(i, i + 1)
+        weight = None if weights is None else weights[row]
+        before = runs.learn(X[row], y[row], weight, self.noise, intercept=self.intercept)
+        if len(trace.error):
+            trace.predicted(i, before)
+        runs.drop(self.strategy.smallest_probability, self.strategy.max_runs)
 
     # ---- reading -------------------------------------------------------------------------------
 
