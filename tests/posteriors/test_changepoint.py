@@ -14,6 +14,7 @@ from scipy.stats import multivariate_normal, multivariate_t
 from posterity import BayesianLinearRegression
 from posterity.forgetting import Changepoint
 from posterity.noise import KnownNoise, LearnedNoise
+from posterity.posteriors._runs import Runs
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -338,3 +339,45 @@ def test_without_the_strategy_there_are_no_changes_to_report() -> None:
         assert not hasattr(model, name)
         with pytest.raises(AttributeError, match=f"{name}.*forgetting=Changepoint"):
             getattr(model, name)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"prior_precision": 1.0},
+        {},
+        {"prior_precision": 1.0, "noise_precision": 1.0},
+        {"prior_precision": 1.0, "noise_prior": (2.0, 1.0)},
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("exact", [False, True])
+def test_rows_in_the_kernel_are_learned_as_one_by_one_outside(
+    settings: dict[str, Any], weighted: bool, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] * np.where(np.arange(300) < 150, 1.0, -1.0) + (not exact) * rng.normal(size=300)
+    weights = rng.choice([0.5, 1.0, 2.0], size=300) if weighted else None
+    found = []
+    for plainly in (False, True):
+        if plainly:
+            monkeypatch.setattr(Runs, "learn_rows", lambda self, i, *rows: i)
+        model = BayesianLinearRegression(forgetting=Changepoint(max_runs=20), **settings)
+        told = [
+            model.predict_then_learn(
+                X[part], y[part], sample_weight=None if weights is None else weights[part]
+            )
+            for part in (slice(0, 100), slice(100, 300))
+        ]
+        found.append((model, told))
+    (ours, told), (theirs, expected) = found
+    for mine, other in zip(told, expected, strict=True):
+        assert mine.mean() == pytest.approx(other.mean(), abs=1e-8)
+        assert mine.std() == pytest.approx(other.std(), abs=1e-8, nan_ok=True)
+    assert ours.changes_.tolist() == theirs.changes_.tolist()
+    assert ours.change_probability_ == pytest.approx(theirs.change_probability_, abs=1e-8)
+    assert ours.coef_ == pytest.approx(theirs.coef_, abs=1e-9)
+    assert ours.log_evidence_ == pytest.approx(theirs.log_evidence_, rel=1e-9)
+    assert ours.n_effective_ == pytest.approx(theirs.n_effective_, rel=1e-8)
+    assert ours.posterior_.weights == pytest.approx(theirs.posterior_.weights, abs=1e-8)

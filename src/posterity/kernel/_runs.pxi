@@ -28,6 +28,7 @@ cdef extern from "posterity_runs.h" nogil:
         long long *begun
         long long *earlier
         Py_ssize_t most, known
+    int pk_serves(const pk_runs *runs, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
     Py_ssize_t pk_learn_runs(pk_runs *runs, const pk_rows *rows, Py_ssize_t first, const double *hazards, const pk_start *start, const pk_run_rules *rules, pk_run_trace *trace, double *work, double *row, unsigned char *kept, long long known, pk_shape shape)
 
 
@@ -128,3 +129,51 @@ cdef class RunsKernel:
         """Of each run the number of its change, and of each new change its row and the number of the one before it."""
         cdef Py_ssize_t known = self.trace.known
         return self.held[5][: self.s.size].tolist(), self.begun[:known], self.earlier[:known]
+
+    def again(self):
+        """Begin anew with the first row: changes are numbered as the runs have them."""
+        cdef long long[::1] change = self.held[5]
+        cdef Py_ssize_t k
+        self.known, self.trace.known = len(self.runs.changes), 0
+        for k in range(self.known):
+            change[k] = k
+
+    cdef bint _open(self, start, pk_start *of_new) except -1:
+        cdef const double[:, ::1] triangle = start.triangle
+        runs = self.runs
+        if triangle.shape[0] != self.shape.q or triangle.shape[1] != self.shape.ld:
+            raise ValueError("the start's triangle is not that of a run")
+        self.s.size, self.s.seen = runs.size, runs.seen
+        of_new.triangle, of_new.freed, of_new.stale = &triangle[0, 0], start.freed, self.stale
+        of_new.count, of_new.variance = start.count, start.variance
+        return True
+
+    def serves(self, start):
+        """Whether a run that begins now would know what ``start`` says."""
+        cdef pk_start of_new
+        return self._open(start, &of_new) and pk_serves(&self.s, &of_new, &self.rules, self.shape) != 0
+
+    def predict_mean(self, const double[:, ::1] values not None, start, double hazard):
+        """Mean at ``values`` (1, m): the runs', and where there is a ``start`` that of a new one, by the ``hazard``."""
+        cdef pk_start of_new
+        cdef double mean = 0.0
+        cdef Py_ssize_t k
+        self.s.size = self.runs.size
+        if values.shape[1] + self.rows.intercept != self.shape.p:
+            raise ValueError(f"x has {values.shape[1]} features: that is not what the runs learn")
+        for k in range(self.s.size):
+            mean += self.s.probability[k] * self._mean(self.s.bank + (k + 1) * self.shape.q * self.shape.ld, values)
+        if start is not None:
+            self._open(start, &of_new)
+            mean = (1.0 - hazard) * mean + hazard * self._mean(of_new.triangle, values)
+        return mean
+
+    cdef double _mean(self, const double *T, const double[:, ::1] values) noexcept:
+        cdef Py_ssize_t i
+        for i in range(self.shape.p, self.shape.ld):
+            self.row[i] = 0.0
+        self.row[0] = 1.0  # overwritten when there is no intercept
+        for i in range(values.shape[1]):
+            self.row[self.rows.intercept + i] = values[0, i]
+        pk_predict_row(T, &self.row[0], self.shape)
+        return -self.row[self.shape.p]

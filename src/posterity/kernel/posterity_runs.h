@@ -191,6 +191,14 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
     return 1;
 }
 
+/* Whether a new run still starts so. */
+static int pk_serves(const pk_runs *s, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
+{
+    return start->count == 0.0
+           || (s->seen <= (1.0 + start->stale) * start->count
+               && fabs(pk_variance_of_runs(s, rules, shape) - start->variance) <= start->stale * start->variance);
+}
+
 /* Learn rows from `from` on for as long as `start` serves, the first whether it does or not; returns the row at which it
  * ended. change of new runs is known + their number, of which trace says when they began and after which change. */
 static ptrdiff_t pk_learn_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t from, const double *hazards, const pk_start *start,
@@ -200,12 +208,8 @@ static ptrdiff_t pk_learn_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t from, 
     ptrdiff_t i = from;
     for (; i < rows->n; i++) {
         double hazard = s->seen > 0.0 ? hazards[i] : 0.0;
-        if (hazard > 0.0 && i > from) {
-            double variance = start->count > 0.0 ? pk_variance_of_runs(s, rules, shape) : 0.0;
-            if (!start->triangle || (start->count > 0.0 && !(s->seen <= (1.0 + start->stale) * start->count
-                && fabs(variance - start->variance) <= start->stale * start->variance)))
-                break;
-        }
+        if (hazard > 0.0 && i > from && !(start->triangle && pk_serves(s, start, rules, shape)))
+            break;
         if (!start->triangle)
             hazard = 0.0;
         trace->hazard[i] = hazard;

@@ -87,7 +87,10 @@ def kept_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool
 
 
 def _all_changes(
-    known: list[Change | None], numbers: list[int], rows: Array, earlier: Array
+    known: list[Change | None],
+    numbers: list[int],
+    rows: NDArray[np.int64],
+    earlier: NDArray[np.int64],
 ) -> list[Change | None]:
     """The changes of these numbers: those that were known, then new ones, each after an earlier."""
     needed, wanted = set(), [number for number in numbers if number >= len(known)]
@@ -255,11 +258,8 @@ class Runs:
         probability and most runs. ``rows`` are X, y, weights and hazards, and ``trace`` is told of
         each. To be called where NumPy's warnings are silent.
         """
-        X, y, weights, hazards = rows
-        ways = beginning.intercept, beginning.noise.parameters
-        several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
-        path = RunsKernel(self, trace, self.bank.room, X, y, weights, hazards, *ways, several)
-        n, after = len(X), i
+        hazards, n = rows[3], len(rows[0])
+        path = self.in_kernel(trace, beginning, rules, rows)
         while i < n:
             asked = hazards[i] > 0.0 and self.seen > 0.0
             after = path.learn(i, self.start(beginning) if asked else None)
@@ -268,6 +268,24 @@ class Runs:
             i = after
         self.changes = _all_changes(self.changes, *path.changes())
         return i
+
+    def in_kernel(
+        self, trace: Any, beginning: Beginning, rules: tuple[float, int], rows: Any
+    ) -> RunsKernel:
+        """What learns rows; arguments as of :meth:`learn_rows`."""
+        X, y, weights, hazards = rows
+        ways = beginning.intercept, beginning.noise.parameters
+        several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
+        return RunsKernel(self, trace, self.bank.room, X, y, weights, hazards, *ways, several)
+
+    def learned_one(self, path: RunsKernel, size: int) -> None:
+        """Know the changes after ``path`` has learned one row; there were so many runs before."""
+        numbers, begun, earlier = path.changes()
+        if len(begun) == 1 and self.size == size + 1:  # none was dropped
+            self.changes.append(Change(int(begun[0]), self.changes[int(earlier[0])]))
+        else:
+            self.changes = _all_changes(self.changes, numbers, begun, earlier)
+        path.again()
 
     def begin(self, start: Start, hazard: float) -> None:
         """With probability ``hazard`` the next row begins a new run."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import Mixture, MultivariateMixture
-from posterity.factor import Before
+from posterity.factor import Before, Factor
 from posterity.factor.bank import Bank
 from posterity.factor.usable import check_usable
+from posterity.kernel import RowPath
 from posterity.posteriors._runs import Beginning, Runs
+from posterity.posteriors._runs_path import RunsPath
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 
 Array = NDArray[np.float64]
@@ -134,8 +137,8 @@ class ChangepointPosterior(LinearPosterior):
     learned: Learned = field(repr=False)
 
     forgets: ClassVar[bool] = True
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
+    learns_lean: ClassVar[bool] = True
+    predicts_lean: ClassVar[bool] = True
     is_one_factor: ClassVar[bool] = False
 
     @classmethod
@@ -156,6 +159,19 @@ class ChangepointPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         learned = Learned(self.runs.copy(), self.change_probability)
         return replace(self, factor=self.factor.copy(), learned=learned)
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """What learns and predicts single rows."""
+        strategy = self.strategy
+        path = RunsPath(
+            Factor(self.n_features).row_path(False, names),
+            self.learned,
+            self._beginning,
+            (strategy.smallest_probability, strategy.max_runs),
+            float(strategy.hazards(np.ones(1))[0]),
+            Trace(1, strategy.max_runs + 1, False),
+        )
+        return cast(RowPath, path)
 
     def for_targets(self, count: int) -> LinearPosterior:
         """Refuse: changes are found by how one target is predicted."""
