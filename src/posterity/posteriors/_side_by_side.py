@@ -28,7 +28,8 @@ def learn_members(
     first predicts; by itself where there are none. Returns error and leverage (n, lanes) of each
     row before it was learned, the noise's ``precision`` being known, or the unit.
     """
-    errors, leverages = [], []
+    errors: list[Array] = []
+    leverages: list[Array] = []
     first = 0
     while first < len(X) or not errors:
         ways = [run.side_by_side(X, weights, first) for run in runs]

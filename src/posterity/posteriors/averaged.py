@@ -97,12 +97,11 @@ class AveragedPosterior(MixedPosterior):
         offsets: Array | None = None,
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
-        rows = X, y, weights, elapsed, *given(offsets)
         before = self.copy()
         try:
             # Members of a likelihood of their own take offsets, and none of them is in lanes.
-            learn = self._learn_together if self.learns_lean else self._learn_in_turn
-            told, densities, ranks = learn(*rows)
+            learn: Any = self._learn_together if self.learns_lean else self._learn_in_turn
+            told, densities, ranks = learn(X, y, weights, elapsed, *given(offsets))
         except BaseException:
             self.become(before)
             raise
