@@ -169,3 +169,27 @@ def test_what_does_not_fit_is_refused() -> None:
     kept = SimpleNamespace(X=np.empty((0, 2)))
     with pytest.raises(ValueError, match="expected 1"):
         WindowPath(*own, empty_triangle(3), kept, 5, np.inf)
+
+
+@pytest.mark.parametrize("strategy", [Directional(0.9), RandomWalk(0.01)], ids=repr)
+@pytest.mark.parametrize("prior", [0.0, 1.0, "auto"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_evidence_is_that_of_the_rows_that_count(
+    strategy: Any, prior: Any, intercept: bool
+) -> None:
+    rng = np.random.default_rng(12)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    weights = np.where(
+        np.isin(np.arange(40), [0, 1, 7, 8, 39]), 0.0, rng.uniform(0.5, 2.0, size=40)
+    )
+    counts = weights > 0.0
+    settings = {"prior_precision": prior, "forgetting": strategy, "fit_intercept": intercept}
+    whole, pieces, some = (BayesianLinearRegression(**settings) for _ in range(3))
+    whole.partial_fit(X, y, weights)
+    for first in (0, 1, 5, 9):
+        part = slice(first, {0: 1, 1: 5, 5: 9, 9: 40}[first])
+        pieces.predict_then_learn(X[part], y[part], weights[part])
+    some.partial_fit(X[counts], y[counts], weights[counts])
+    assert np.isfinite(whole.log_evidence_)
+    for model in (whole, pieces):
+        assert model.log_evidence_ == pytest.approx(some.log_evidence_, rel=1e-9)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import re
 from itertools import pairwise, product
 from typing import Any
@@ -14,6 +16,7 @@ from scipy.stats import multivariate_normal, multivariate_t
 from posterity import BayesianLinearRegression
 from posterity.forgetting import Changepoint
 from posterity.noise import KnownNoise, LearnedNoise
+from posterity.posteriors._runs import Runs
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -338,3 +341,116 @@ def test_without_the_strategy_there_are_no_changes_to_report() -> None:
         assert not hasattr(model, name)
         with pytest.raises(AttributeError, match=f"{name}.*forgetting=Changepoint"):
             getattr(model, name)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"prior_precision": 1.0},
+        {},
+        {"prior_precision": 1.0, "noise_precision": 1.0},
+        {"prior_precision": 1.0, "noise_prior": (2.0, 1.0)},
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("exact", [False, True])
+def test_rows_in_the_kernel_are_learned_as_one_by_one_outside(
+    settings: dict[str, Any], weighted: bool, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] * np.where(np.arange(300) < 150, 1.0, -1.0) + (not exact) * rng.normal(size=300)
+    weights = rng.choice([0.5, 1.0, 2.0], size=300) if weighted else None
+    found = []
+    for plainly in (False, True):
+        if plainly:
+            monkeypatch.setattr(Runs, "learn_rows", lambda self, i, *rows: i)
+        model = BayesianLinearRegression(forgetting=Changepoint(max_runs=20), **settings)
+        told = [
+            model.predict_then_learn(
+                X[part], y[part], sample_weight=None if weights is None else weights[part]
+            )
+            for part in (slice(0, 100), slice(100, 300))
+        ]
+        found.append((model, told))
+    (ours, told), (theirs, expected) = found
+    for mine, other in zip(told, expected, strict=True):
+        assert mine.mean() == pytest.approx(other.mean(), abs=1e-8)
+        assert mine.std() == pytest.approx(other.std(), abs=1e-8, nan_ok=True)
+    assert ours.changes_.tolist() == theirs.changes_.tolist()
+    assert ours.change_probability_ == pytest.approx(theirs.change_probability_, abs=1e-8)
+    assert ours.coef_ == pytest.approx(theirs.coef_, abs=1e-9)
+    assert ours.log_evidence_ == pytest.approx(theirs.log_evidence_, rel=1e-9)
+    assert ours.n_effective_ == pytest.approx(theirs.n_effective_, rel=1e-8)
+    assert ours.posterior_.weights == pytest.approx(theirs.posterior_.weights, abs=1e-8)
+
+
+@pytest.mark.parametrize("settings", [{"prior_precision": 1.0}, {}, {"noise_precision": 1.0}])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_single_rows_are_one_call(settings: dict[str, Any], intercept: bool) -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(250, 2))
+    y = X[:, 0] * np.where(np.arange(250) < 120, 2.0, -2.0) + rng.normal(size=250)
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], p=[0.05, 0.25, 0.5, 0.2], size=250)
+    lean, whole, rows = (
+        BayesianLinearRegression(
+            forgetting=Changepoint(max_runs=15), fit_intercept=intercept, **settings
+        )
+        for _ in range(3)
+    )
+    told = []
+    for i, (x, target, weight) in enumerate(zip(X, y, weights, strict=True)):
+        told.append(lean.predict_one(x) if i else 0.0)
+        lean.learn_one(x, float(target), float(weight))
+        rows.partial_fit(x[None], [target], sample_weight=[weight])
+        assert lean.change_probability_ == pytest.approx(rows.change_probability_, abs=1e-9)
+        if i % 60 == 17:  # other ways of learning in between
+            assert lean.coef_ == pytest.approx(rows.coef_, abs=1e-9)
+            lean = pickle.loads(pickle.dumps(lean))
+        if i == 100:
+            lean.partial_fit(X[:3], y[:3])
+            rows.partial_fit(X[:3], y[:3])
+    assert "_learn_lean" in lean.__dict__
+    assert lean.changes_.tolist() == rows.changes_.tolist()
+    assert lean.posterior_.mean == pytest.approx(rows.posterior_.mean, abs=1e-9)
+    assert lean.log_evidence_ == pytest.approx(rows.log_evidence_, rel=1e-9)
+    assert lean.n_effective_ == pytest.approx(rows.n_effective_, rel=1e-9)
+    assert lean.n_observations_ == pytest.approx(rows.n_observations_)
+    whole.fit(X[:101], y[:101], sample_weight=weights[:101])
+    ahead = whole.predict_then_learn(X[101:], y[101:], sample_weight=weights[101:])
+    assert len(ahead) == 149
+    x = rng.normal(size=2)
+    assert lean.predict_one(x) == pytest.approx(lean.predict(x[None])[0], abs=1e-9)
+
+
+def test_single_rows_that_can_not_be_learned_change_nothing() -> None:
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(40, 2))
+    model = BayesianLinearRegression(forgetting=Changepoint()).fit(X, X[:, 0] + X[:, 1] ** 2)
+    model.learn_one(X[0], 1.0)
+    before = pickle.dumps(model)
+    for x, y, weight in (
+        ([math.nan, 1.0], 1.0, 1.0),
+        ([1.0, 1.0], math.inf, 1.0),
+        ([1e200, 1.0], 1.0, 1.0),
+        ([1.0], 1.0, 1.0),
+        ([1.0, 1.0], 1.0, -1.0),
+    ):
+        with pytest.raises((ValueError, FloatingPointError)):
+            model.learn_one(x, y, weight)
+    assert pickle.dumps(model) == before
+    twin = copy.deepcopy(model)
+    model.learn_one(X[1], 5.0)
+    assert twin.n_observations_ == model.n_observations_ - 1.0
+    twin.learn_one(X[1], 5.0)
+    assert twin.coef_ == pytest.approx(model.coef_, abs=1e-12)
+
+
+def test_targets_that_are_fitted_without_error_go_one_by_one() -> None:
+    X = np.random.default_rng(10).normal(size=(30, 2))
+    lean, whole = (BayesianLinearRegression(forgetting=Changepoint()) for _ in range(2))
+    whole.fit(X, X @ [1.0, 2.0])
+    for x in X:
+        lean.learn_one(x, float(x @ [1.0, 2.0]))
+    assert lean.coef_ == pytest.approx(whole.coef_, abs=1e-8)
+    assert lean.n_observations_ == 30.0

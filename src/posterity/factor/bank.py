@@ -54,6 +54,11 @@ class Bank:
         """(size, q, leading dimension), a view: each as ``Factor.triangle``."""
         return self._triangles[: self.size]
 
+    @property
+    def room(self) -> Array:
+        """(capacity, q, leading dimension), a view: the same and what is free."""
+        return self._triangles
+
     def residual(self) -> Array:
         """(size,) residual sums of squares."""
         root = self._triangles[: self.size, -1, self.n_coefficients]

@@ -120,7 +120,7 @@ class Changepoint:
     Notes
     -----
     With Gaussian targets, and a prior given in numbers or "auto", which is flat here, all runs are
-    triangles that learn a row at once: some 50 microseconds a row. Where the prior is learned for
+    triangles that learn a row at once: some 20 microseconds a row. Where the prior is learned for
     each run ("ard", ``Maximized()``, that of a basis), and under any other likelihood, each has a
     posterior of its own: this is slow: with 3 features 7 to 16 milliseconds a row, of
     :class:`~posterity.RobustBayesianRegression` 90. What all

@@ -40,7 +40,15 @@ from posterity.kernel._kernel import (
     slide,
     track_noise,
 )
-from posterity.kernel._members import FadingMember, LearnedPrior, MemberNoise, MembersPath
+from posterity.kernel._members import (
+    FadingMember,
+    LearnedPrior,
+    MemberNoise,
+    MembersPath,
+    RunsKernel,
+    learn_side_by_side,
+    tell_by_noises,
+)
 from posterity.kernel._paths import (
     ArmsPath,
     DirectionalPath,
@@ -81,6 +89,7 @@ __all__ = [
     "MembersPath",
     "NodesPath",
     "RowPath",
+    "RunsKernel",
     "SitePath",
     "SoftmaxPath",
     "SortedRows",
@@ -103,6 +112,7 @@ __all__ = [
     "learn_directional",
     "learn_groups",
     "learn_rows",
+    "learn_side_by_side",
     "learn_sites",
     "learn_stabilized",
     "learn_wandering",
@@ -124,6 +134,7 @@ __all__ = [
     "t_half_widths",
     "t_scores",
     "targets_at",
+    "tell_by_noises",
     "tell_groups",
     "total_density",
     "track",

@@ -8,6 +8,21 @@ from posterity.kernel._paths import RowPath
 
 Array = NDArray[np.float64]
 
+def learn_side_by_side(
+    triangles: list[Array],
+    priors: list[Array],
+    rates: Array,
+    counts: Array,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
+    elapsed: Array,
+) -> tuple[Array, Array]: ...
+def tell_by_noises(
+    noises: list[MemberNoise], error: Array, leverage: Array, y: Array, weights: Array | None
+) -> tuple[Array, Array, Array, Array, NDArray[np.uint8]]: ...
+
 class FadingMember:
     def __init__(self, triangle: Array, counts: Array, prior: Array, discount: float) -> None: ...
 
@@ -53,3 +68,23 @@ class MembersPath:
     def close(self) -> None: ...
     def values(self, x: ArrayLike | Any) -> Array: ...
     def predict_mean(self, x: ArrayLike | Any) -> float: ...
+
+class RunsKernel:
+    def __init__(
+        self,
+        runs: Any,
+        trace: Any,
+        bank: Array,
+        X: Array,
+        Y: Array,
+        weights: Array | None,
+        hazards: Array,
+        intercept: bool,
+        noise: tuple[float, float, float],
+        rules: tuple[float, float, float, float, int, int],
+    ) -> None: ...
+    def learn(self, i: int, start: Any) -> int: ...
+    def again(self) -> None: ...
+    def serves(self, start: Any) -> bool: ...
+    def predict_mean(self, values: Array, start: Any, hazard: float) -> float: ...
+    def changes(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]: ...

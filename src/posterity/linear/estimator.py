@@ -132,8 +132,8 @@ class LinearEstimator(LinearReader):
     ) -> Self:
         """Learn one row: the lean path, a microsecond or two a call.
 
-        Lean without times, in every way to forget but Changepoint (Adaptive takes some ten times
-        as long); of several targets where old rows are discounted, at most. Else as
+        Lean without times, in every way to forget (Adaptive and Changepoint take some ten times as
+        long); of several targets where old rows are discounted, at most. Else as
         :meth:`partial_fit`.
 
         Parameters

@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Before, Factor
 from posterity.factor.bank import Bank, weakened_sum
+from posterity.kernel import RunsKernel
 from posterity.noise import Noise
 from posterity.posteriors._row_evidence import added_evidence, noise_is_proper, noise_variance
 from posterity.posteriors.ensemble import bayes
@@ -83,6 +84,26 @@ def kept_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool
         kept[...] = False
         kept[np.argpartition(chance, k - left)[k - left :]] = True
     return kept
+
+
+def _all_changes(
+    known: list[Change | None],
+    numbers: list[int],
+    rows: NDArray[np.int64],
+    earlier: NDArray[np.int64],
+) -> list[Change | None]:
+    """The changes of these numbers: those that were known, then new ones, each after an earlier."""
+    needed, wanted = set(), [number for number in numbers if number >= len(known)]
+    while wanted:
+        number = wanted.pop()
+        if number >= len(known) and number not in needed:
+            needed.add(number)
+            wanted.append(int(earlier[number - len(known)]))
+    made = dict(enumerate(known))
+    for number in sorted(needed):
+        new = number - len(known)
+        made[number] = Change(int(rows[new]), made[int(earlier[new])])
+    return [made[number] for number in numbers]
 
 
 @dataclass(frozen=True)
@@ -227,6 +248,44 @@ class Runs:
         if self.latest_start is None or not self.latest_start.serves(self.seen, variance):
             self.latest_start = beginning.after(self.bank.triangles[0], self.seen, variance)
         return self.latest_start
+
+    def learn_rows(
+        self, i: int, trace: Any, beginning: Beginning, rules: tuple[float, int], rows: Any
+    ) -> int:
+        """Learn rows from row i on in the kernel; returns the first that must be learned by itself.
+
+        As :meth:`begin`, :meth:`learn` and :meth:`drop` row by row, for ``rules``, the smallest
+        probability and most runs. ``rows`` are X, y, weights and hazards, and ``trace`` is told of
+        each. To be called where NumPy's warnings are silent.
+        """
+        hazards, n = rows[3], len(rows[0])
+        path = self.in_kernel(trace, beginning, rules, rows)
+        while i < n:
+            asked = hazards[i] > 0.0 and self.seen > 0.0
+            after = path.learn(i, self.start(beginning) if asked else None)
+            if after == i:
+                break
+            i = after
+        self.changes = _all_changes(self.changes, *path.changes())
+        return i
+
+    def in_kernel(
+        self, trace: Any, beginning: Beginning, rules: tuple[float, int], rows: Any
+    ) -> RunsKernel:
+        """What learns rows; arguments as of :meth:`learn_rows`."""
+        X, y, weights, hazards = rows
+        ways = beginning.intercept, beginning.noise.parameters
+        several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
+        return RunsKernel(self, trace, self.bank.room, X, y, weights, hazards, *ways, several)
+
+    def learned_one(self, path: RunsKernel, size: int) -> None:
+        """Know the changes after ``path`` has learned one row; there were so many runs before."""
+        numbers, begun, earlier = path.changes()
+        if len(begun) == 1 and self.size == size + 1:  # none was dropped
+            self.changes.append(Change(int(begun[0]), self.changes[int(earlier[0])]))
+        else:
+            self.changes = _all_changes(self.changes, numbers, begun, earlier)
+        path.again()
 
     def begin(self, start: Start, hazard: float) -> None:
         """With probability ``hazard`` the next row begins a new run."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateT, Normal, StudentT
-from posterity.kernel import MemberNoise
+from posterity.kernel import MemberNoise, tell_by_noises
 from posterity.noise import Joint, JointOfOne, LearnedNoise
 from posterity.posteriors._noise_memories import NoiseMemories
 from posterity.posteriors.averaged import AveragedPosterior
@@ -77,6 +77,14 @@ class AdaptivePosterior(AveragedPosterior):
 
     def _predicted(self, i: int, X: Array, *offsets: Array) -> StudentT:
         return _of_size(super()._predicted(i, X, *offsets), *self._noise_of(i))
+
+    def _told_of(
+        self, error: Array, leverage: Array, y: Array, weights: Array | None
+    ) -> tuple[list[Any], Array, Ranks]:
+        noises, _ = self._lean_noises()
+        assert noises is not None
+        loc, scale, df, densities, ranks = tell_by_noises(noises, error, leverage, y[:, 0], weights)
+        return [StudentT(*each) for each in zip(df, loc, scale, strict=True)], densities, ranks
 
     def _rank(self, i: int) -> int:
         nothing = np.zeros((1, self.n_coefficients - int(self.intercept)))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import Mixture, MultivariateMixture
-from posterity.factor import Before
+from posterity.factor import Before, Factor
 from posterity.factor.bank import Bank
 from posterity.factor.usable import check_usable
+from posterity.kernel import RowPath
 from posterity.posteriors._runs import Beginning, Runs
+from posterity.posteriors._runs_path import RunsPath
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 
 Array = NDArray[np.float64]
@@ -134,8 +137,8 @@ class ChangepointPosterior(LinearPosterior):
     learned: Learned = field(repr=False)
 
     forgets: ClassVar[bool] = True
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
+    learns_lean: ClassVar[bool] = True
+    predicts_lean: ClassVar[bool] = True
     is_one_factor: ClassVar[bool] = False
 
     @classmethod
@@ -156,6 +159,19 @@ class ChangepointPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         learned = Learned(self.runs.copy(), self.change_probability)
         return replace(self, factor=self.factor.copy(), learned=learned)
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """What learns and predicts single rows."""
+        strategy = self.strategy
+        path = RunsPath(
+            Factor(self.n_features).row_path(False, names),
+            self.learned,
+            self._beginning,
+            (strategy.smallest_probability, strategy.max_runs),
+            float(strategy.hazards(np.ones(1))[0]),
+            Trace(1, strategy.max_runs + 1, False),
+        )
+        return cast(RowPath, path)
 
     def for_targets(self, count: int) -> LinearPosterior:
         """Refuse: changes are found by how one target is predicted."""
@@ -202,24 +218,35 @@ class ChangepointPosterior(LinearPosterior):
         runs, beginning = self.runs.copy(), self._beginning
         trace = Trace(len(X), self.strategy.max_runs + 1, with_predictions)
         hazards = self.strategy.hazards(elapsed)
+        rules = self.strategy.smallest_probability, self.strategy.max_runs
+        rows, i = (X, y, weights, hazards), 0
         with np.errstate(all="ignore"):
-            for i, hazard in enumerate(hazards.tolist()):
-                # Before the first row there is nothing to change.
-                start = runs.start(beginning) if hazard > 0.0 and runs.seen > 0.0 else None
-                hazard = 0.0 if start is None else hazard
-                trace.expect(i, runs, hazard)
-                if start is not None:
-                    runs.begin(start, hazard)
-                row = slice(i, i + 1)
-                weight = None if weights is None else weights[row]
-                before = runs.learn(X[row], y[row], weight, self.noise, intercept=self.intercept)
-                if with_predictions:
-                    trace.predicted(i, before)
-                runs.drop(self.strategy.smallest_probability, self.strategy.max_runs)
+            while i < len(X):
+                i = runs.learn_rows(i, trace, beginning, rules, rows)
+                if i < len(X):
+                    self._learn_row(i, runs, trace, rows)
+                    i += 1
         runs.bank.check_usable()
         self.learned.change_probability = trace.change_probability(runs)
         self.learned.runs = runs
         return trace
+
+    def _learn_row(self, i: int, runs: Runs, trace: Trace, rows: Any) -> None:
+        """The same of row i, plainly."""
+        X, y, weights, hazards = rows
+        # Before the first row there is nothing to change.
+        asked = hazards[i] > 0.0 and runs.seen > 0.0
+        start = runs.start(self._beginning) if asked else None
+        hazard = 0.0 if start is None else float(hazards[i])
+        trace.expect(i, runs, hazard)
+        if start is not None:
+            runs.begin(start, hazard)
+        row = slice(i, i + 1)
+        weight = None if weights is None else weights[row]
+        before = runs.learn(X[row], y[row], weight, self.noise, intercept=self.intercept)
+        if len(trace.error):
+            trace.predicted(i, before)
+        runs.drop(self.strategy.smallest_probability, self.strategy.max_runs)
 
     # ---- reading -------------------------------------------------------------------------------
 

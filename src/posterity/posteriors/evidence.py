@@ -197,6 +197,16 @@ class EvidencePosterior(LinearPosterior):
         """What an average learns of it row by row: the node that predicts, and the data."""
         return self.stream.as_member()
 
+    def side_by_side(
+        self, X: Array, weights: Array | None, first: int
+    ) -> tuple[int, tuple[LinearPosterior, ...]]:
+        """Up to which row it can learn beside others from ``first`` on, and what learns them."""
+        return self.stream.side_by_side(X, weights, first)
+
+    def has_learned(self, X: Array, weights: Array | None) -> None:
+        """Rows were learned so."""
+        self.stream.has_learned(X, weights)
+
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""
         if self.rests:

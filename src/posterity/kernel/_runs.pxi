@@ -1,0 +1,179 @@
+# A part of _members.pyx: runs since each row at which the last change may have been.
+
+cdef extern from "posterity_runs.h" nogil:
+    ctypedef struct pk_runs:
+        double *bank
+        double *probability
+        double *freed
+        double *learned
+        long long *first
+        long long *change
+        Py_ssize_t size, capacity, row
+        double seen, log_evidence
+    ctypedef struct pk_start:
+        const double *triangle
+        double freed, count, variance, stale
+    ctypedef struct pk_run_rules:
+        double known_precision, shape, rate, smallest, negligible, room
+        Py_ssize_t most, between_looks
+    ctypedef struct pk_run_trace:
+        double *hazard
+        double *probability
+        double *error
+        double *leverage
+        double *freed
+        double *residual
+        long long *size
+        long long *first
+        long long *begun
+        long long *earlier
+        Py_ssize_t most, known
+    int pk_serves(const pk_runs *runs, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
+    Py_ssize_t pk_learn_runs(pk_runs *runs, const pk_rows *rows, Py_ssize_t first, const double *hazards, const pk_start *start, const pk_run_rules *rules, pk_run_trace *trace, double *work, double *row, unsigned char *kept, long long known, pk_shape shape)
+
+
+cdef class RunsKernel:
+    """Learns rows (n, m) in runs: ``runs`` and ``trace`` as in posteriors/_runs.py and changepoint.py, in place.
+
+    ``noise`` is its known precision (0: learned), shape and rate; ``rules`` are smallest, negligible, room, stale, most and
+    between_looks. ``begun`` and ``earlier`` tell of the changes that are new, numbered from those ``known`` on.
+    """
+
+    cdef object runs, held
+    cdef readonly object begun, earlier
+    cdef Py_ssize_t known
+    cdef double stale
+    cdef pk_runs s
+    cdef pk_rows rows
+    cdef pk_run_rules rules
+    cdef pk_run_trace trace
+    cdef pk_shape shape
+    cdef double[::1] hazards, work, row
+    cdef unsigned char[::1] kept
+
+    def __init__(self, runs, trace, double[:, :, ::1] bank not None, const double[:, :] X, const double[:, ::1] Y,
+                 const double[::1] weights, double[::1] hazards not None, bint intercept, noise, rules):
+        cdef double[::1] probability = runs.probability, freed = runs.freed, learned = runs.learned
+        cdef long long[::1] first = runs.first, change, begun, earlier, size = trace.size
+        cdef double[:, ::1] told, believed = trace.probability
+        cdef long long[:, ::1] firsts = trace.first
+        cdef double[::1] hazard = trace.hazard
+        cdef Py_ssize_t n = X.shape[0], capacity = probability.shape[0]
+        self.shape.k, self.shape.p, self.shape.q, self.shape.ld = 1, bank.shape[1] - 1, bank.shape[1], bank.shape[2]
+        if bank.shape[0] != capacity + 1 or X.shape[1] + intercept != self.shape.p or believed.shape[1] != capacity:
+            raise ValueError("bank, runs, trace and rows do not go together")
+        if n == 0 or Y.shape[0] != n or Y.shape[1] != 1 or hazards.shape[0] != n or hazard.shape[0] != n:
+            raise ValueError("rows, hazards and trace do not go together")
+        if self.shape.ld != (self.shape.q + PK_LINE - 1) // PK_LINE * PK_LINE or runs.size < 1:
+            raise ValueError("the bank holds no triangles")
+        if weights is not None and weights.shape[0] != n:
+            raise ValueError(f"weights has length {weights.shape[0]}: expected {n}")
+        self.runs, self.known = runs, len(runs.changes)
+        self.begun, self.earlier = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        ids = np.zeros(capacity, dtype=np.int64)
+        ids[: self.known] = np.arange(self.known)
+        change, begun, earlier = ids, self.begun, self.earlier
+        self.held = [bank, X, Y, weights, trace, ids, runs.probability, runs.freed, runs.learned, runs.first]
+        self.s.bank, self.s.probability, self.s.freed = &bank[0, 0, 0], &probability[0], &freed[0]
+        self.s.learned, self.s.first, self.s.change = &learned[0], &first[0], &change[0]
+        self.s.capacity = capacity
+        self.rows.X, self.rows.Y, self.rows.weights = &X[0, 0] if X.shape[1] else NULL, &Y[0, 0], NULL
+        if weights is not None:
+            self.rows.weights = &weights[0]
+        self.rows.discounts, self.rows.held = NULL, NULL
+        self.rows.n, self.rows.columns, self.rows.intercept = n, X.shape[1], intercept
+        self.rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
+        self.rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
+        self.rules.known_precision, self.rules.shape, self.rules.rate = noise
+        self.rules.smallest, self.rules.negligible, self.rules.room, self.stale = rules[:4]
+        self.rules.most, self.rules.between_looks = rules[4:]
+        self.trace.hazard, self.trace.size, self.trace.first = &hazard[0], &size[0], &firsts[0, 0]
+        self.trace.probability, self.trace.begun, self.trace.earlier = &believed[0, 0], &begun[0], &earlier[0]
+        self.trace.most, self.trace.known = capacity, 0
+        self.trace.error = self.trace.leverage = self.trace.freed = self.trace.residual = NULL
+        if len(trace.error):
+            told = trace.error
+            self.trace.error = &told[0, 0]
+            told = trace.leverage
+            self.trace.leverage = &told[0, 0]
+            told = trace.freed
+            self.trace.freed = &told[0, 0]
+            told = trace.residual
+            self.trace.residual = &told[0, 0]
+        self.hazards, self.work, self.row = hazards, np.empty(3 * capacity), _aligned(self.shape.ld)
+        self.kept = np.empty(capacity, dtype=np.uint8)
+
+    def learn(self, Py_ssize_t i, start):
+        """Learn rows from row i on, for as long as ``start`` serves new runs (None: of this row no run); returns the next row.
+
+        That is row i itself where it has to be learned in another way.
+        """
+        cdef const double[:, ::1] triangle
+        cdef pk_start of_new
+        of_new.triangle, of_new.freed, of_new.count, of_new.variance, of_new.stale = NULL, 0.0, 0.0, 0.0, self.stale
+        if start is not None:
+            triangle = start.triangle
+            if triangle.shape[0] != self.shape.q or triangle.shape[1] != self.shape.ld:
+                raise ValueError("the start's triangle is not that of a run")
+            of_new.triangle, of_new.freed = &triangle[0, 0], start.freed
+            of_new.count, of_new.variance = start.count, start.variance
+        runs = self.runs
+        self.s.size, self.s.row, self.s.seen, self.s.log_evidence = runs.size, runs.row, runs.seen, runs.log_evidence
+        with nogil:
+            i = pk_learn_runs(&self.s, &self.rows, i, &self.hazards[0], &of_new, &self.rules, &self.trace, &self.work[0],
+                              &self.row[0], &self.kept[0], self.known, self.shape)
+        runs.bank.size, runs.row, runs.seen, runs.log_evidence = self.s.size + 1, self.s.row, self.s.seen, self.s.log_evidence
+        return i
+
+    def changes(self):
+        """Of each run the number of its change, and of each new change its row and the number of the one before it."""
+        cdef Py_ssize_t known = self.trace.known
+        return self.held[5][: self.s.size].tolist(), self.begun[:known], self.earlier[:known]
+
+    def again(self):
+        """Begin anew with the first row: changes are numbered as the runs have them."""
+        cdef long long[::1] change = self.held[5]
+        cdef Py_ssize_t k
+        self.known, self.trace.known = len(self.runs.changes), 0
+        for k in range(self.known):
+            change[k] = k
+
+    cdef bint _open(self, start, pk_start *of_new) except -1:
+        cdef const double[:, ::1] triangle = start.triangle
+        runs = self.runs
+        if triangle.shape[0] != self.shape.q or triangle.shape[1] != self.shape.ld:
+            raise ValueError("the start's triangle is not that of a run")
+        self.s.size, self.s.seen = runs.size, runs.seen
+        of_new.triangle, of_new.freed, of_new.stale = &triangle[0, 0], start.freed, self.stale
+        of_new.count, of_new.variance = start.count, start.variance
+        return True
+
+    def serves(self, start):
+        """Whether a run that begins now would know what ``start`` says."""
+        cdef pk_start of_new
+        return self._open(start, &of_new) and pk_serves(&self.s, &of_new, &self.rules, self.shape) != 0
+
+    def predict_mean(self, const double[:, ::1] values not None, start, double hazard):
+        """Mean at ``values`` (1, m): the runs', and where there is a ``start`` that of a new one, by the ``hazard``."""
+        cdef pk_start of_new
+        cdef double mean = 0.0
+        cdef Py_ssize_t k
+        self.s.size = self.runs.size
+        if values.shape[1] + self.rows.intercept != self.shape.p:
+            raise ValueError(f"x has {values.shape[1]} features: that is not what the runs learn")
+        for k in range(self.s.size):
+            mean += self.s.probability[k] * self._mean(self.s.bank + (k + 1) * self.shape.q * self.shape.ld, values)
+        if start is not None:
+            self._open(start, &of_new)
+            mean = (1.0 - hazard) * mean + hazard * self._mean(of_new.triangle, values)
+        return mean
+
+    cdef double _mean(self, const double *T, const double[:, ::1] values) noexcept:
+        cdef Py_ssize_t i
+        for i in range(self.shape.p, self.shape.ld):
+            self.row[i] = 0.0
+        self.row[0] = 1.0  # overwritten when there is no intercept
+        for i in range(values.shape[1]):
+            self.row[self.rows.intercept + i] = values[0, i]
+        pk_predict_row(T, &self.row[0], self.shape)
+        return -self.row[self.shape.p]

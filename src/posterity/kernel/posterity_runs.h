@@ -1,0 +1,236 @@
+/* Runs: hypotheses of where the last change was, each a triangle that learns every row since. See posteriors/_runs.py,
+ * which does the same a row at a time and says why. */
+#ifndef POSTERITY_RUNS_H
+#define POSTERITY_RUNS_H
+
+#include "posterity_members.h"
+
+/* `size` runs, oldest first, in room for `capacity`; bank (capacity + 1, q, ld) has the triangle of all rows first. */
+typedef struct {
+    double *bank, *probability, *freed, *learned;
+    long long *first, *change;
+    ptrdiff_t size, capacity, row;
+    double seen, log_evidence;
+} pk_runs;
+
+/* What a new run starts from, and when that has to be made anew: never where count is 0. NULL: no run begins. */
+typedef struct {
+    const double *triangle;
+    double freed, count, variance, stale;
+} pk_start;
+
+/* known_precision is 0 where the noise is learned. Of `most` runs those below `smallest` go, as in kept_runs. */
+typedef struct {
+    double known_precision, shape, rate, smallest, negligible, room;
+    ptrdiff_t most, between_looks;
+} pk_run_rules;
+
+/* What was believed before row i of a call: rows of `most` numbers, those from error on NULL where nobody asked. */
+typedef struct {
+    double *hazard, *probability, *error, *leverage, *freed, *residual;
+    long long *size, *first, *begun, *earlier;
+    ptrdiff_t most, known;
+} pk_run_trace;
+
+/* What a row of this weight adds to a run's log evidence, as added_evidence; NaN where only that can say. */
+PK_INLINE double pk_added_evidence(const pk_run_rules *rules, double weight, double error, double leverage, double freed,
+                                   double residual, int only)
+{
+    double spread = 1.0 + weight * leverage, gained = weight * error * error / spread;
+    if (rules->known_precision > 0.0) {
+        if (leverage == INFINITY)
+            return only ? 0.0 : NAN;
+        double precision = rules->known_precision;
+        return -0.5 * (log(spread) + precision * gained - weight * (log(precision) - 1.8378770664093454836));
+    }
+    double shape = 0.5 * freed + rules->shape, twice_rate = residual + 2.0 * rules->rate;
+    if (leverage == INFINITY || shape <= 0.0)
+        return only ? 0.0 : NAN;
+    gained /= twice_rate;
+    if (weight == 1.0)
+        return pk_log_t_constant(2.0 * shape) - (shape + 0.5) * log1p(gained) - 0.5 * log(twice_rate * spread / (2.0 * shape));
+    return lgamma(shape + 0.5 * weight) - lgamma(shape) - (shape + 0.5 * weight) * log1p(gained)
+           - 0.5 * (weight * (log(twice_rate) + 1.1447298858494001741) + log(spread));
+}
+
+/* 1 / the mean of the noise's precision. */
+PK_INLINE double pk_variance_of_runs(const pk_runs *s, const pk_run_rules *rules, pk_shape shape)
+{
+    double precision = 0.0;
+    if (rules->known_precision > 0.0)
+        return 1.0 / rules->known_precision;
+    for (ptrdiff_t k = 0; k < s->size; k++) {
+        double root = s->bank[((k + 1) * shape.q + shape.p) * shape.ld + shape.p], count = s->freed[k] + 2.0 * rules->shape;
+        if (s->size == 1 && count <= 0.0)
+            return INFINITY;
+        precision += s->probability[k] * count / (root * root + 2.0 * rules->rate);
+    }
+    return precision > 0.0 ? 1.0 / precision : INFINITY;
+}
+
+PK_INLINE long long pk_median_change(const pk_runs *s)
+{
+    double below = 0.0;
+    ptrdiff_t k = 0;
+    if (s->probability[0] >= 0.5)
+        return s->change[0];
+    for (; k < s->size - 1; k++) {
+        below += s->probability[k];
+        if (below >= 0.5)
+            break;
+    }
+    return s->change[k];
+}
+
+static void pk_begin_run(pk_runs *s, const pk_start *start, double hazard, pk_run_trace *trace, pk_shape shape)
+{
+    ptrdiff_t k = s->size++, size = shape.q * shape.ld;
+    trace->begun[trace->known] = s->row;
+    trace->earlier[trace->known] = pk_median_change(s);
+    memcpy(s->bank + (k + 1) * size, start->triangle, (size_t)size * sizeof(double));
+    for (ptrdiff_t i = 0; i < k; i++)
+        s->probability[i] *= 1.0 - hazard;
+    s->first[k] = s->row;
+    s->freed[k] = start->freed;
+    s->learned[k] = 0.0;
+    s->probability[k] = hazard;
+}
+
+/* Keep the runs that are marked, in order. */
+static void pk_keep_runs(pk_runs *s, const unsigned char *kept, pk_shape shape)
+{
+    ptrdiff_t left = 0, size = shape.q * shape.ld;
+    double sum = 0.0;
+    for (ptrdiff_t k = 0; k < s->size; k++) {
+        if (!kept[k])
+            continue;
+        if (left < k) {
+            memcpy(s->bank + (left + 1) * size, s->bank + (k + 1) * size, (size_t)size * sizeof(double));
+            s->first[left] = s->first[k];
+            s->change[left] = s->change[k];
+            s->probability[left] = s->probability[k];
+            s->freed[left] = s->freed[k];
+            s->learned[left] = s->learned[k];
+        }
+        sum += s->probability[left++];
+    }
+    s->size = left;
+    for (ptrdiff_t k = 0; k < left; k++)
+        s->probability[k] /= sum;
+}
+
+static void pk_drop_runs(pk_runs *s, const pk_run_rules *rules, unsigned char *kept, pk_shape shape)
+{
+    ptrdiff_t k = s->size, many = 0;
+    if (k <= rules->most && s->row % rules->between_looks)
+        return;
+    for (ptrdiff_t i = 0; i < k; i++)
+        many += kept[i] = s->probability[i] >= rules->smallest;
+    if (k <= rules->most && (double)(k - many) <= rules->negligible * (double)k)
+        return;
+    many += !kept[k - 1];
+    kept[k - 1] = 1;
+    if (many > rules->most) {
+        ptrdiff_t left = rules->most - (ptrdiff_t)(rules->room * (double)rules->most);
+        for (left = left > 2 ? left : 2; many > left; many--) {
+            ptrdiff_t least = -1;
+            for (ptrdiff_t i = 0; i < k - 1; i++)
+                if (kept[i] && (least < 0 || s->probability[i] < s->probability[least]))
+                    least = i;
+            kept[least] = 0;
+        }
+    }
+    pk_keep_runs(s, kept, shape);
+}
+
+/* Learn row i; 0, and nothing is learned, where its densities are not plain numbers. work (3, capacity + 1) and row (ld). */
+static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const pk_run_rules *rules, pk_run_trace *trace,
+                            double *work, double *row, pk_shape shape)
+{
+    double *error = work, *leverage = error + s->capacity, *score = leverage + s->capacity, best = -INFINITY, total = 0.0;
+    double weight = rows->weights ? rows->weights[i] : 1.0, root = sqrt(weight);
+    ptrdiff_t k = s->size, size = shape.q * shape.ld;
+    pk_rows without_target = *rows;
+    without_target.Y = NULL;
+    for (ptrdiff_t b = 0; b < k; b++) {
+        const double *T = s->bank + (b + 1) * size;
+        double residual = T[shape.p * (shape.ld + 1)];
+        pk_load_row(row, &without_target, i, 1.0, shape);
+        leverage[b] = pk_predict_row(T, row, shape);
+        error[b] = rows->Y[i] + row[shape.p];
+        score[b] = log(s->probability[b])
+                   + pk_added_evidence(rules, weight, error[b], leverage[b], s->freed[b], residual * residual, k == 1);
+        if (isnan(score[b]))
+            return 0;
+        best = score[b] > best ? score[b] : best;
+    }
+    if (!isfinite(best))
+        return 0;
+    for (ptrdiff_t b = 0; b < k; b++)
+        total += score[b] = exp(score[b] - best);
+    for (ptrdiff_t b = 0; b < k; b++) {
+        double *T = s->bank + (b + 1) * size, residual = T[shape.p * (shape.ld + 1)];
+        ptrdiff_t at = i * trace->most + b;
+        if (trace->error) {
+            trace->error[at] = error[b];
+            trace->leverage[at] = leverage[b];
+            trace->freed[at] = s->freed[b];
+            trace->residual[at] = residual * residual;
+        }
+        s->probability[b] = score[b] / total;
+        s->freed[b] += weight;
+        s->learned[b] += weight;
+        pk_load_row(row, rows, i, root, shape);
+        pk_append_row(T, row, shape);
+    }
+    pk_load_row(row, rows, i, root, shape);
+    pk_append_row(s->bank, row, shape);
+    s->log_evidence += best + log(total);
+    s->seen += weight;
+    s->row++;
+    return 1;
+}
+
+/* Whether a new run still starts so. */
+static int pk_serves(const pk_runs *s, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
+{
+    return start->count == 0.0
+           || (s->seen <= (1.0 + start->stale) * start->count
+               && fabs(pk_variance_of_runs(s, rules, shape) - start->variance) <= start->stale * start->variance);
+}
+
+/* Learn rows from `from` on for as long as `start` serves, the first whether it does or not; returns the row at which it
+ * ended. change of new runs is known + their number, of which trace says when they began and after which change. */
+static ptrdiff_t pk_learn_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t from, const double *hazards, const pk_start *start,
+                               const pk_run_rules *rules, pk_run_trace *trace, double *work, double *row,
+                               unsigned char *kept, long long known, pk_shape shape)
+{
+    ptrdiff_t i = from;
+    for (; i < rows->n; i++) {
+        double hazard = s->seen > 0.0 ? hazards[i] : 0.0;
+        if (hazard > 0.0 && i > from && !(start->triangle && pk_serves(s, start, rules, shape)))
+            break;
+        if (!start->triangle)
+            hazard = 0.0;
+        trace->hazard[i] = hazard;
+        trace->size[i] = s->size;
+        memcpy(trace->first + i * trace->most, s->first, (size_t)s->size * sizeof(long long));
+        memcpy(trace->probability + i * trace->most, s->probability, (size_t)s->size * sizeof(double));
+        if (hazard > 0.0) {
+            pk_begin_run(s, start, hazard, trace, shape);
+            s->change[s->size - 1] = known + trace->known++;
+        }
+        if (!pk_learn_in_runs(s, rows, i, rules, trace, work, row, shape)) {
+            if (hazard > 0.0) { /* as it was */
+                s->size--;
+                trace->known--;
+                memcpy(s->probability, trace->probability + i * trace->most, (size_t)s->size * sizeof(double));
+            }
+            break;
+        }
+        pk_drop_runs(s, rules, kept, shape);
+    }
+    return i;
+}
+
+#endif

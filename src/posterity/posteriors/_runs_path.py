@@ -1,0 +1,105 @@
+"""The lean path of runs: a row a call, learned in all of them, in place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.kernel import RowPath, RunsKernel
+from posterity.posteriors._runs import Beginning, Runs, Start
+
+Array = NDArray[np.float64]
+
+# Of what is larger the squares, times those of what is known, might not be finite.
+LARGEST = 1e140
+
+
+class RunsPath:
+    """Learns and predicts single rows in the runs of ``learned``, as a call for each row would.
+
+    ``reader`` reads rows of features, ``trace`` is one for a row, without predictions; ``rules``
+    are as in :meth:`Runs.learn_rows`, and ``hazard`` is that of a unit of time.
+    """
+
+    def __init__(
+        self,
+        reader: RowPath,
+        learned: Any,
+        beginning: Beginning,
+        rules: tuple[float, int],
+        hazard: float,
+        trace: Any,
+    ) -> None:
+        self.reader, self.learned, self.beginning = reader, learned, beginning
+        self.rules, self.hazard, self.trace = rules, hazard, trace
+        m = beginning.prior.n_coefficients - int(beginning.intercept)
+        self._row = np.zeros((1, m)), np.zeros((1, 1)), np.ones(1), np.full(1, hazard)
+        self._runs: Runs | None = None
+        self._kernel: RunsKernel
+        self._closed = False
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the features, if they have any."""
+        return self.reader.names
+
+    def values(self, x: ArrayLike | Mapping[str, float]) -> Array:
+        """The features of ``x`` as an array (1, m), checked."""
+        return self.reader.values(x)
+
+    def close(self) -> None:
+        """Learn no rows any more: whoever has this path must ask for another one."""
+        self._closed = True
+
+    def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:
+        """Learn the row; False, and nothing happens, where it must be learned in another way."""
+        if not (weight >= 0.0 and math.isfinite(weight)):
+            raise ValueError(f"weight is {weight}: it must be finite and not negative")
+        values, largest = self.values(x), LARGEST / max(math.sqrt(weight), 1.0)
+        # Whatever can't be learned is refused by the other way, which says why.
+        if values.shape != self._row[0].shape:
+            raise ValueError(f"x has {values.shape[1]} features: that is not what the runs learn")
+        if self._closed or weight == 0.0 or not abs(y) <= largest:
+            return False
+        if not np.abs(values).max(initial=0.0) <= largest:
+            return False
+        runs, path = self._opened()
+        self._row[0][...], self._row[1][0, 0], self._row[2][0] = values, y, weight
+        size, row = runs.size, runs.row
+        start = self._start(runs, runs) if runs.seen > 0.0 else None
+        if path.learn(0, start) == 0:
+            return False
+        runs.learned_one(path, size)
+        last = runs.size - 1
+        began = row > 0 and runs.first[last] == row
+        self.learned.change_probability = np.minimum(runs.probability[last : last + 1] * began, 1.0)
+        return True
+
+    def predict_mean(self, x: ArrayLike | Mapping[str, float]) -> float:
+        """Mean at ``x``, as the next row."""
+        values = self.values(x)
+        runs, path = self._opened()
+        # Asked of a copy: what the next row would start from is not settled by a read.
+        start = self._start(runs, replace(runs)) if runs.seen > 0.0 else None
+        return path.predict_mean(values, start, self.hazard)
+
+    def _opened(self) -> tuple[Runs, RunsKernel]:
+        """The runs as they are now, which calls of another way replace."""
+        runs: Runs = self.learned.runs
+        if runs is not self._runs:
+            self._kernel = runs.in_kernel(self.trace, self.beginning, self.rules, self._row)
+            self._runs = runs
+        return runs, self._kernel
+
+    def _start(self, runs: Runs, asked: Runs) -> Start | None:
+        """What a run that begins now would know, worked out by those that are ``asked``."""
+        start = self.beginning.from_prior or runs.latest_start
+        if start is not None and self._kernel.serves(start):
+            return start
+        with np.errstate(all="ignore"):
+            return asked.start(self.beginning)
