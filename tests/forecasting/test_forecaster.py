@@ -474,3 +474,27 @@ def test_columns_for_data_frames(monthly: Array) -> None:
     ]
     assert columns["unique_id"].tolist() == ["a", "a", "b", "b"]
     assert columns["ds"].tolist() == [144, 145, 144, 145]
+
+
+@pytest.mark.parametrize("n", [16, 20, 23])
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_a_season_that_came_once_is_seen_to_return(n: int) -> None:
+    rng = np.random.default_rng(n)
+    t = np.arange(n + 6)
+    months = 20.0 * np.sin(2 * np.pi * t / 12) + rng.normal(size=(12, 1)) * t / 10
+    series = 100.0 + months + rng.normal(size=(12, n + 6))
+    known = {f"s{k}": y[:n] for k, y in enumerate(series)}
+    error = np.abs(Forecaster(seasonality=12).fit(known).forecast(6).median() - series[:, n:])
+    alone = Forecaster(seasonality=12).fit(series[0, :n]).forecast(6).median()
+    assert error.mean() < 6.0  # of the last value: more than 15
+    assert np.abs(alone - series[0, n:]).mean() < 10.0
+
+
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_logarithms_that_explode_do_not_count() -> None:
+    rng = np.random.default_rng(0)
+    walks = 100.0 * np.exp(np.cumsum(0.1 * rng.normal(size=(60, 11)), axis=1))
+    forms = [Form(), *(Form(7, lags, log=True) for lags in ((1, 8), (8,)))]
+    forecast = Forecaster(forms=forms).fit(dict(enumerate(walks))).forecast(7)
+    low, high = forecast.interval(0.95)
+    assert (high - low < 40.0 * walks.std()).all()

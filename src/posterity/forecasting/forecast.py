@@ -274,7 +274,7 @@ def _usable(learners: Sequence[Learner], each: Sequence[Iterable[Paths]]) -> NDA
         found = [
             (
                 np.isfinite(path.mean).all(axis=(1, 2)),
-                ~path.log | (path.sd.max(axis=(1, 2)) <= WIDEST_LOG),
+                ~path.log | (_widest(path) <= WIDEST_LOG),
             )
             for path in parts
         ]
@@ -283,6 +283,13 @@ def _usable(learners: Sequence[Learner], each: Sequence[Iterable[Paths]]) -> NDA
         narrow.append(some & np.concatenate([one for _, one in found]))
     best = np.array(narrow)
     return np.where(best.any(axis=0), best, np.array(usable))
+
+
+def _widest(path: Paths) -> Array:
+    """(S,) the largest standard deviation at a step, within draws or between them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        between = path.mean.std(axis=1).max(axis=1)
+    return np.maximum(path.sd.max(axis=(1, 2)), between)
 
 
 def _spread_by(path: Paths, factor: float) -> Paths:

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 REACH = 5
 # Lags of a form without seasons; the longest dense stretch of lags that is looked at.
 LONG, DENSEST = 13, 200
+# Rows after the first period that are enough to see it return.
+ONCE = 3
 # A prior over series is learned for at most so many coefficients, from at least so many series.
 MOST_SHARED, FEWEST_SERIES = 60, 8
 # and where a series has fewer rows than this for each.
@@ -117,8 +119,8 @@ def forms_for(
 ) -> tuple[Form, ...]:
     """Forms for series of ``n`` values with these seasonal periods.
 
-    A period counts where there are two of it, and a form where its lags leave half of the rows.
-    Each comes in logarithms with a drift, where values allow it, and without both. Where a series
+    A period counts where there are two of it, and a form where its lags leave half of the rows. Of
+    a period that came once, and a bit of it again, two forms see whether it returns. Each comes in logarithms with a drift, where values allow it, and without both. Where a series
     has few rows for a form's coefficients and there are many series, it comes a second time with a
     prior that is learned over all of them.
 
@@ -127,11 +129,12 @@ def forms_for(
     >>> [str(form) for form in forms_for(20, ())][:3]
     ['log, difference 1', 'difference 1', 'log, difference 1, lags 1-3']
     """
+    once = [form for m in periods if n // 2 < m <= n - ONCE for form in _once(int(m))]
     periods = sorted({int(m) for m in periods if 1 < m <= n // 2})
     plain = _plain(n) + [form for m in periods for form in _seasonal(m, dense=m == periods[0])]
     if len(periods) > 1:
         plain += _nested(periods)
-    plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)]
+    plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)] + once
     scales = [replace(form, drift=False) for form in plain]
     if positive:
         pairs = zip((replace(form, log=True) for form in plain), scales, strict=True)
@@ -152,6 +155,10 @@ def forms_for(
 def _plain(n: int) -> list[Form]:
     long = min(LONG, max(n // 4, 1))
     return [Form(), Form(1, span(1, 3)), Form(1, span(1, long)), Form(1, (), (1.0, 3.0))]
+
+
+def _once(m: int) -> list[Form]:
+    return [Form(m), Form(m, (1,))]
 
 
 def _seasonal(m: int, *, dense: bool) -> list[Form]:
