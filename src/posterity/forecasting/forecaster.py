@@ -418,7 +418,7 @@ class Forecaster(BaseEstimator):
         if h not in kept:
             learners, levels, said = self._tried(h)
             future = np.zeros((len(self._learned), h, len(self._learned.names)))
-            common = common_of(learners, levels, said, future, h, self.n_draws)
+            common = common_of(learners, levels, said, future, self.n_draws)
             priors = {learner.form: learner.priors for learner in learners}
             kept[h] = [learner.form for learner in learners], priors, common
         return kept[h]

@@ -120,9 +120,10 @@ def forms_for(
     """Forms for series of ``n`` values with these seasonal periods.
 
     A period counts where there are two of it, and a form where its lags leave half of the rows. Of
-    a period that came once, and a bit of it again, two forms see whether it returns. Each comes in logarithms with a drift, where values allow it, and without both. Where a series
-    has few rows for a form's coefficients and there are many series, it comes a second time with a
-    prior that is learned over all of them.
+    a period that came once, and a bit of it again, two forms see whether it returns. Each comes in
+    logarithms with a drift, where values allow it, and without both. Where a series has few rows
+    for a form's coefficients and there are many series, it comes a second time with a prior that
+    is learned over all of them.
 
     Examples
     --------

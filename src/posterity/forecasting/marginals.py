@@ -112,21 +112,14 @@ class Marginals:
             return np.log(self._mixed(lambda part: part.density(y)))
 
     def quantile(self, q: float | Array) -> Array:
-        """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,)."""
-        return self._by_blocks(lambda some: some._quantile(q))
+        """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,) or (S, h)."""
+        each = np.broadcast_to(q, self._shape)
+        return self._by_blocks(lambda some, which: some._quantile(each[which]))
 
     def crps(self, y: Array) -> Array:
         """(S, h) continuous ranked probability score: the integral of (F(x) - [x >= y])^2."""
         outcomes = np.asarray(y, dtype=np.float64)
-        start = 0
-
-        def score(some: Marginals) -> Array:
-            nonlocal start
-            which = slice(start, start + len(some.weights))
-            start = which.stop
-            return some._crps(outcomes[which])
-
-        return self._by_blocks(score)
+        return self._by_blocks(lambda some, which: some._crps(outcomes[which]))
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -138,16 +131,20 @@ class Marginals:
                 total = total + np.where(weight > 0.0, weight * of(part), 0.0)
         return np.asarray(total)
 
-    def _by_blocks(self, of: Callable[[Marginals], Array]) -> Array:
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.weights), self.components[0].mean.shape[2]
+
+    def _by_blocks(self, of: Callable[[Marginals, slice], Array]) -> Array:
         numbers = sum(part.mean.shape[1] * part.mean.shape[2] for part in self.components)
         share = max(1, BLOCK // max(1, numbers))
         parts = [slice(start, start + share) for start in range(0, len(self.weights), share)]
-        return np.concatenate([of(self._part(which)) for which in parts])
+        return np.concatenate([of(self._part(which), which) for which in parts])
 
     def _part(self, which: slice) -> Marginals:
         return Marginals([part.part(which) for part in self.components], self.weights[which])
 
-    def _quantile(self, q: float | Array) -> Array:
+    def _quantile(self, q: Array) -> Array:
         """Newton's method on the scale of normal scores, within a bracket that always closes."""
         low, high = self._bracket(q)
         guesses = np.stack([part.quantile_of_matched(q) for part in self.components], axis=2)
@@ -157,7 +154,7 @@ class Marginals:
         answer, cells = x.reshape(-1), self._cells()
         left = np.flatnonzero(high.reshape(-1) > low.reshape(-1))
         low, high = low.reshape(-1)[left], high.reshape(-1)[left]
-        level = np.broadcast_to(q, x.shape).reshape(-1)[left]
+        level = q.reshape(-1)[left]
         for _ in range(STEPS):
             if not len(left):
                 break
@@ -190,7 +187,7 @@ class Marginals:
                 parts.append((log, _by_cell(means), _by_cell(sds), _by_cell(shares)))
         return Cells(parts)
 
-    def _bracket(self, q: float | Array) -> tuple[Array, Array]:
+    def _bracket(self, q: Array) -> tuple[Array, Array]:
         """The lowest and the highest quantile of all normals of positive weight."""
         low: Any = np.inf
         high: Any = -np.inf
@@ -198,7 +195,7 @@ class Marginals:
             some = self.weights[:, number, None] > 0.0
             if some.any():
                 sd = np.minimum(part.sd, LARGEST_SD) if part.log else part.sd
-                each = part.mean + ndtri(q) * sd
+                each = part.mean + ndtri(q)[:, None] * sd
                 each = np.exp(np.clip(each, -LARGEST_LOG, LARGEST_LOG)) if part.log else each
                 low = np.where(some, np.minimum(low, each.min(axis=1)), low)
                 high = np.where(some, np.maximum(high, each.max(axis=1)), high)
@@ -208,7 +205,7 @@ class Marginals:
         """Gauss-Legendre on either side of the outcome, out to where nothing is left."""
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
         nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
-        low, high = self._quantile(1e-5), self._quantile(1.0 - 1e-5)
+        low, high = (self._quantile(np.full(y.shape, q)) for q in (1e-5, 1.0 - 1e-5))
         below, above = np.maximum(y - low, 0.0), np.maximum(high - y, 0.0)
         # What is between the outcome and the mass counts whole.
         total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
