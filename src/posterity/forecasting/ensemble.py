@@ -45,9 +45,12 @@ class Learner:
 
     def learn_until(self, levels: Levels, column: int) -> None:
         """Learn the targets before ``column`` that were not yet learned."""
-        if column > self.learned:
-            learn(self.bank, levels, self.form, self.learned, column)
-            self.learned = column
+        if column <= self.learned:
+            return
+        if self.form.rows is not None:
+            self.bank, self.learned = new_bank(self.form, levels), max(column - self.form.rows, 0)
+        learn(self.bank, levels, self.form, self.learned, column)
+        self.learned = column
 
     def standings(
         self, levels: Levels, columns: range, future: Callable[[int], Array]
@@ -57,6 +60,11 @@ class Learner:
         ``future`` says the exogenous columns (S, h, m) from a column on.
         """
         self.learn_until(levels, columns.start)
+        if self.form.rows is not None:
+            for column in columns:
+                self.learn_until(levels, column)
+                yield self.standing(levels, future(column))
+            return
         one_by_one = learn_each(self.bank, levels, self.form, columns.start, columns.stop - 1)
         for column in columns:
             if column > columns.start:

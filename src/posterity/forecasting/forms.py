@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,8 @@ class Form:
         Whether z has a drift.
     discount
         What all rows so far count for, one row on, in (0, 1]: below 1 the form forgets.
+    rows
+        How many steps back its rows begin; None for all.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Form:
     shared: bool = False
     drift: bool = True
     discount: float = 1.0
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -86,6 +90,8 @@ class Form:
             raise ValueError(
                 f"discount is {self.discount}: it must be above 0 and at most 1, as in 0.99"
             )
+        if self.rows is not None and self.rows < 1:
+            raise ValueError(f"rows is {self.rows}: it must be at least 1, or None for all")
 
     @property
     def length(self) -> int:
@@ -111,6 +117,7 @@ class Form:
             words.append("means " + ", ".join(f"{half:g}" for half in self.half_lives))
         words += ["shared"] if self.shared else []
         words += [f"discount {self.discount:g}"] if self.discount < 1.0 else []
+        words += [f"last {self.rows} rows"] if self.rows is not None else []
         return ", ".join(words)
 
 
@@ -148,6 +155,25 @@ def forms_for(
         and n < FEW_ROWS * form.window.shape[1]
     ]
     return (*scales, *pooled)
+
+
+def remembering(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:
+    """Each form with each memory of a way to forget.
+
+    Examples
+    --------
+    >>> from posterity.forgetting import Window
+    >>> [str(form) for form in remembering([Form()], Window(size=50))]
+    ['difference 1, last 50 rows']
+    """
+    if forgetting is None:
+        return tuple(forms)
+    found = [
+        replace(form, discount=form.discount * rate, rows=rows)
+        for form in forms
+        for rate, rows in forgetting.memories(form.window.shape[1] + int(form.drift))
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 # ---- inner ---------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ class Levels:
     def ahead(self, future: Array, difference: int) -> Array:
         """(S, h, m) exogenous columns of the next steps less those ``difference`` steps before."""
         h = future.shape[1]
+        if not future.shape[2]:
+            return future
         whole = np.concatenate([self.columns, future], axis=1)
         first = self.columns.shape[1] - difference
         before = whole[:, max(first, 0) : first + h]
