@@ -198,6 +198,8 @@ def _seasonal(m: int, *, dense: bool) -> list[Form]:
 def _nested(periods: list[int]) -> list[Form]:
     short, long = periods[0], periods[-1]
     around = (long - 1, long, long + 1)
+    if short > DENSEST:
+        return [Form(long, (1, 2, 3, short, short + 1, *around))]
     ladder = tuple(sorted({*span(1, short + 1), *range(2 * short, long, short), *around}))
     forms = [Form(short, ladder), Form(long, ladder)]
     return [*forms, Form(short, span(1, long + 1))] if long <= DENSEST else forms

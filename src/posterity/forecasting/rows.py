@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from posterity.factor.grouped import GroupBank
@@ -77,7 +76,7 @@ def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) ->
     first = max(first, form.length)
     if stop <= first:
         return
-    width = form.window.shape[1] + form.length + levels.columns.shape[2] + 2
+    width = 2 * form.window.shape[1] + levels.columns.shape[2] + 3
     share = max(1, BLOCK // ((stop - first) * width))
     for start in range(0, bank.size, share):
         which = slice(start, min(start + share, bank.size))
@@ -147,12 +146,14 @@ def _rows(
 ) -> tuple[Array, NDArray[np.int32], NDArray[np.intp]]:
     """Rows [features, exogenous, 1, target] (n, p + 1), and of which series and column each is."""
     length, back = form.length, form.difference
-    past = sliding_window_view(levels.bridged[which, first - length : stop - 1], length, axis=1)
-    base = levels.bridged[which, first - back : stop - back]
-    target = levels.observed[which, first:stop] - base
-    kept = np.isfinite(target) & np.isfinite(past[:, :, 0])
+    bridged = levels.bridged[which]
+    target = levels.observed[which, first:stop] - bridged[:, first - back : stop - back]
+    kept = np.isfinite(target) & np.isfinite(bridged[:, first - length : stop - length])
     series, at = np.nonzero(kept)
-    parts = [past[series, at] @ form.window[::-1]]
+    # Of the last values only those that some column looks at.
+    lags = np.flatnonzero(form.window.any(axis=1)) + 1
+    past = bridged[series[:, None], first + at[:, None] - lags]
+    parts = [past @ form.window[lags - 1]]
     if levels.columns.shape[2]:
         columns = levels.columns[which]
         parts.append((columns[:, first:stop] - columns[:, first - back : stop - back])[series, at])
