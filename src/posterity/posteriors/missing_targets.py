@@ -116,12 +116,13 @@ class MissingTargetsPosterior(TargetsPosterior):
         left = np.append(np.cumprod(fades[::-1])[::-1], 1.0)
         given = np.ones(len(X)) if weights is None else weights
         brought = ~np.isnan(y)
-        whole = brought.all(axis=1)
+        whole = np.asarray(brought.all(axis=1))
         for factor in self.patterns.values():
             factor.scale(float(left[0]))
         for pattern, (rows, targets, both) in self._sorted(
             X[~whole], y[~whole], np.column_stack([given, left[1:] * given])[~whole]
         ):
+            assert both is not None
             factor = self.patterns.setdefault(pattern, Factor(self.n_coefficients, len(pattern)))
             seen = factor.seen + float(both[:, 0].sum())
             factor.append(rows, targets, np.ascontiguousarray(both[:, 1]), intercept=self.intercept)
