@@ -213,9 +213,10 @@ def span(first: int, last: int) -> tuple[int, ...]:
 @lru_cache(maxsize=1024)
 def _window(form: Form) -> Array:
     length = form.length
-    columns = [np.eye(length)[lag - 1] for lag in form.lags if lag != form.difference]
-    window = np.array(columns).reshape(len(columns), length).T
-    window = window - np.eye(length)[:, form.difference - 1 : form.difference]
+    lags = [lag for lag in form.lags if lag != form.difference]
+    window = np.zeros((length, len(lags)))
+    window[np.array(lags, dtype=np.int64) - 1, np.arange(len(lags))] = 1.0
+    window[form.difference - 1] -= 1.0
     means = np.array([_smooth(form, half, length) for half in form.half_lives])
     window = np.hstack([window, means.reshape(len(means), length).T])
     window.setflags(write=False)
