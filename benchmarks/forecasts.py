@@ -104,18 +104,24 @@ def _smape(came: Array, point: Array) -> float:
 
 def naive2(y: Array, m: int, h: int) -> Array:
     """The last value, seasonally adjusted by classical decomposition where a 90% test says so."""
-    if not _seasonal(y, m):
+    if not seasonal(y, m):
         return np.full(h, y[-1])
+    each, n = indices(y, m), len(y)
+    return y[-1] / each[(n - 1) % m] * each[(n + np.arange(h)) % m]
+
+
+def indices(y: Array, m: int) -> Array:
+    """(m,) seasonal indices of the classical multiplicative decomposition."""
     n, half = len(y), m // 2
     weights = np.ones(m) / m if m % 2 else np.r_[0.5, np.ones(m - 1), 0.5] / m
     trend = np.full(n, np.nan)
     trend[half : n - half] = np.convolve(y, weights, "valid")
-    indices = np.array([np.nanmean((y / trend)[place::m]) for place in range(m)])
-    indices /= indices.mean()
-    return y[-1] / indices[(n - 1) % m] * indices[(n + np.arange(h)) % m]
+    found = np.array([np.nanmean((y / trend)[place::m]) for place in range(m)])
+    return found / found.mean()
 
 
-def _seasonal(y: Array, m: int) -> bool:
+def seasonal(y: Array, m: int) -> bool:
+    """Whether the autocorrelation at a season is significant at 90%."""
     if m <= 1 or len(y) < 3 * m:
         return False
     off = y - y.mean()

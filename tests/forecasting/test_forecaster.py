@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,15 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.files import dumps, loads
 from posterity.forecasting import Forecaster, ForecastWarning, Form, GapWarning
+from posterity.forecasting.forms import forms_for
+from posterity.forgetting import (
+    Adaptive,
+    Changepoint,
+    Exponential,
+    RandomWalk,
+    Stabilized,
+    Window,
+)
 
 Array = NDArray[np.float64]
 SIMPLE = [Form(1, (1, 2, 3)), Form(12, (1, 12, 13), log=True), Form(1, (), (2.0,), drift=False)]
@@ -474,3 +485,102 @@ def test_columns_for_data_frames(monthly: Array) -> None:
     ]
     assert columns["unique_id"].tolist() == ["a", "a", "b", "b"]
     assert columns["ds"].tolist() == [144, 145, 144, 145]
+
+
+@pytest.mark.parametrize("n", [16, 20, 23])
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_a_season_that_came_once_is_seen_to_return(n: int) -> None:
+    rng = np.random.default_rng(n)
+    t = np.arange(n + 6)
+    months = 20.0 * np.sin(2 * np.pi * t / 12) + rng.normal(size=(12, 1)) * t / 10
+    series = 100.0 + months + rng.normal(size=(12, n + 6))
+    known = {f"s{k}": y[:n] for k, y in enumerate(series)}
+    error = np.abs(Forecaster(seasonality=12).fit(known).forecast(6).median() - series[:, n:])
+    alone = Forecaster(seasonality=12).fit(series[0, :n]).forecast(6).median()
+    assert error.mean() < 6.0  # of the last value: more than 15
+    assert np.abs(alone - series[0, n:]).mean() < 10.0
+
+
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_logarithms_that_explode_do_not_count() -> None:
+    rng = np.random.default_rng(0)
+    walks = 100.0 * np.exp(np.cumsum(0.1 * rng.normal(size=(60, 11)), axis=1))
+    forms = [Form(), *(Form(7, lags, log=True) for lags in ((1, 8), (8,)))]
+    forecast = Forecaster(forms=forms).fit(dict(enumerate(walks))).forecast(7)
+    low, high = forecast.interval(0.95)
+    assert (high - low < 40.0 * walks.std()).all()
+
+
+# ---- forgetting ----------------------------------------------------------------------------------
+
+
+def test_a_discount_is_that_of_each_form(monthly: Array) -> None:
+    forgets = Forecaster(forms=SIMPLE, forgetting=Stabilized(discount=0.97)).fit(monthly)
+    same(forgets, Forecaster(forms=[replace(form, discount=0.97) for form in SIMPLE]).fit(monthly))
+    assert all(form.discount == 0.97 for form in forgets.forms_)
+
+
+def test_a_window_knows_nothing_of_what_was_before(monthly: Array) -> None:
+    """The rows of 30 targets, and the lags that they look at."""
+    form, other = Form(1, (1, 2, 3)), monthly.copy()
+    other[:100] = 500.0 - 3.0 * monthly[:100]
+    one, two = (
+        Forecaster(forms=[form], forgetting=Window(size=30), seasonality=()).fit(y)
+        for y in (monthly, other)
+    )
+    # How wide they are is learned from windows that begin 30 rows before other origins.
+    np.testing.assert_allclose(one.forecast(1).mean(), two.forecast(1).mean(), rtol=1e-9)
+    plain = Forecaster(forms=[form], seasonality=()).fit(monthly[-33:]).forecast(1)
+    np.testing.assert_allclose(one.forecast(1).mean(), plain.mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "forgetting",
+    [Exponential(0.98), Window(size=40), Adaptive(discounts=(1.0, 0.95)), Changepoint(1 / 40)],
+)
+def test_forgetting_streams_as_it_fits(monthly: Array, forgetting: Any) -> None:
+    def made() -> Forecaster:
+        return Forecaster(forms=SIMPLE, forgetting=forgetting).fit(monthly[:120])
+
+    progress = made().forecast_then_learn(monthly[120:123], h=2)
+    np.testing.assert_allclose(progress.median[0, 0], made().predict(2))
+    same(made().partial_fit(monthly[120:]), loads(dumps(made().partial_fit(monthly[120:]))))
+    clone(made())
+
+
+def test_who_forgets_follows_a_world_that_changed() -> None:
+    rng = np.random.default_rng(0)
+    y = np.zeros(340)
+    for t in range(1, 340):
+        y[t] = (0.9 if t < 250 else -0.9) * y[t - 1] + rng.normal()
+    forms = [Form(1, (1, 2), drift=False)]
+    error = {}
+    for name, forgetting in (
+        ("none", None),
+        ("adaptive", Adaptive(discounts=(1.0, 0.95))),
+        ("changepoint", Changepoint(1 / 100)),
+    ):
+        model = Forecaster(forms=forms, forgetting=forgetting, seasonality=()).fit(y[:300])
+        error[name] = float(np.nanmean(model.forecast_then_learn(y[300:], h=1).crps))
+    assert error["adaptive"] < 0.95 * error["none"]
+    assert error["changepoint"] < 0.95 * error["none"]
+
+
+def test_ways_to_forget_that_forms_do_not_have() -> None:
+    with pytest.raises(TypeError, match="a forecaster forgets by Exponential"):
+        Forecaster(forgetting=RandomWalk(variance=0.1)).fit(np.arange(20.0))
+    with pytest.raises(ValueError, match="needs a size, in steps"):
+        Forecaster(forgetting=Window(duration=3.0)).fit(np.arange(20.0)).forecast(1)
+
+
+def test_times_with_a_zone_are_those_of_utc() -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2024-03-30", periods=72, freq="h", tz="UTC")
+    y = np.random.default_rng(0).normal(size=72)
+    local = pandas.DataFrame({"ds": times.tz_convert("Europe/Zurich"), "y": y})
+    plain = pandas.DataFrame({"ds": times.tz_localize(None), "y": y})
+    same(Forecaster(forms=SIMPLE[:1]).fit(local), Forecaster(forms=SIMPLE[:1]).fit(plain))
+
+
+def test_long_periods_need_few_lags() -> None:
+    assert max(form.window.shape[1] for form in forms_for(30_000, (1440, 10_080))) < 20

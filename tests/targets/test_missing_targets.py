@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from posterity import BayesianLinearRegression
 from posterity.distributions import StudentT
 from posterity.files import dumps, loads
-from posterity.forgetting import Stabilized
+from posterity.forgetting import Exponential, Stabilized, Window
 from posterity.posteriors import MissingTargetsPosterior, TargetsPosterior
 
 SETTINGS: list[dict[str, Any]] = [
@@ -164,7 +165,7 @@ def test_evidence_is_the_sum_over_the_chain(seed: int, n: int, lacking: int) -> 
     X, y = data(n, q=2, seed=seed)
     settings = {"prior_precision": 2.0, "noise_prior": (2.0, 3.0)}
     y[: min(lacking, n), 1] = NAN
-    model = BayesianLinearRegression(**settings).fit(X, y)
+    model = BayesianLinearRegression(**settings).partial_fit(X, y)  # it may never come
     first = BayesianLinearRegression(**settings).fit(X, y[:, 0])
     kept = ~np.isnan(y[:, 1])
     expected = first.log_evidence_
@@ -207,16 +208,51 @@ def test_a_row_without_any_target_is_no_row() -> None:
     assert np.allclose(model.predict(X), alone.predict(X), atol=1e-12)
     model.learn_one(X[0], [NAN, NAN, NAN])
     assert model.n_observations_ == 20.0
-    nothing = BayesianLinearRegression().fit(X, np.full((20, 3), NAN))
+    nothing = BayesianLinearRegression().partial_fit(X, np.full((20, 3), NAN))
     assert nothing.n_observations_ == 0.0
     assert not np.isfinite(nothing.predict_distribution(X).std()).any()
+
+
+@pytest.mark.parametrize("lacking", LACKING)
+@pytest.mark.parametrize("settings", SETTINGS[1:3])
+def test_what_fades_is_weighed_by_its_age(settings: dict[str, Any], lacking: str) -> None:
+    """Prior and discounted data: the same rows with weights, and nothing that forgets."""
+    X, y = data()
+    y = LACKING[lacking](y)
+    some = ~np.isnan(y).all(axis=1)
+    X, y = X[some], y[some]
+    age = np.arange(len(X))[::-1]
+    fades = BayesianLinearRegression(forgetting=Stabilized(discount=0.95), **settings)
+    slow = BayesianLinearRegression(**settings).fit(X, y, sample_weight=0.95**age)
+    one_by_one = clone(fades)
+    for row in range(len(X)):
+        one_by_one.partial_fit(X[row : row + 1], y[row : row + 1])
+    for model in (clone(fades).fit(X, y), one_by_one, loads(dumps(one_by_one))):
+        told, twin = model.predict_distribution(X[:4]), slow.predict_distribution(X[:4])
+        np.testing.assert_allclose(told.mean(), twin.mean(), rtol=1e-7)
+        np.testing.assert_allclose(told.std(), twin.std(), rtol=1e-7)
+        np.testing.assert_allclose(model.n_effective_, slow.n_effective_)
+        assert model.n_observations_ == len(X)
+
+
+def test_rows_without_targets_take_their_time() -> None:
+    X, y = data(20)
+    y[3:6] = NAN
+    model = BayesianLinearRegression(prior_precision=2.0, forgetting=Exponential(discount=0.9))
+    age = 0.9 ** np.arange(20)[::-1]
+    assert np.isclose(model.fit(X, y).n_effective_, age.sum() - age[3:6].sum())
 
 
 def test_what_is_refused() -> None:
     X, y = data(20)
     lacking = scattered(y)
     with pytest.raises(ValueError, match="old rows are forgotten"):
-        BayesianLinearRegression(forgetting=Stabilized(discount=0.9)).fit(X, lacking)
+        BayesianLinearRegression(forgetting=Window(size=9)).fit(X, lacking)
+    with pytest.raises(ValueError, match="target 1 is NaN in all 20 rows"):
+        BayesianLinearRegression().fit(X, np.where(np.arange(3) == 1, NAN, y))
+    fading = BayesianLinearRegression(forgetting=Stabilized(discount=0.9)).fit(X, lacking)
+    with pytest.raises(ValueError, match="can't unlearn rows under Stabilized"):
+        fading.unlearn(X[:3], lacking[:3])
     with pytest.raises(ValueError, match="y is 1e\\+200 in row 3, column 1"):
         BayesianLinearRegression().fit(
             X, np.where(np.arange(60).reshape(20, 3) == 10, 1e200, lacking)

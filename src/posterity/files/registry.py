@@ -105,7 +105,7 @@ HOMES = {
     "TargetsPosterior": "posterity.posteriors",
     "TargetViews": "posterity.posteriors.targets",
     "MissingTargetsPosterior": "posterity.posteriors",
-    "TargetsChain": "posterity.posteriors.missing_targets",
+    "TargetsChain": "posterity.posteriors._target_chain",
     "GeneralizedPosterior": "posterity.posteriors",
     "GeneralizedAverage": "posterity.posteriors",
     "DispersedPosterior": "posterity.posteriors.dispersed",

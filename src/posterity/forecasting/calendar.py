@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from functools import reduce
 from math import gcd
 from typing import Any, Literal
@@ -128,8 +129,13 @@ def as_numbers(times: NDArray[Any], kind: Kind) -> Index:
 
 
 def as_times(values: Any) -> NDArray[Any]:
-    """What users write as times, as int64 or datetime64; strings are read as dates."""
+    """What users write as times, as int64 or datetime64; strings are read as dates.
+
+    Times with a zone are taken in UTC, where no hour comes twice.
+    """
     times = np.asarray(values)
+    if times.dtype.kind == "O":
+        times = np.array([_without_zone(time) for time in times], dtype=object)
     if times.dtype.kind in "OUST":
         try:
             times = times.astype("datetime64[s]")
@@ -150,6 +156,12 @@ def as_times(values: Any) -> NDArray[Any]:
 
 
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _without_zone(time: Any) -> Any:
+    if getattr(time, "tzinfo", None) is None:
+        return time
+    return time.astimezone(UTC).replace(tzinfo=None)
 
 
 def _step(distances: Index | None) -> int:

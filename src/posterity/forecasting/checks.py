@@ -42,6 +42,15 @@ def check_parameters(
         raise ValueError("forms is empty: give at least one, or None to have them chosen")
 
 
+def check_forgetting(forgetting: Any) -> None:
+    """Raise ``TypeError`` unless forms can forget so."""
+    if forgetting is not None and not hasattr(forgetting, "memories"):
+        raise TypeError(
+            f"forgetting is {forgetting!r}: a forecaster forgets by Exponential, Stabilized, "
+            "Window, Adaptive or Changepoint of posterity.forgetting"
+        )
+
+
 def check_horizon(h: int) -> None:
     """Raise ``ValueError`` unless ``h`` is a horizon."""
     if not (isinstance(h, int | np.integer) and h >= 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from posterity.forecasting.marginals import Component, crps_of_one
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths, paths
 from posterity.forecasting.posterior import Posterior, Prior
-from posterity.forecasting.rows import Levels, learn, new_bank
+from posterity.forecasting.rows import Levels, learn, learn_each, new_bank
 
 Array = NDArray[np.float64]
 
@@ -45,46 +45,116 @@ class Learner:
 
     def learn_until(self, levels: Levels, column: int) -> None:
         """Learn the targets before ``column`` that were not yet learned."""
-        if column > self.learned:
-            learn(self.bank, levels, self.form, self.learned, column)
-            self.learned = column
+        if column <= self.learned:
+            return
+        if self.form.rows is not None:
+            self.bank, self.learned = new_bank(self.form, levels), max(column - self.form.rows, 0)
+        learn(self.bank, levels, self.form, self.learned, column)
+        self.learned = column
 
-    def paths(
-        self, levels: Levels, future: Array, h: int, size: int, occasion: int = NOW
-    ) -> Iterator[Paths]:
-        """Paths of all series, some at a time, from the last column learned on.
+    def standings(
+        self, levels: Levels, columns: range, future: Callable[[int], Array]
+    ) -> Iterator[Standing]:
+        """Where it stands right before each of these columns, learning them on the way.
+
+        ``future`` says the exogenous columns (S, h, m) from a column on.
+        """
+        self.learn_until(levels, columns.start)
+        if self.form.rows is not None:
+            for column in columns:
+                self.learn_until(levels, column)
+                yield self.standing(levels, future(column))
+            return
+        one_by_one = learn_each(self.bank, levels, self.form, columns.start, columns.stop - 1)
+        for column in columns:
+            if column > columns.start:
+                next(one_by_one)
+                self.learned = column
+            yield self.standing(levels, future(column))
+
+    def standing(self, levels: Levels, future: Array) -> Standing:
+        """What forecasts from the last column learned on start from.
 
         ``future`` (S, h, m) are the exogenous columns of the next steps.
         """
-        form, bank = self.form, self.bank
-        p, scale = bank.n_coefficients, self._scale()
-        triangles = bank.triangles[:, :, : p + 1].copy()
-        triangles[:, :, : form.window.shape[1]] /= scale[:, None, None]
-        triangles[:, :, p] /= scale[:, None]
-        if form.shared and occasion not in self.priors:
-            self.priors[occasion] = shared.learned(triangles, bank.count)
-        prior = self.priors.get(occasion)
         known = levels.until(self.learned)
-        last, ahead = known.last(form.length), known.ahead(future, form.difference)
+        p = self.bank.n_coefficients
+        return Standing(
+            self.bank.triangles[:, :, : p + 1],
+            self.bank.count.copy(),
+            known.last(self.form.length),
+            known.ahead(future, self.form.difference),
+        )
+
+    def prior(self, start: Standing, occasion: int = NOW) -> Prior | None:
+        """What series share, learned when it is first asked for."""
+        if self.form.shared and occasion not in self.priors:
+            triangles, _ = start.in_units(self.form.window.shape[1])
+            self.priors[occasion] = shared.learned(triangles, start.count)
+        return self.priors.get(occasion)
+
+    def paths(
+        self, levels: Levels, future: Array, size: int, occasion: int = NOW
+    ) -> Iterator[Paths]:
+        """Paths of all series from the last column learned on, some at a time."""
+        return self.paths_from(self.standing(levels, future), size, occasion)
+
+    def paths_from(self, start: Standing, size: int, occasion: int = NOW) -> Iterator[Paths]:
+        """Paths of series that stand somewhere, some at a time."""
+        form, h = self.form, start.ahead.shape[1]
+        triangles, scale = start.in_units(form.window.shape[1])
+        prior = self.prior(start, occasion)
         share = max(1, BLOCK // (size * (form.length + 3 * h)))
-        for start in range(0, bank.size, share):
-            which = slice(start, start + share)
-            posterior = Posterior.of(triangles[which], bank.count[which], prior)
+        for first in range(0, len(triangles), share):
+            which = slice(first, first + share)
+            posterior = Posterior.of(triangles[which], start.count[which], prior)
             unit = scale[which, None]
-            found = paths(form, posterior.draws(size), last[which] / unit, ahead[which], h)
-            yield found.in_units(unit)
+            draws, last = posterior.draws(size), start.last[which] / unit
+            yield paths(form, draws, last, start.ahead[which], h).in_units(unit)
+
+    @property
+    def knows(self) -> NDArray[np.bool_]:
+        """(S,) of which series there are rows enough by now."""
+        return np.asarray(self.bank.count >= FEWEST_ROWS)
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where forecasts of a form start.
+
+    Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L), and ``ahead`` (S, h, m),
+    the exogenous columns of the next steps as the form takes them.
+    """
+
+    triangles: Array
+    count: Array
+    last: Array
+    ahead: Array
+
+    @classmethod
+    def stacked(cls, some: Sequence[Standing]) -> Standing:
+        """The same of series at several times, as if they were so many series."""
+        return cls(
+            np.concatenate([one.triangles for one in some]),
+            np.concatenate([one.count for one in some]),
+            np.concatenate([one.last for one in some]),
+            np.concatenate([one.ahead for one in some]),
+        )
 
     @property
     def knows(self) -> NDArray[np.bool_]:
         """(S,) of which series there are rows enough."""
-        return np.asarray(self.bank.count >= FEWEST_ROWS)
+        return np.asarray(self.count >= FEWEST_ROWS)
 
-    def _scale(self) -> Array:
-        """(S,) root mean square of the naive forecast's errors: the unit of a series."""
-        p = self.bank.n_coefficients
-        squares = np.square(self.bank.triangles[:, :, p]).sum(axis=1)
-        scale = np.sqrt(squares / np.maximum(self.bank.count, 1.0))
-        return np.where(scale > 0.0, scale, 1.0)
+    def in_units(self, lags: int) -> tuple[Array, Array]:
+        """Triangles in the series' own units, and these (S,): the naive forecast's errors."""
+        squares = np.square(self.triangles[:, :, -1]).sum(axis=1)
+        scale = np.sqrt(squares / np.maximum(self.count, 1.0))
+        scale = np.where(scale > 0.0, scale, 1.0)
+        triangles = self.triangles.copy()
+        triangles[:, :, :lags] /= scale[:, None, None]
+        triangles[:, :, -1] /= scale[:, None]
+        return triangles, scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +228,7 @@ def tried(
             if not known.any():
                 continue
             future = panel.columns[:, origin : origin + h]
-            found = together(learner.paths(levels[log], future, h, size, window))
+            found = together(learner.paths(levels[log], future, size, window))
             part = Component(found.mean, found.sd, log)
             both = part.matched()
             y = np.where(known[:, None], outcomes[:, window], np.nan)

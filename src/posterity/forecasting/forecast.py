@@ -232,14 +232,12 @@ def answered(
 
     ``common`` is what all series say, where these are some of them.
     """
-    each = [
-        together(learner.paths(levels[learner.form.log], future, h, size)) for learner in learners
-    ]
-    usable = _usable(learners, [[path] for path in each])
+    each = [together(learner.paths(levels[learner.form.log], future, size)) for learner in learners]
+    usable = usable_of([learner.knows for learner in learners], [[path] for path in each])
     common = common or Common.of(said, usable)
     shares = weights(said, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    paths = [_spread_by(each[number], common.factor) for number in counted]
+    paths = [spread_by(each[number], common.factor) for number in counted]
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(
         panel.ids,
@@ -256,39 +254,52 @@ def common_of(
     levels: dict[bool, Levels],
     said: Tried,
     future: Array,
-    h: int,
     size: int,
 ) -> Common:
     """What all series say together, from their paths, some at a time."""
-    each = [learner.paths(levels[learner.form.log], future, h, size) for learner in learners]
-    return Common.of(said, _usable(learners, each))
+    each = [learner.paths(levels[learner.form.log], future, size) for learner in learners]
+    return Common.of(said, usable_of([learner.knows for learner in learners], each))
 
 
-# ---- inner ---------------------------------------------------------------------------------------
+def usable_of(
+    known: Sequence[NDArray[np.bool_]], each: Sequence[Iterable[Paths]]
+) -> NDArray[np.bool_]:
+    """(F, S) whether a form says something of a series, and in logarithms something narrow.
 
-
-def _usable(learners: Sequence[Learner], each: Sequence[Iterable[Paths]]) -> NDArray[np.bool_]:
-    """(F, S) whether a form says something of a series, and in logarithms something narrow."""
+    Of series that each form has rows enough of, ``known`` (S,), and of its paths.
+    """
     usable, narrow = [], []
-    for learner, parts in zip(learners, each, strict=True):
+    for enough, parts in zip(known, each, strict=True):
         found = [
             (
                 np.isfinite(path.mean).all(axis=(1, 2)),
-                ~path.log | (path.sd.max(axis=(1, 2)) <= WIDEST_LOG),
+                ~path.log | (_widest(path) <= WIDEST_LOG),
             )
             for path in parts
         ]
-        some = learner.knows & np.concatenate([one for one, _ in found])
+        some = enough & np.concatenate([one for one, _ in found])
         usable.append(some)
         narrow.append(some & np.concatenate([one for _, one in found]))
     best = np.array(narrow)
     return np.where(best.any(axis=0), best, np.array(usable))
 
 
-def _spread_by(path: Paths, factor: float) -> Paths:
+def spread_by(path: Paths, factor: float | Array) -> Paths:
+    """The same with other spreads; ``factor`` may be one for each series (S, 1)."""
+    factor = np.reshape(factor, (-1, 1))
     centre = path.mean.mean(axis=1, keepdims=True)
-    mean = centre + factor * (path.mean - centre)
+    mean = centre + factor[:, :, None] * (path.mean - centre)
     return Paths(mean, path.responses, factor * path.noise, path.log)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _widest(path: Paths) -> Array:
+    """(S,) the largest standard deviation at a step, within draws or between them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        between = path.mean.std(axis=1).max(axis=1)
+    return np.maximum(path.sd.max(axis=(1, 2)), between)
 
 
 def _filtered(responses: Array, shocks: Array) -> Array:

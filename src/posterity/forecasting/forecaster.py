@@ -16,6 +16,7 @@ from posterity.forecasting import reading
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
+    check_forgetting,
     check_forms,
     check_horizon,
     check_parameters,
@@ -23,7 +24,7 @@ from posterity.forecasting.checks import (
 )
 from posterity.forecasting.ensemble import Learner, Priors, Tried, begun, tried
 from posterity.forecasting.forecast import Forecast, answered, common_of
-from posterity.forecasting.forms import Form, forms_for
+from posterity.forecasting.forms import Form, forms_for, remembering
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.progress import GROWTH, Ends, Progress, progress
 from posterity.forecasting.recent import following, next_row, some_of
@@ -54,6 +55,12 @@ class Forecaster(BaseEstimator):
         autocorrelations. ``()`` says that there are none.
     forms : sequence of Form, optional
         What to average instead of what is chosen by the length and the periods.
+    forgetting : optional
+        How forms forget: ``Exponential``, ``Stabilized`` or ``Window`` of
+        :mod:`posterity.forgetting`, or ``Adaptive`` or ``Changepoint``: then each form comes with
+        several memories, which are weighed, as forms are, by how they have forecast at the
+        horizon. By default nothing is forgotten, but differences and exponential means follow
+        levels that move.
     n_draws : int, default 32
         Draws of coefficients and noise of each form, of a fixed set of points of low discrepancy:
         the same data give the same forecast.
@@ -109,10 +116,12 @@ class Forecaster(BaseEstimator):
         *,
         seasonality: int | Sequence[int] | None = None,
         forms: Sequence[Form] | None = None,
+        forgetting: Any = None,
         n_draws: int = 32,
     ) -> None:
         self.seasonality = seasonality
         self.forms = forms
+        self.forgetting = forgetting
         self.n_draws = n_draws
 
     # ---- learning --------------------------------------------------------------------------------
@@ -145,7 +154,7 @@ class Forecaster(BaseEstimator):
         ForecastWarning
             If a series is constant, or so short that only the simplest forms can learn it.
         """
-        check_parameters(self.seasonality, self.forms, self.n_draws)
+        self._check_parameters()
         panel = reading.read(y, X)
         check_enough(panel)
         return self._become(panel)
@@ -280,7 +289,7 @@ class Forecaster(BaseEstimator):
     def _progress(self, y: Any, h: int, X: Any, level: float, ends: Ends | None = None) -> Progress:
         check_horizon(h)
         if self._panel is None:
-            check_parameters(self.seasonality, self.forms, self.n_draws)
+            self._check_parameters()
             whole = reading.read(y, X)
             first = max(whole.length // 4, 2 * FEWEST_VALUES)
             check_enough(whole.before(max(whole.length - first, 0)))
@@ -381,11 +390,18 @@ class Forecaster(BaseEstimator):
         return seasons.found(panel) if by_times is None else by_times
 
     def _forms_of(self, panel: Panel) -> tuple[Form, ...]:
+        return remembering(self._memoryless(panel), self.forgetting)
+
+    def _memoryless(self, panel: Panel) -> tuple[Form, ...]:
         if self.forms is not None:
             return tuple(self.forms)
         positive = bool((np.nanmin(panel.values, axis=1) > 0.0).any())
         n = int(np.median(panel.observed))
         return forms_for(n, self._periods_of(panel), positive=positive, n_series=len(panel))
+
+    def _check_parameters(self) -> None:
+        check_parameters(self.seasonality, self.forms, self.n_draws)
+        check_forgetting(self.forgetting)
 
     def _branch(self) -> Self:
         branch = type(self).__new__(type(self))
@@ -418,7 +434,7 @@ class Forecaster(BaseEstimator):
         if h not in kept:
             learners, levels, said = self._tried(h)
             future = np.zeros((len(self._learned), h, len(self._learned.names)))
-            common = common_of(learners, levels, said, future, h, self.n_draws)
+            common = common_of(learners, levels, said, future, self.n_draws)
             priors = {learner.form: learner.priors for learner in learners}
             kept[h] = [learner.form for learner in learners], priors, common
         return kept[h]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ Array = NDArray[np.float64]
 REACH = 5
 # Lags of a form without seasons; the longest dense stretch of lags that is looked at.
 LONG, DENSEST = 13, 200
+# Rows after the first period that are enough to see it return.
+ONCE = 3
 # A prior over series is learned for at most so many coefficients, from at least so many series.
 MOST_SHARED, FEWEST_SERIES = 60, 8
 # and where a series has fewer rows than this for each.
@@ -52,6 +55,8 @@ class Form:
         Whether z has a drift.
     discount
         What all rows so far count for, one row on, in (0, 1]: below 1 the form forgets.
+    rows
+        How many steps back its rows begin; None for all.
 
     Examples
     --------
@@ -69,6 +74,7 @@ class Form:
     shared: bool = False
     drift: bool = True
     discount: float = 1.0
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -84,6 +90,8 @@ class Form:
             raise ValueError(
                 f"discount is {self.discount}: it must be above 0 and at most 1, as in 0.99"
             )
+        if self.rows is not None and self.rows < 1:
+            raise ValueError(f"rows is {self.rows}: it must be at least 1, or None for all")
 
     @property
     def length(self) -> int:
@@ -109,6 +117,7 @@ class Form:
             words.append("means " + ", ".join(f"{half:g}" for half in self.half_lives))
         words += ["shared"] if self.shared else []
         words += [f"discount {self.discount:g}"] if self.discount < 1.0 else []
+        words += [f"last {self.rows} rows"] if self.rows is not None else []
         return ", ".join(words)
 
 
@@ -117,21 +126,23 @@ def forms_for(
 ) -> tuple[Form, ...]:
     """Forms for series of ``n`` values with these seasonal periods.
 
-    A period counts where there are two of it, and a form where its lags leave half of the rows.
-    Each comes in logarithms with a drift, where values allow it, and without both. Where a series
-    has few rows for a form's coefficients and there are many series, it comes a second time with a
-    prior that is learned over all of them.
+    A period counts where there are two of it, and a form where its lags leave half of the rows. Of
+    a period that came once, and a bit of it again, two forms see whether it returns. Each comes in
+    logarithms with a drift, where values allow it, and without both. Where a series has few rows
+    for a form's coefficients and there are many series, it comes a second time with a prior that
+    is learned over all of them.
 
     Examples
     --------
     >>> [str(form) for form in forms_for(20, ())][:3]
     ['log, difference 1', 'difference 1', 'log, difference 1, lags 1-3']
     """
+    once = [form for m in periods if n // 2 < m <= n - ONCE for form in _once(int(m))]
     periods = sorted({int(m) for m in periods if 1 < m <= n // 2})
     plain = _plain(n) + [form for m in periods for form in _seasonal(m, dense=m == periods[0])]
     if len(periods) > 1:
         plain += _nested(periods)
-    plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)]
+    plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)] + once
     scales = [replace(form, drift=False) for form in plain]
     if positive:
         pairs = zip((replace(form, log=True) for form in plain), scales, strict=True)
@@ -146,12 +157,35 @@ def forms_for(
     return (*scales, *pooled)
 
 
+def remembering(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:
+    """Each form with each memory of a way to forget.
+
+    Examples
+    --------
+    >>> from posterity.forgetting import Window
+    >>> [str(form) for form in remembering([Form()], Window(size=50))]
+    ['difference 1, last 50 rows']
+    """
+    if forgetting is None:
+        return tuple(forms)
+    found = [
+        replace(form, discount=form.discount * rate, rows=rows)
+        for form in forms
+        for rate, rows in forgetting.memories(form.window.shape[1] + int(form.drift))
+    ]
+    return tuple(dict.fromkeys(found))
+
+
 # ---- inner ---------------------------------------------------------------------------------------
 
 
 def _plain(n: int) -> list[Form]:
     long = min(LONG, max(n // 4, 1))
     return [Form(), Form(1, span(1, 3)), Form(1, span(1, long)), Form(1, (), (1.0, 3.0))]
+
+
+def _once(m: int) -> list[Form]:
+    return [Form(m), Form(m, (1,))]
 
 
 def _seasonal(m: int, *, dense: bool) -> list[Form]:
@@ -164,6 +198,8 @@ def _seasonal(m: int, *, dense: bool) -> list[Form]:
 def _nested(periods: list[int]) -> list[Form]:
     short, long = periods[0], periods[-1]
     around = (long - 1, long, long + 1)
+    if short > DENSEST:
+        return [Form(long, (1, 2, 3, short, short + 1, *around))]
     ladder = tuple(sorted({*span(1, short + 1), *range(2 * short, long, short), *around}))
     forms = [Form(short, ladder), Form(long, ladder)]
     return [*forms, Form(short, span(1, long + 1))] if long <= DENSEST else forms
@@ -177,9 +213,10 @@ def span(first: int, last: int) -> tuple[int, ...]:
 @lru_cache(maxsize=1024)
 def _window(form: Form) -> Array:
     length = form.length
-    columns = [np.eye(length)[lag - 1] for lag in form.lags if lag != form.difference]
-    window = np.array(columns).reshape(len(columns), length).T
-    window = window - np.eye(length)[:, form.difference - 1 : form.difference]
+    lags = [lag for lag in form.lags if lag != form.difference]
+    window = np.zeros((length, len(lags)))
+    window[np.array(lags, dtype=np.int64) - 1, np.arange(len(lags))] = 1.0
+    window[form.difference - 1] -= 1.0
     means = np.array([_smooth(form, half, length) for half in form.half_lives])
     window = np.hstack([window, means.reshape(len(means), length).T])
     window.setflags(write=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,9 @@ LARGEST_LOG, LARGEST_SD = 600.0, 6.0
 # Numbers that are worked on at once, steps of the search for a quantile, and how near it must come.
 BLOCK, STEPS, NEAR = 2_000_000, 60, 1e-9
 # Nodes of the integral that is the CRPS, on either side of the outcome.
-NODES = 48
+NODES = 32
+# Beyond these quantiles nothing is left, roughly.
+TAIL = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,21 +114,14 @@ class Marginals:
             return np.log(self._mixed(lambda part: part.density(y)))
 
     def quantile(self, q: float | Array) -> Array:
-        """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,)."""
-        return self._by_blocks(lambda some: some._quantile(q))
+        """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,) or (S, h)."""
+        each = np.broadcast_to(q, self._shape)
+        return self._by_blocks(lambda some, which: some._quantile(each[which]))
 
     def crps(self, y: Array) -> Array:
         """(S, h) continuous ranked probability score: the integral of (F(x) - [x >= y])^2."""
         outcomes = np.asarray(y, dtype=np.float64)
-        start = 0
-
-        def score(some: Marginals) -> Array:
-            nonlocal start
-            which = slice(start, start + len(some.weights))
-            start = which.stop
-            return some._crps(outcomes[which])
-
-        return self._by_blocks(score)
+        return self._by_blocks(lambda some, which: some._crps(outcomes[which]))
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -138,16 +133,20 @@ class Marginals:
                 total = total + np.where(weight > 0.0, weight * of(part), 0.0)
         return np.asarray(total)
 
-    def _by_blocks(self, of: Callable[[Marginals], Array]) -> Array:
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.weights), self.components[0].mean.shape[2]
+
+    def _by_blocks(self, of: Callable[[Marginals, slice], Array]) -> Array:
         numbers = sum(part.mean.shape[1] * part.mean.shape[2] for part in self.components)
         share = max(1, BLOCK // max(1, numbers))
         parts = [slice(start, start + share) for start in range(0, len(self.weights), share)]
-        return np.concatenate([of(self._part(which)) for which in parts])
+        return np.concatenate([of(self._part(which), which) for which in parts])
 
     def _part(self, which: slice) -> Marginals:
         return Marginals([part.part(which) for part in self.components], self.weights[which])
 
-    def _quantile(self, q: float | Array) -> Array:
+    def _quantile(self, q: Array, near: float = NEAR) -> Array:
         """Newton's method on the scale of normal scores, within a bracket that always closes."""
         low, high = self._bracket(q)
         guesses = np.stack([part.quantile_of_matched(q) for part in self.components], axis=2)
@@ -157,7 +156,7 @@ class Marginals:
         answer, cells = x.reshape(-1), self._cells()
         left = np.flatnonzero(high.reshape(-1) > low.reshape(-1))
         low, high = low.reshape(-1)[left], high.reshape(-1)[left]
-        level = np.broadcast_to(q, x.shape).reshape(-1)[left]
+        level = q.reshape(-1)[left]
         for _ in range(STEPS):
             if not len(left):
                 break
@@ -171,7 +170,7 @@ class Marginals:
                 inside = (x + step >= low) & (x + step <= high)
             moved = np.where(inside, x + step, 0.5 * (low + high))
             answer[left] = moved
-            done = (np.abs(cdf - level) < NEAR) | (high - low <= 4e-16 * np.abs(x))
+            done = (np.abs(cdf - level) < near) | (high - low <= 4e-16 * np.abs(x))
             left, low, high, level = left[~done], low[~done], high[~done], level[~done]
         return answer.reshape(len(self.weights), -1)
 
@@ -187,10 +186,12 @@ class Marginals:
                 means = np.concatenate([part.mean for part, _ in some], axis=1)
                 sds = np.concatenate([part.sd for part, _ in some], axis=1)
                 shares = np.concatenate([share for _, share in some], axis=1)
+                counts = shares > 0.0
+                means, sds = np.where(counts, means, 0.0), np.where(counts, sds, 1.0)
                 parts.append((log, _by_cell(means), _by_cell(sds), _by_cell(shares)))
         return Cells(parts)
 
-    def _bracket(self, q: float | Array) -> tuple[Array, Array]:
+    def _bracket(self, q: Array) -> tuple[Array, Array]:
         """The lowest and the highest quantile of all normals of positive weight."""
         low: Any = np.inf
         high: Any = -np.inf
@@ -198,7 +199,7 @@ class Marginals:
             some = self.weights[:, number, None] > 0.0
             if some.any():
                 sd = np.minimum(part.sd, LARGEST_SD) if part.log else part.sd
-                each = part.mean + ndtri(q) * sd
+                each = part.mean + ndtri(q)[:, None] * sd
                 each = np.exp(np.clip(each, -LARGEST_LOG, LARGEST_LOG)) if part.log else each
                 low = np.where(some, np.minimum(low, each.min(axis=1)), low)
                 high = np.where(some, np.maximum(high, each.max(axis=1)), high)
@@ -208,7 +209,7 @@ class Marginals:
         """Gauss-Legendre on either side of the outcome, out to where nothing is left."""
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
         nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
-        low, high = self._quantile(1e-5), self._quantile(1.0 - 1e-5)
+        low, high = (self._quantile(np.full(y.shape, q), 0.1 * TAIL) for q in (TAIL, 1.0 - TAIL))
         below, above = np.maximum(y - low, 0.0), np.maximum(high - y, 0.0)
         # What is between the outcome and the mass counts whole.
         total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
@@ -234,29 +235,33 @@ class Cells:
 
     def cdf(self, y: Array) -> Array:
         """Distribution function (n,) at ``y`` (n,)."""
-        return self._summed(y, slice(None), lambda z, _: ndtr(z))
+        total = np.zeros(len(y))
+        for z, _, weight, _ in self._scores(y, slice(None)):
+            total += np.einsum("nk,nk->n", ndtr(z), weight)
+        return total
 
     def score(self, y: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
         """Distribution function and density (n,) at ``y`` (n,) of the cells ``which`` (n,)."""
-        cdf = self._summed(y, which, lambda z, _: ndtr(z))
-        return cdf, self._summed(y, which, lambda z, scale: np.exp(-0.5 * z * z) / scale)
+        total, density = np.zeros(len(y)), np.zeros(len(y))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            for z, sd, weight, unit in self._scores(y, which):
+                total += np.einsum("nk,nk->n", ndtr(z), weight)
+                height = np.exp(-0.5 * np.square(z)) / sd
+                density += np.einsum("nk,nk->n", height, weight) / (ROOT_2_PI * unit)
+        return total, density
 
-    def _summed(
-        self, y: Array, which: slice | NDArray[np.intp], of: Callable[[Array, Array], Array]
-    ) -> Array:
-        """Weighted sums (n,) of a function of z and of the height of a density's peak."""
-        total = np.zeros(len(y))
+    def _scores(
+        self, y: Array, which: slice | NDArray[np.intp]
+    ) -> Iterator[tuple[Array, Array, Array, Array | float]]:
+        """z (n, K), standard deviations, weights, and what y moves by as that of the part does."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             log = np.log(np.maximum(y, 0.0))
             for in_logs, mean, sd, weight in self.parts:
-                x, unit = (log, np.where(y > 0.0, y, np.inf)) if in_logs else (y, np.ones(len(y)))
                 spread = sd[which]
-                z = (x[:, None] - mean[which]) / spread
-                z[np.isnan(z)] = 0.0
-                each = of(z, ROOT_2_PI * spread * unit[:, None])
-                share = weight[which]
-                total += np.where(share > 0.0, share * each, 0.0).sum(axis=1)
-        return total
+                z = ((log if in_logs else y)[:, None] - mean[which]) / spread
+                if not spread.all():
+                    z[np.isnan(z)] = 0.0
+                yield z, spread, weight[which], np.where(y > 0.0, y, np.inf) if in_logs else 1.0
 
 
 def crps_of_one(part: Component, y: Array) -> Array:

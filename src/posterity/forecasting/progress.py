@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from posterity.forecasting.ensemble import begun, tried
-from posterity.forecasting.forecast import Forecast, answered
+from posterity.forecasting.ensemble import Learner, Standing, Tried, begun, together, tried
+from posterity.forecasting.forecast import spread_by, usable_of
 from posterity.forecasting.forms import Form
+from posterity.forecasting.marginals import Component, Marginals
 from posterity.forecasting.panel import Panel
+from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.weighing import Common, weights
 
 Array = NDArray[np.float64]
 
 # Forms are weighed anew when so much more has come, and a horizon at least.
 GROWTH = 0.1
+# Numbers in the paths of the forecasts that are made together.
+BLOCK = 1_000_000
 
 Ends = Callable[[int, Array], tuple[Array, Array]]
 
@@ -85,29 +91,6 @@ class Progress:
         }
 
 
-def _central(level: float, h: int) -> tuple[Array, Array]:
-    return np.full(h, 0.5 - 0.5 * level), np.full(h, 0.5 + 0.5 * level)
-
-
-def forecasts(
-    whole: Panel, first: int, h: int, forms: tuple[Form, ...], size: int
-) -> Iterator[Forecast]:
-    """The forecast right before each column from ``first`` on, of what is left of ``h`` steps."""
-    due = first
-    for column in range(first, whole.length):
-        now = whole.before(whole.length - column)
-        if column >= due:
-            learners, levels = begun(forms, now)
-            said = tried(learners, levels, now, h, size)
-            due = column + max(h, int(GROWTH * column))
-        else:
-            levels = {log: Levels.of(now, log=log) for log in levels}
-            for learner in learners:
-                learner.learn_until(levels[learner.form.log], column)
-        future = whole.columns[:, column : column + h]
-        yield answered(now, learners, levels, said, future, future.shape[1], size)
-
-
 def progress(
     whole: Panel,
     first: int,
@@ -122,19 +105,108 @@ def progress(
     ``ends`` may say the probabilities (h,) below the ends of the intervals of each forecast, by its
     number and by ``pit`` of those before: of what came until then.
     """
-    shape = (whole.length - first, len(whole), h)
-    median, low, high, crps, outcomes, pit = (np.full(shape, np.nan) for _ in range(6))
-    for number, forecast in enumerate(forecasts(whole, first, h, forms, size)):
-        steps = forecast.horizon
-        y = whole.values[:, first + number : first + number + steps]
-        marginals = forecast.marginals
-        median[number, :, :steps] = marginals.quantile(0.5)
-        below, above = _central(level, h) if ends is None else ends(number, pit)
-        low[number, :, :steps] = marginals.quantile(below[:steps])
-        high[number, :, :steps] = marginals.quantile(above[:steps])
+    n, series = whole.length - first, len(whole)
+    median, low, high, crps, pit = (np.full((n, series, h), np.nan) for _ in range(5))
+    outcomes = _outcomes(whole, first, h)
+    ends = ends or (lambda _number, _pit: _central(level, h))
+    for columns, marginals in _stretches(whole, first, h, forms, size):
+        rows = slice(columns.start - first, columns.stop - first)
+        shape = (len(columns), series, h)
+        y = outcomes[rows].reshape(-1, h)
         known = np.isfinite(y)
-        came = np.where(known, y, median[number, :, :steps])
-        crps[number, :, :steps] = np.where(known, marginals.crps(came), np.nan)
-        pit[number, :, :steps] = np.where(known, marginals.cdf(came), np.nan)
-        outcomes[number, :, :steps] = y
+        centre = marginals.quantile(0.5)
+        came = np.where(known, y, centre)
+        median[rows] = np.where(_within(columns, whole, h), centre.reshape(shape), np.nan)
+        crps[rows] = np.where(known, marginals.crps(came), np.nan).reshape(shape)
+        pit[rows] = np.where(known, marginals.cdf(came), np.nan).reshape(shape)
+        told = np.array([ends(number, pit) for number in range(rows.start, rows.stop)])
+        for side, end in enumerate((low, high)):
+            found = marginals.quantile(np.repeat(told[:, side], series, axis=0))
+            end[rows] = np.where(_within(columns, whole, h), found.reshape(shape), np.nan)
     return Progress(whole.ids, level, median, low, high, crps, outcomes, pit)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _stretches(
+    whole: Panel, first: int, h: int, forms: tuple[Form, ...], size: int
+) -> Iterator[tuple[range, Marginals]]:
+    """Forecasts right before each column from ``first`` on, of many columns together (n S, h).
+
+    In a stretch forms have the same weights, but for what they can say.
+    """
+    most = max(1, BLOCK // (len(whole) * len(forms) * size * h))
+    while first < whole.length:
+        now = whole.before(whole.length - first)
+        learners, levels = begun(forms, now)
+        said = tried(learners, levels, now, h, size)
+        due = min(first + max(h, int(GROWTH * first)), whole.length)
+        past = whole.before(whole.length - due)
+        levels = {log: Levels.of(past, log=log, first=first) for log in levels}
+        for start in range(first, due, most):
+            columns = range(start, min(start + most, due))
+            yield columns, _marginals(learners, levels, said, whole, columns, h, size)
+        first = due
+
+
+def _marginals(
+    learners: Sequence[Learner],
+    levels: dict[bool, Levels],
+    said: Tried,
+    whole: Panel,
+    columns: range,
+    h: int,
+    size: int,
+) -> Marginals:
+    """Forecasts before each of these columns, which are learned on the way."""
+    paths: list[Paths] = []
+    knows = []
+
+    def future(column: int) -> Array:
+        known = whole.columns[:, column : column + h]
+        return np.pad(known, ((0, 0), (0, h - known.shape[1]), (0, 0)), constant_values=np.nan)
+
+    for learner in learners:
+        each = list(learner.standings(levels[learner.form.log], columns, future))
+        learner.prior(each[0])
+        start = Standing.stacked(each)
+        knows.append(start.knows)
+        paths.append(together(learner.paths_from(start, size)))
+    usable = usable_of(knows, [[path] for path in paths])
+    shares, factors = _weighed(said, usable.reshape(len(learners), len(columns), -1))
+    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
+    spread = [spread_by(paths[number], factors) for number in counted]
+    parts = [Component(some.mean, some.sd, some.log) for some in spread]
+    return Marginals(parts, shares[:, counted])
+
+
+def _weighed(said: Tried, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """(n S, F) weights and (n S,) factors of the spread, where (F, n, S) forms are usable."""
+    shares: list[Array] = []
+    factors: list[Array] = []
+    for row in range(usable.shape[1]):
+        now = usable[:, row]
+        if row and (now == usable[:, row - 1]).all():
+            shares.append(shares[-1])
+            factors.append(factors[-1])
+            continue
+        common = Common.of(said, now)
+        shares.append(weights(said, now, common.usual))
+        factors.append(np.full(now.shape[1], common.factor))
+    return np.concatenate(shares), np.concatenate(factors)
+
+
+def _central(level: float, h: int) -> tuple[Array, Array]:
+    return np.full(h, 0.5 - 0.5 * level), np.full(h, 0.5 + 0.5 * level)
+
+
+def _within(columns: range, whole: Panel, h: int) -> NDArray[np.bool_]:
+    """(n, 1, h) which steps from these columns on are rows of the panel."""
+    return (np.array(columns)[:, None] + np.arange(h) < whole.length)[:, None]
+
+
+def _outcomes(whole: Panel, first: int, h: int) -> Array:
+    """(n, S, h) what came of what was forecast before each column; NaN beyond the end."""
+    padded = np.pad(whole.values[:, first:], ((0, 0), (0, h - 1)), constant_values=np.nan)
+    return np.ascontiguousarray(np.swapaxes(sliding_window_view(padded, h, axis=1), 0, 1))

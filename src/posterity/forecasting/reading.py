@@ -112,7 +112,10 @@ def _of_values(data: Any, calendar: Calendar | None) -> Panel:
             rows = as_values(data, TARGET)[:, None]
             panel = _placed((0,), np.zeros(len(rows), dtype=np.int64), times, rows, (), calendar)
             return _alone(panel)
-        array = np.asarray(data, dtype=np.float64)
+        try:
+            array = np.asarray(data, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the series have a value that is not a number: {error}") from error
         if array.ndim == 1:
             panel = Panel.of_arrays({TARGET: array}, single=True)
         elif array.ndim == 2:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from posterity.factor.grouped import GroupBank
@@ -31,14 +32,21 @@ class Levels:
     columns: Array
 
     @classmethod
-    def of(cls, panel: Panel, *, log: bool) -> Levels:
-        """The levels; of logarithms NaN for series that are not positive throughout."""
+    def of(cls, panel: Panel, *, log: bool, first: int | None = None) -> Levels:
+        """The levels; of logarithms NaN for series that are not positive throughout.
+
+        Those from column ``first`` on, if it is given, are not known before they come: a series
+        then has logarithms until a value that has none.
+        """
         values = panel.values
-        if log:
-            lowest = np.where(np.isfinite(values), values, np.inf).min(axis=1, initial=np.inf)
-            usable = (lowest > 0.0) & np.isfinite(lowest)
-            values = np.log(np.where(usable[:, None] & (values > 0.0), values, np.nan))
-        return cls(values, carried(values), panel.columns)
+        if not log:
+            return cls(values, carried(values), panel.columns)
+        known = panel.length if first is None else first
+        lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
+        lowest[:, :known] = lowest[:, known - 1 : known]
+        values = np.log(np.where((lowest > 0.0) & (values > 0.0), values, np.nan))
+        bridged = np.where(lowest > 0.0, carried(values), np.nan)
+        return cls(values, bridged, panel.columns)
 
     def last(self, length: int) -> Array:
         """(S, L) the last levels, the most recent last; a series had its first level before."""
@@ -54,6 +62,8 @@ class Levels:
     def ahead(self, future: Array, difference: int) -> Array:
         """(S, h, m) exogenous columns of the next steps less those ``difference`` steps before."""
         h = future.shape[1]
+        if not future.shape[2]:
+            return future
         whole = np.concatenate([self.columns, future], axis=1)
         first = self.columns.shape[1] - difference
         before = whole[:, max(first, 0) : first + h]
@@ -66,16 +76,30 @@ def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) ->
     first = max(first, form.length)
     if stop <= first:
         return
-    width = form.window.shape[1] + form.length + levels.columns.shape[2] + 2
+    width = 2 * form.window.shape[1] + levels.columns.shape[2] + 3
     share = max(1, BLOCK // ((stop - first) * width))
     for start in range(0, bank.size, share):
         which = slice(start, min(start + share, bank.size))
-        rows, numbers = _rows(levels, form, first, stop, which)
-        if len(rows):
-            X, y = np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
-            check_together(X, y, None)
-            slots = np.arange(which.start, which.stop)
-            bank.learn(GroupedRows(X, y, None, False, numbers, slots), form.discount)
+        rows, numbers, _ = _rows(levels, form, first, stop, which)
+        _learn(bank, rows, numbers, np.arange(which.start, which.stop), form.discount)
+
+
+def learn_each(
+    bank: GroupBank, levels: Levels, form: Form, first: int, stop: int
+) -> Iterator[None]:
+    """The same, a column at each step of the iterator; all of their rows are made at once."""
+    begin = min(max(first, form.length), stop)
+    yield from itertools.repeat(None, begin - first)
+    if stop == begin:
+        return
+    rows, numbers, at = _rows(levels, form, begin, stop, slice(0, bank.size))
+    order = np.argsort(at, kind="stable")
+    rows, numbers = rows[order], numbers[order]
+    ends = np.searchsorted(at[order], np.arange(stop - begin + 1))
+    slots = np.arange(bank.size)
+    for low, high in itertools.pairwise(ends):
+        _learn(bank, rows[low:high], numbers[low:high], slots, form.discount)
+        yield
 
 
 def n_columns(form: Form, levels: Levels) -> int:
@@ -108,17 +132,28 @@ def carried(values: Array) -> Array:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
+def _learn(
+    bank: GroupBank, rows: Array, numbers: NDArray[np.int32], slots: NDArray[np.intp], rate: float
+) -> None:
+    if len(rows):
+        X, y = np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
+        check_together(X, y, None)
+        bank.learn(GroupedRows(X, y, None, False, numbers, slots), rate)
+
+
 def _rows(
     levels: Levels, form: Form, first: int, stop: int, which: slice
-) -> tuple[Array, NDArray[np.int32]]:
-    """Rows [features, exogenous, 1, target] (n, p + 1), and which series each is of."""
+) -> tuple[Array, NDArray[np.int32], NDArray[np.intp]]:
+    """Rows [features, exogenous, 1, target] (n, p + 1), and of which series and column each is."""
     length, back = form.length, form.difference
-    past = sliding_window_view(levels.bridged[which, first - length : stop - 1], length, axis=1)
-    base = levels.bridged[which, first - back : stop - back]
-    target = levels.observed[which, first:stop] - base
-    kept = np.isfinite(target) & np.isfinite(past[:, :, 0])
+    bridged = levels.bridged[which]
+    target = levels.observed[which, first:stop] - bridged[:, first - back : stop - back]
+    kept = np.isfinite(target) & np.isfinite(bridged[:, first - length : stop - length])
     series, at = np.nonzero(kept)
-    parts = [past[series, at] @ form.window[::-1]]
+    # Of the last values only those that some column looks at.
+    lags = np.flatnonzero(form.window.any(axis=1)) + 1
+    past = bridged[series[:, None], first + at[:, None] - lags]
+    parts = [past @ form.window[lags - 1]]
     if levels.columns.shape[2]:
         columns = levels.columns[which]
         parts.append((columns[:, first:stop] - columns[:, first - back : stop - back])[series, at])
@@ -127,4 +162,4 @@ def _rows(
     parts.append(target[series, at][:, None])
     rows = np.concatenate(parts, axis=1)
     usable = np.isfinite(rows).all(axis=1)
-    return rows[usable], series[usable].astype(np.int32)
+    return rows[usable], series[usable].astype(np.int32), at[usable]

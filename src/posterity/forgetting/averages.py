@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forgetting.fading import Stabilized
+from posterity.forgetting.fading import Memory, Stabilized
 from posterity.noise import LearnedNoise
 from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
@@ -17,6 +17,9 @@ from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.regimes import RegimesPosterior
 
 Array = NDArray[np.float64]
+
+# A forecaster's form remembers so many rows for each coefficient, and for the noise, at least.
+SHORTEST = 3
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,10 @@ class Adaptive:
         shortest = max(2.5, float(n_coefficients))
         memories = np.geomspace(max(2000.0, 40.0 * shortest), shortest, 7)
         return (1.0, *(1.0 - 1.0 / memories).tolist())
+
+    def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
+        """What a forecaster's forms remember: by default every second discount of the grid."""
+        return tuple((rate, None) for rate in self.discounts or self.grid(n_coefficients)[::2])
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
@@ -178,6 +185,12 @@ class Changepoint:
         if banked is not None:  # all runs are triangles in one bank
             return ChangepointPosterior.around(banked, self)
         return RegimesPosterior.around(posterior, self)
+
+    def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
+        """What a forecaster's forms remember: all, or as much as regimes usually last, or less."""
+        usual = (math.ceil(share / self.hazard) for share in (1.0, 0.5, 0.25, 0.125))
+        sizes = sorted({max(rows, SHORTEST * (n_coefficients + 1)) for rows in usual})
+        return ((1.0, None), *((1.0, rows) for rows in sizes))
 
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""

@@ -25,6 +25,8 @@ from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
+# What all rows so far count for one row on, and how many rows there are at most.
+Memory = tuple[float, int | None]
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,10 @@ class Exponential(_Discounted):
     array([0.5 , 0.25])
     """
 
+    def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
+        """What a forecaster's forms remember."""
+        return ((self.rate, None),)
+
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_fading(factor, rows, self.discounts(elapsed))
@@ -135,6 +141,10 @@ class Stabilized(_Discounted):
     """
 
     keeps_prior: ClassVar[bool] = True
+
+    def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
+        """What a forecaster's forms remember."""
+        return ((self.rate, None),)
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""

@@ -55,6 +55,12 @@ class Window:
         """(n,) what is left in the mean of sums over the rows after each time."""
         return np.exp(-elapsed / float(self.size or self.duration or math.inf))
 
+    def memories(self, n_coefficients: int) -> tuple[tuple[float, int | None], ...]:
+        """What a forecaster's forms remember."""
+        if self.size is None:
+            raise ValueError("a forecaster's Window needs a size, in steps, not a duration")
+        return ((1.0, int(self.size)),)
+
     def of_rows(self, share: float) -> Window:
         """The same where an observation has so many times as many rows."""
         return self if self.size is None else replace(self, size=round(share * self.size))

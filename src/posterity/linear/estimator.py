@@ -27,6 +27,7 @@ from posterity.linear.inputs import (
 from posterity.linear.reader import LinearReader
 from posterity.linear.targets import (
     check_same_targets,
+    check_targets_seen,
     lacks_targets,
     observed_targets,
     read_target_row,
@@ -276,6 +277,8 @@ class LinearEstimator(LinearReader):
     def _tell(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of columns; returns what was predicted, if asked."""
         if lacks_targets(self, rows.y):
+            if way == "fit":
+                check_targets_seen(self, rows.y)
             self._expect_missing()
         known, learned = self._known, (rows.X, rows.y, rows.weights, rows.elapsed)
         if way == "fit":

@@ -65,6 +65,18 @@ def lacks_targets(model: Any, y: Array) -> bool:
     return getattr(model, "n_targets_", 1) > 1 and bool(np.isnan(y).any())
 
 
+def check_targets_seen(model: Any, y: Array) -> None:
+    """Raise ``ValueError``, naming the first, where no row of ``y`` (n, q) brings a target."""
+    never = np.flatnonzero(np.isnan(y).all(axis=0))
+    if len(never):
+        names = getattr(model, "target_names_", None)
+        name = never[0] if names is None else repr(str(names[never[0]]))
+        raise ValueError(
+            f"target {name} is NaN in all {len(y)} rows: nothing can be learned of it; leave it "
+            "out, or learn such rows by partial_fit, which waits for its values"
+        )
+
+
 def row_lacks_targets(model: Any, y: Any) -> bool:
     """The same of the targets of one row."""
     return hasattr(model, "n_targets_") and lacks_targets(model, read_target_row(model, y))

@@ -22,63 +22,36 @@ nothing changes.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions import JointPrediction, MultivariateMixture, StudentT
-from posterity.distributions._standard_t import MOST_DF
+from posterity.distributions import JointPrediction
 from posterity.distributions.joint_prediction import correlations_of
 from posterity.factor import Factor, NotInFactorError
 from posterity.factor.usable import check_usable
 from posterity.kernel import RowPath
-from posterity.noise import Distribution, Joint
+from posterity.posteriors._target_chain import (
+    Chain,
+    Link,
+    Pattern,
+    about,
+    conditioned,
+    filled,
+    one_joint,
+    student_t,
+)
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors.gaussian import LinearPosterior, never_learned
-from posterity.posteriors.targets import TargetsPosterior, side_by_side
+from posterity.posteriors.targets import TargetsPosterior
 
 Array = NDArray[np.float64]
-Pattern = tuple[int, ...]
 
 # Rounds of filling in, and the change, relative to the largest number, after which they end.
 MOST_ROUNDS, SMALLEST_CHANGE = 20, 1e-6
-
-
-@dataclass(frozen=True)
-class Link:
-    """Targets ``own`` that the same rows brought, ``before`` them those with more rows.
-
-    ``posterior`` is of [before, own] in the rows of ``own``, ``slopes`` (k, b) are of own targets
-    on those before, and ``products`` (k + b, k + b) are Psi per degree of freedom.
-    """
-
-    before: Pattern
-    own: Pattern
-    posterior: TargetsPosterior
-    slopes: Array
-    products: Array
-
-    @classmethod
-    def of(cls, before: Pattern, own: Pattern, posterior: TargetsPosterior) -> Link:
-        """What these rows say of own targets, given those before."""
-        k, correlation = len(before), posterior.correlation()
-        rows = posterior.freed + 2.0 * posterior.noise.parameters[1]
-        sizes = np.sqrt(np.diag(posterior.products()) / max(rows, 1.0))
-        units = np.where(sizes[:k] > 0.0, sizes[:k], np.inf)
-        slopes = np.linalg.solve(correlation[:k, :k], correlation[:k, k:])
-        slopes = slopes * sizes[k:] / units[:, None]
-        return cls(before, own, posterior, slopes, sizes[:, None] * correlation * sizes)
-
-
-@dataclass
-class Chain:
-    """The links, made when they are first read."""
-
-    links: list[Link] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,10 +72,11 @@ class MissingTargetsPosterior(TargetsPosterior):
         """The same knowledge, that may learn such rows."""
         if isinstance(known, cls):
             return known
-        if known.wide.forgets:
+        if known.wide.forgets and known.wide.of_rows.discounts(np.ones(1)) is None:
             raise ValueError(
-                "y lacks some targets of a row, and old rows are forgotten: both together can't be "
-                "learned; drop such rows, or fit a model for each target"
+                "y lacks some targets of a row, and old rows are forgotten in a way that is not "
+                "the same for all that is known: use Exponential or Stabilized, drop such rows, or "
+                "fit a model for each target"
             )
         return cls(known.wide, known.names)
 
@@ -121,8 +95,12 @@ class MissingTargetsPosterior(TargetsPosterior):
     # ---- learning ------------------------------------------------------------------------------
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn rows; those without any target are left out."""
+        """Learn rows; those without any target are left out, but for the time that they take."""
         after = self.copy()
+        if self.wide.forgets:
+            after._append_fading(X, y, weights, elapsed)
+            self.become(after)
+            return
         for pattern, rows in after._sorted(X, y, weights):
             if len(pattern) == self.n_targets:
                 TargetsPosterior.append(after, *rows, elapsed[: len(rows[0])])
@@ -130,6 +108,29 @@ class MissingTargetsPosterior(TargetsPosterior):
             factor = after.patterns.setdefault(pattern, Factor(self.n_coefficients, len(pattern)))
             factor.append(*rows, intercept=self.intercept)
         self.become(after)
+
+    def _append_fading(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Let all triangles fade before each row, and the row's own pattern learn it."""
+        fades = self.wide.of_rows.discounts(elapsed)
+        assert fades is not None  # what else forgets was refused
+        left = np.append(np.cumprod(fades[::-1])[::-1], 1.0)
+        given = np.ones(len(X)) if weights is None else weights
+        brought = ~np.isnan(y)
+        whole = np.asarray(brought.all(axis=1))
+        for factor in self.patterns.values():
+            factor.scale(float(left[0]))
+        for pattern, (rows, targets, both) in self._sorted(
+            X[~whole], y[~whole], np.column_stack([given, left[1:] * given])[~whole]
+        ):
+            assert both is not None
+            factor = self.patterns.setdefault(pattern, Factor(self.n_coefficients, len(pattern)))
+            seen = factor.seen + float(both[:, 0].sum())
+            factor.append(rows, targets, np.ascontiguousarray(both[:, 1]), intercept=self.intercept)
+            factor.commit(factor.triangle, factor.count, seen)
+        # A row that others learn has no weight here: all that it does is take its time.
+        TargetsPosterior.append(
+            self, X, np.where(whole[:, None], y, 0.0), np.where(whole, given, 0.0), elapsed
+        )
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
@@ -146,6 +147,8 @@ class MissingTargetsPosterior(TargetsPosterior):
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         after = self.copy()
+        if self.wide.forgets:
+            after.wide.remove(X, np.nan_to_num(y), weights)  # which refuses
         for pattern, rows in after._sorted(X, y, weights):
             if len(pattern) == self.n_targets:
                 after.wide.remove(*rows)
@@ -185,7 +188,10 @@ class MissingTargetsPosterior(TargetsPosterior):
     def _sorted(
         self, X: Array, y: Array, weights: Array | None
     ) -> list[tuple[Pattern, tuple[Array, Array, Array | None]]]:
-        """Rows by the targets that they bring, in their order; raises where x is not usable."""
+        """Rows by the targets that they bring, in their order; raises where x is not usable.
+
+        There may be several weights (n, k) of each row: the first says whether it counts.
+        """
         brought = ~np.isnan(y)
         check_usable(np.ascontiguousarray(X))
         kinds, which = np.unique(brought, axis=0, return_inverse=True)
@@ -194,7 +200,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             pattern = tuple(int(place) for place in np.flatnonzero(some))
             rows = which.reshape(-1) == kind
             if weights is not None:
-                rows &= (weights > 0.0) | some.all()
+                rows &= (weights.reshape(len(X), -1)[:, 0] > 0.0) | some.all()
             if pattern and rows.any():
                 part = np.ascontiguousarray(y[rows][:, list(pattern)])
                 share = None if weights is None else weights[rows]
@@ -274,8 +280,11 @@ class MissingTargetsPosterior(TargetsPosterior):
         for pattern, factor in self.patterns.items():
             if not set(own) <= set(pattern):
                 continue
-            X, y = _filled(factor, pattern, targets, known)
-            wide.learn_data(X, y, None, np.zeros(len(X)))
+            X, y = filled(factor, pattern, targets, known)
+            if wide.forgets:  # these rows have faded
+                wide.factor.append(X, y, None, intercept=False)
+            else:
+                wide.learn_data(X, y, None, np.zeros(len(X)))
             count, seen = count + factor.count, seen + factor.seen
         wide.factor.commit(wide.factor.triangle, count, seen)
         return TargetsPosterior(wide)
@@ -315,13 +324,13 @@ class MissingTargetsPosterior(TargetsPosterior):
         shift = 2.0 if least > 2.0 else 0.0
         for link, one in zip(links, told, strict=True):
             own = list(link.own)
-            mean[:, own], between, among = _conditioned(link, one, mean, spread, shift)
+            mean[:, own], between, among = conditioned(link, one, mean, spread, shift)
             spread[np.ix_(range(n), own, link.before)] = between
             spread[np.ix_(range(n), link.before, own)] = np.swapaxes(between, 1, 2)
             spread[np.ix_(range(n), own, own)] = among
             freedom = np.broadcast_to(getattr(one.marginals, "df", np.inf), one.shape)
             df[:, own] = freedom[:, len(link.before) :]
-        marginals = _student_t(mean, np.einsum("nii->ni", spread), df, shift)
+        marginals = student_t(mean, np.einsum("nii->ni", spread), df, shift)
         finite = np.where(np.isfinite(spread), spread, 0.0)
         return JointPrediction(marginals, correlations_of(finite), names=self.names)
 
@@ -340,7 +349,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         """
         means = self.coefficients().T
         pairs = zip((one.joint(names) for one in self.each), means, strict=True)
-        joints = [_about(mean, joint) for joint, mean in pairs]
+        joints = [about(mean, joint) for joint, mean in pairs]
         return TargetCoefficients(joints, self.correlation(), names=names, targets=self.names)
 
     def correlation(self) -> Array:
@@ -378,118 +387,8 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def n_effective(self) -> float:
-        """The same: nothing is forgotten."""
+        """What is left of them after forgetting."""
         return self.wide.n_effective + sum(one.count for one in self.patterns.values())
-
-
-def one_joint(told: Sequence[JointPrediction], names: tuple[str, ...] | None) -> JointPrediction:
-    """Predictions of some rows after another as one."""
-    targets = range(told[0].shape[1])
-    marginals = side_by_side(
-        [_rows_of([one.marginals[:, target] for one in told]) for target in targets]
-    )
-    correlation = np.concatenate(
-        [np.broadcast_to(one.correlation, (len(one), *one.correlation.shape[-2:])) for one in told]
-    )
-    return JointPrediction(marginals, correlation, names=names)
-
-
-# ---- inner ---------------------------------------------------------------------------------------
-
-
-def _about(mean: Array, joint: Any) -> Joint:
-    """The same distribution about another mean."""
-    step, parts = mean - joint.mean, []
-    for part in getattr(joint, "components", (joint,)):
-        moved = copy.copy(part)
-        moved.mean = part.mean + step
-        parts.append(moved)
-    return MultivariateMixture(parts, joint.weights) if hasattr(joint, "weights") else parts[0]
-
-
-def _rows_of(told: Sequence[Any]) -> Distribution:
-    df = [np.broadcast_to(getattr(one, "df", np.inf), one.shape) for one in told]
-    loc = np.concatenate([np.broadcast_to(one.loc, one.shape) for one in told])
-    scale = np.concatenate([np.broadcast_to(one.scale, one.shape) for one in told])
-    return StudentT(np.concatenate(df), loc, scale)
-
-
-def _filled(
-    factor: Factor, pattern: Pattern, targets: Sequence[int], known: tuple[Array, Array] | None
-) -> tuple[Array, Array]:
-    """Rows [X, y] of ``targets`` that say what those of a pattern do, gaps filled in.
-
-    A missing target has the expectation w'x + g'(y_o - W_o'x), g = Sigma_oo^-1 Sigma_om, and as
-    much variance as that leaves, for each row.
-    """
-    p, width = factor.n_coefficients, len(factor.triangle)
-    rows = np.ascontiguousarray(factor.triangle[:, :width])
-    missing = [target for target in targets if target not in pattern]
-    y = np.zeros((width + len(missing), len(targets)))
-    X = np.vstack([rows[:, :p], np.zeros((len(missing), p))])
-    for place, target in enumerate(targets):
-        if target in pattern:
-            y[:width, place] = rows[:, p + pattern.index(target)]
-    if missing:
-        assert known is not None
-        weights, sigma = known
-        observed, places = list(pattern), [list(targets).index(target) for target in missing]
-        between = sigma[np.ix_(observed, missing)]
-        slopes = np.linalg.pinv(sigma[np.ix_(observed, observed)], hermitian=True) @ between
-        off = rows[:, p:] - rows[:, :p] @ weights[:, observed]
-        y[:width, places] = rows[:, :p] @ weights[:, missing] + off @ slopes
-        left = sigma[np.ix_(missing, missing)] - slopes.T @ between
-        values, vectors = np.linalg.eigh(0.5 * (left + left.T))
-        roots = np.sqrt(factor.count * np.maximum(values, 0.0))[:, None] * vectors.T
-        y[width:, places] = roots
-    return X, y
-
-
-def _conditioned(
-    link: Link, told: JointPrediction, mean: Array, spread: Array, shift: float
-) -> tuple[Array, Array, Array]:
-    """Means (n, b) of a link's targets, covariances with those before, and among themselves."""
-    k, before, slopes = len(link.before), list(link.before), link.slopes
-    scale, correlation = told.scale, told.correlation
-    with np.errstate(invalid="ignore"):
-        omega = scale[:, :, None] * correlation * scale[:, None, :]
-    nu = np.minimum(told.df, MOST_DF)
-    if not k:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            grown = nu / (nu - shift)
-        return told.loc, np.zeros((len(mean), len(link.own), 0)), _times(omega, grown)
-    off = mean[:, before] - told.loc[:, :k]
-    some = spread[:, before][:, :, before]
-    usable = np.isfinite(omega).all(axis=(1, 2)) & (np.einsum("nii->ni", omega) > 0.0).all(axis=1)
-    eye = np.eye(k + len(link.own))
-    inner = np.where(usable[:, None, None], omega, eye)
-    finite = np.where(np.isfinite(some), some, 0.0)
-    inverse = np.linalg.inv(inner[:, :k, :k])
-    delta = np.einsum("ni,nij,nj->n", off, inverse, off)
-    delta += np.einsum("nij,nji->n", inverse, finite)
-    spreading = (nu + np.where(usable, delta, 0.0)) / (nu + k - shift)
-    spreading = np.where(told.df >= MOST_DF, 1.0, spreading)
-    tied = inverse @ inner[:, :k, k:]
-    left = inner[:, k:, k:] - np.swapaxes(inner[:, :k, k:], 1, 2) @ tied
-    left = np.where(usable[:, None, None], left, omega[:, k:, k:])
-    between = slopes.T @ finite
-    among = _times(left, spreading) + between @ slopes
-    return told.loc[:, k:] + off @ slopes, between, among
-
-
-def _times(matrices: Array, factors: Array) -> Array:
-    with np.errstate(invalid="ignore"):
-        grown = matrices * factors[:, None, None]
-    return np.where(np.isnan(grown), np.inf, grown)
-
-
-def _student_t(mean: Array, spread: Array, df: Array, shift: float) -> Distribution:
-    """Marginals with these means and variances; scales themselves where variances are infinite."""
-    finite = np.minimum(df, MOST_DF)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.sqrt(spread * (finite - shift) / np.where(finite == 0.0, 1.0, finite))
-    scale = np.where(np.isfinite(scale), scale, np.inf)
-    return side_by_side([StudentT(df[:, j], mean[:, j], scale[:, j]) for j in range(mean.shape[1])])
 
 
 __all__ = ["MissingTargetsPosterior"]
