@@ -90,7 +90,7 @@ PK_INLINE void pk_transpose(pk_vector *v)
 PK_INLINE void pk_load_by_rows(double *restrict panel, const double *x, const double *root_weight, const pk_rows *rows,
                                ptrdiff_t count)
 {
-    ptrdiff_t columns = rows->columns, whole = columns < PK_LANES ? 0 : count & -PK_LANES;
+    ptrdiff_t columns = rows->columns, whole = count & -PK_LANES;
     for (ptrdiff_t r = 0; r < whole; r += PK_LANES)
         for (ptrdiff_t m = 0; m < columns; m += PK_LANES) {
             ptrdiff_t from = m + PK_LANES <= columns ? m : columns - PK_LANES;
@@ -113,7 +113,7 @@ PK_INLINE void pk_load_features(double *restrict panel, const double *root_weigh
                                 ptrdiff_t count)
 {
     const double *x = rows->x_step == PK_EACH ? NULL : rows->X + first * rows->x_stride;
-    if (rows->x_step == 1) {
+    if (rows->x_step == 1 && rows->columns >= PK_LANES) {
         pk_load_by_rows(panel, x, root_weight, rows, count);
         return;
     }
