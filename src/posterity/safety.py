@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import unicodedata
 from functools import lru_cache
+from pathlib import Path
+
+# Where Linux tells what a container may take, in the second version of its control groups and in
+# the first.
+CONTAINER_LIMITS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 
 
 def escaped(text: str) -> str:
@@ -46,16 +55,17 @@ def check_memory(n_bytes: float, what: str, advice: str = "") -> None:
         )
 
 
-def check_model_memory(n_columns: int, triangles: int = 4) -> None:
+def check_model_memory(n_columns: int, triangles: int = 8) -> None:
     """Raise ``ValueError`` where a model of so many columns could be begun, but not read.
 
-    It takes so many triangles of (n_columns + 1)^2 numbers at once to learn and to be read.
+    It takes so many triangles of (n_columns + 1)^2 numbers at once to learn and to be read, all
+    covariances included.
 
     Examples
     --------
     >>> check_model_memory(2_000_000)
     Traceback (most recent call last):
-    ValueError: a model of 2,000,000 columns needs 128,000 GB of memory, and ...
+    ValueError: a model of 2,000,000 columns needs 256,000 GB of memory, and ...
     """
     check_memory(
         8.0 * triangles * (n_columns + 1.0) ** 2,
@@ -66,11 +76,35 @@ def check_model_memory(n_columns: int, triangles: int = 4) -> None:
 
 @lru_cache(maxsize=1)
 def machine_memory() -> float:
-    """Bytes of memory that this machine has; infinite where it does not tell."""
+    """Bytes of memory that this machine has, or a limit of the process or its container, if less.
+
+    Infinite where it does not tell.
+    """
+    return min(_physical_memory(), _process_limit(), *map(_container_limit, CONTAINER_LIMITS))
+
+
+def _physical_memory() -> float:
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
-        return float("inf")
+        return math.inf
+
+
+def _process_limit() -> float:
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    except (ImportError, AttributeError, ValueError, OSError):
+        return math.inf
+    return math.inf if limit == resource.RLIM_INFINITY else float(limit)
+
+
+def _container_limit(path: str) -> float:
+    try:
+        return float(Path(path).read_text())  # "max" where there is none
+    except (ValueError, OSError):
+        return math.inf
 
 
 __all__ = ["check_memory", "check_model_memory", "escaped", "machine_memory"]

@@ -24,6 +24,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from posterity import kernel
 from posterity.factor import removal
+from posterity.factor.gram import sure_triangle
 from posterity.factor.parallel import partitions, run_together
 from posterity.factor.usable import check_usable
 from posterity.safety import check_memory
@@ -177,6 +178,7 @@ class Factor:
     ) -> None:
         """Learn all rows at once, by Householder panels; large blocks use every core.
 
+        Where many rows of many columns are well conditioned, their products say as much, sooner.
         ``threads`` limits them (1: stay on one core); the default is described in
         :func:`posterity.factor.parallel.workers`.
         """
@@ -186,8 +188,13 @@ class Factor:
         triangles += [kernel.empty_triangle(len(self.triangle)) for _ in parts[1:]]
 
         def learn(triangle: Array, part: slice) -> None:
-            part_weights = None if weights is None else weights[part]
-            kernel.append_block(triangle, self.n_targets, X[part], Y[part], part_weights, ones)
+            some = X[part], Y[part], None if weights is None else weights[part]
+            known = triangle[:, : len(triangle)]
+            sure = sure_triangle(*some, known, intercept=ones)
+            if sure is None:
+                kernel.append_block(triangle, self.n_targets, *some, ones)
+            else:
+                known[...] = sure
 
         run_together(learn, triangles, parts)
         for other in triangles[1:]:

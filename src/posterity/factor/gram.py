@@ -1,4 +1,8 @@
-"""Normal equations of weighted rows: cheap, and half of the digits; for directions, not answers."""
+"""Normal equations of weighted rows: cheap, and half of the digits, unless their condition is good.
+
+For directions on the way to a mode half of the digits do. For answers the triangle of the products
+is taken where its condition shows that it is right to 12 digits, and otherwise that of the rows.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtrs
 
-from posterity.factor.parallel import blas_threads, partitions, run_together
+from posterity.factor.parallel import FEW_COLUMNS, blas_threads, partitions, run_together
+from posterity.kernel.columns import Columns
 
 Array = NDArray[np.float64]
 
@@ -18,6 +24,12 @@ BLOCK = 1024
 DEPENDENT = 1e-8
 # Condition of a scaled matrix of products up to which its triangle is right to 12 digits.
 CONDITION = 3e3
+# Columns beyond which products are faster than panels of rows, rows a column from which on they
+# are, and those by which it is decided whether to go on where there are many more. So many, from
+# all of them, also tell the means.
+MANY_COLUMNS, ROWS_A_COLUMN, FIRST_LOOK, LONG = 40, 2, 4, 16
+# Squares of columns that say too little, or too much, of their digits.
+LEAST_SQUARE, MOST_SQUARE = 1e-250, 1e250
 
 # Root (p, p), moments (p, 1) and residual (1, 1) of a factor of rows.
 Triangle = tuple[Array, Array, Array]
@@ -126,3 +138,104 @@ class Products:
         moments, _ = dtrtrs(root, self.moments / scale[:, None], trans=1)
         left = max(self.square - float(np.sum(np.square(moments))), 0.0)
         return root * scale, moments, np.array([[np.sqrt(left)]])
+
+
+def sure_triangle(
+    X: Array, Y: Array, weights: Array | None, known: Array, *, intercept: bool
+) -> Array | None:
+    """The triangle (q, q) of rows and of what is ``known`` (q, q); None where digits would be lost.
+
+    Or where it is not worth the while, for few rows or columns, or what is known is more than the
+    precisions of columns other than the intercept. Columns are looked at as they differ from the
+    means of some rows, if there is an intercept: only the triangle's first row depends on it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(2000, 50)), rng.normal(size=(2000, 1))
+    >>> triangle = sure_triangle(X, Y, None, np.zeros((51, 51)), intercept=False)
+    >>> np.allclose(triangle.T @ triangle, (rows := np.hstack([X, Y])).T @ rows)
+    True
+    >>> X[:, 0] = X[:, 1] + 1e-4 * X[:, 0]
+    >>> sure_triangle(X, Y, None, np.zeros((51, 51)), intercept=False) is None
+    True
+    """
+    n, q = len(X), len(known)
+    precisions = np.square(np.diagonal(known))
+    if q <= MANY_COLUMNS or n < ROWS_A_COLUMN * q or (intercept and precisions[0] > 0.0):
+        return None
+    if np.count_nonzero(known) > np.count_nonzero(precisions):
+        return None
+    with blas_threads(min(q, FEW_COLUMNS)):
+        look = FIRST_LOOK * q if n >= LONG * q else n
+        every = slice(None, None, max(1, n // (FIRST_LOOK * q)))
+        means = _means(X[every], Y[every], intercept)
+        total = np.zeros((q, q), order="F")
+        total[np.diag_indices(q)] = precisions
+        root: Array | None = total
+        for part in (slice(0, look), slice(look, n)):
+            if root is not None and part.start < part.stop:
+                total = _with_products(total, X[part], Y[part], weights, part, means)
+                root = _sure_root(total, q - Y.shape[1])
+    if root is not None and intercept:
+        root[0] += root[0, 0] * means
+    return root
+
+
+def _means(X: Array, Y: Array, intercept: bool) -> Array:
+    """(q,) what is taken out of the columns of the 1, of X and of Y: of the 1 nothing."""
+    if not intercept:
+        return np.zeros(X.shape[1] + Y.shape[1])
+    return np.concatenate([[0.0], np.asarray(X).mean(axis=0), Y.mean(axis=0)])
+
+
+def _with_products(
+    total: Array, X: Array, Y: Array, weights: Array | None, part: slice, means: Array
+) -> Array:
+    """``total`` (q, q), upper, and the products of rows less their means, in its memory."""
+    q, first = len(total), len(total) - X.shape[1] - Y.shape[1]
+    by_rows = isinstance(X, np.ndarray) and X.strides[0] >= X.strides[1]
+    room = np.empty((min(BLOCK, len(X)), q), order="C" if by_rows else "F")
+    for start in range(0, len(X), BLOCK):
+        some = slice(start, min(start + BLOCK, len(X)))
+        rows = room[: some.stop - start]
+        rows[:, :first] = 1.0
+        _subtract(X[some], means[first:], rows[:, first : q - Y.shape[1]])
+        np.subtract(Y[some], means[q - Y.shape[1] :], out=rows[:, q - Y.shape[1] :])
+        if weights is not None:
+            rows *= np.sqrt(weights[part][some])[:, None]
+        if by_rows:
+            total = dsyrk(1.0, rows.T, 1.0, total, overwrite_c=1)
+        else:
+            total = dsyrk(1.0, rows, 1.0, total, trans=1, overwrite_c=1)
+    return total
+
+
+def _subtract(X: Array | Columns, means: Array, out: Array) -> None:
+    m = X.shape[1]
+    if isinstance(X, np.ndarray):
+        np.subtract(X, means[:m], out=out)
+        return
+    for place, column in enumerate(X.arrays):
+        np.subtract(column, means[place], out=out[:, place])
+
+
+def _sure_root(upper: Array, p: int) -> Array | None:
+    """The root (q, q) of a matrix of which half is there.
+
+    None where the condition of its first ``p`` columns, those of the coefficients, loses digits, or
+    what they leave of the others' squares does.
+    """
+    squares = np.diagonal(upper)
+    if not ((squares > LEAST_SQUARE) & (squares < MOST_SQUARE)).all():
+        return None
+    scale = np.sqrt(squares)
+    scaled = upper / scale[:, None]
+    scaled /= scale
+    root, status = dpotrf(scaled, lower=0)
+    if status or not (np.square(np.diagonal(root)[p:]) * CONDITION >= 1.0).all():
+        return None
+    sizes = np.abs(scaled[:p, :p], out=scaled[:p, :p])
+    norm = (sizes.sum(axis=0) + sizes.sum(axis=1) - 1.0).max()
+    reciprocal, _ = dpocon(root[:p, :p], norm)
+    return np.multiply(root, scale, out=root) if reciprocal * CONDITION >= 1.0 else None

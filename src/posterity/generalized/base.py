@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -58,6 +59,7 @@ class GeneralizedModel(LinearEstimator):
         return GeneralizedPosterior.around(inner, self._likelihood(), approximation)
 
     def _tell(self, way: Way, rows: Rows) -> Any:
+        rows = replace(rows, X=np.asarray(rows.X))
         check_usable(rows.X, rows.y)
         return learn(self._known, way, rows, self.approximation)
 

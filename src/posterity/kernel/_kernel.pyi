@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.kernel.columns import Columns
+
 Array = NDArray[np.float64]
 
 def leading_dimension(q: int) -> int: ...
@@ -71,13 +73,18 @@ def predict_by_nodes(
     noise: tuple[float, float, float],
 ) -> tuple[Array, Array, Array]: ...
 def append_block(
-    triangle: Array, n_targets: int, X: Array, Y: Array, weights: Array | None, intercept: bool
+    triangle: Array,
+    n_targets: int,
+    X: Array | Columns,
+    Y: Array,
+    weights: Array | None,
+    intercept: bool,
 ) -> None: ...
 def remove_rows(
     triangle: Array, n_targets: int, X: Array, Y: Array, weights: Array | None, intercept: bool
 ) -> tuple[int, float]: ...
 def predict_rows(
-    triangle: Array, n_targets: int, X: Array, intercept: bool
+    triangle: Array, n_targets: int, X: Array | Columns, intercept: bool
 ) -> tuple[Array, Array]: ...
 def average_members(
     densities: Array,

@@ -3,7 +3,10 @@
 
 import numpy as np
 
+from posterity.kernel.columns import Columns
+
 cimport numpy as cnp
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.math cimport INFINITY, sqrt
 
 cnp.import_array()
@@ -56,12 +59,12 @@ cdef pk_shape _shape(const double[:, ::1] triangle, Py_ssize_t n_targets) except
     return shape
 
 
-cdef pk_rows _rows(pk_shape shape, const double[:, :] X, const double[:, ::1] Y, const double[::1] weights,
-                   bint intercept) except *:
+cdef pk_rows _rows_without(pk_shape shape, Py_ssize_t n, Py_ssize_t columns, const double[:, ::1] Y,
+                           const double[::1] weights, bint intercept) except *:
+    """Rows of so many features, which are to be added."""
     cdef pk_rows rows
-    rows.n, rows.columns, rows.intercept = X.shape[0], X.shape[1], intercept
-    rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
-    rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
+    rows.n, rows.columns, rows.intercept = n, columns, intercept
+    rows.x_stride, rows.x_step, rows.each = 0, 0, NULL
     rows.X, rows.Y, rows.weights, rows.discounts, rows.held = NULL, NULL, NULL, NULL, NULL
     if rows.columns + rows.intercept != shape.p:
         raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
@@ -70,13 +73,66 @@ cdef pk_rows _rows(pk_shape shape, const double[:, :] X, const double[:, ::1] Y,
     if weights is not None and weights.shape[0] != rows.n:
         raise ValueError(f"weights has length {weights.shape[0]}: expected {rows.n}")
     if rows.n > 0:
-        if rows.columns > 0:
-            rows.X = &X[0, 0]
         if Y is not None:
             rows.Y = &Y[0, 0]
         if weights is not None:
             rows.weights = &weights[0]
     return rows
+
+
+cdef pk_rows _rows(pk_shape shape, const double[:, :] X, const double[:, ::1] Y, const double[::1] weights,
+                   bint intercept) except *:
+    cdef pk_rows rows = _rows_without(shape, X.shape[0], X.shape[1], Y, weights, intercept)
+    rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
+    rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
+    if rows.n > 0 and rows.columns > 0:
+        rows.X = &X[0, 0]
+    return rows
+
+
+# Of a dtype, without the order of its bytes, which is this machine's.
+cdef dict KINDS = {
+    "f8": PK_DOUBLE, "f4": PK_SINGLE, "b1": PK_UINT8, "i1": PK_INT8, "i2": PK_INT16, "i4": PK_INT32, "i8": PK_INT64,
+    "u1": PK_UINT8, "u2": PK_UINT16, "u4": PK_UINT32, "u8": PK_UINT64,
+}
+
+
+cdef class _Source:
+    """Where the features of rows are read from: an array (n, m), or Columns; kept alive."""
+
+    cdef const double[:, :] array
+    cdef tuple arrays
+    cdef pk_column *each
+    cdef Py_ssize_t n
+
+    def __cinit__(self, X):
+        cdef cnp.ndarray array
+        cdef Py_ssize_t place
+        self.each = NULL
+        if not isinstance(X, Columns):
+            self.array = X
+            return
+        self.arrays, self.n = X.arrays, len(X)
+        self.each = <pk_column *> PyMem_Malloc(max(len(self.arrays), 1) * sizeof(pk_column))
+        if self.each == NULL:
+            raise MemoryError()
+        for place, array in enumerate(self.arrays):
+            kind = KINDS.get(array.dtype.str[1:])
+            if kind is None or not array.dtype.isnative or not array.flags.aligned or array.ndim != 1 or len(array) != self.n:
+                raise ValueError(f"column {place} is {array.dtype}, {len(array)} of {self.n}: it can't be read as numbers")
+            self.each[place].at = <const char *> cnp.PyArray_DATA(array)
+            self.each[place].step = array.strides[0]
+            self.each[place].kind = kind
+
+    def __dealloc__(self):
+        PyMem_Free(self.each)
+
+    cdef pk_rows rows(self, pk_shape shape, const double[:, ::1] Y, const double[::1] weights, bint intercept) except *:
+        if self.each == NULL:
+            return _rows(shape, self.array, Y, weights, intercept)
+        cdef pk_rows rows = _rows_without(shape, self.n, len(self.arrays), Y, weights, intercept)
+        rows.x_step, rows.each = PK_EACH, self.each
+        return rows
 
 
 cdef class _Before:
@@ -281,11 +337,12 @@ def predict_by_nodes(const double[:, ::1] triangle, const double[:, :] X, const 
     return np.asarray(loc), np.asarray(square), np.asarray(df)
 
 
-def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, X, const double[:, ::1] Y,
                  const double[::1] weights, bint intercept):
-    """Append all rows, in place, a Householder panel at a time."""
+    """Append all rows, of an array or of Columns, in place, a Householder panel at a time."""
     cdef pk_shape shape = _shape(triangle, n_targets)
-    cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
+    cdef _Source source = _Source(X)
+    cdef pk_rows rows = source.rows(shape, Y, weights, intercept)
     cdef double[::1] buffer = _aligned(PK_APPEND_SIZE(shape))
     if rows.n > 0:
         with nogil:
@@ -310,10 +367,11 @@ def remove_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :
     return status, least
 
 
-def predict_rows(const double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, bint intercept):
+def predict_rows(const double[:, ::1] triangle, Py_ssize_t n_targets, X, bint intercept):
     """Mean (n, k) and leverage (n,) of rows; a direction without information has infinite leverage."""
     cdef pk_shape shape = _shape(triangle, n_targets)
-    cdef pk_rows rows = _rows(shape, X, None, None, intercept)
+    cdef _Source source = _Source(X)
+    cdef pk_rows rows = source.rows(shape, None, None, intercept)
     cdef double[:, ::1] mean = np.empty((rows.n, shape.k))
     cdef double[::1] leverage = np.empty(rows.n), buffer = _aligned(PK_APPEND_SIZE(shape))
     if rows.n > 0:

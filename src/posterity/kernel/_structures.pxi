@@ -5,6 +5,22 @@ cdef extern from "posterity_flight.h" nogil:
     enum: PK_PANEL
     ctypedef struct pk_shape:
         Py_ssize_t p, k, q, ld
+    Py_ssize_t PK_EACH
+    ctypedef enum pk_kind:
+        PK_DOUBLE
+        PK_SINGLE
+        PK_INT8
+        PK_INT16
+        PK_INT32
+        PK_INT64
+        PK_UINT8
+        PK_UINT16
+        PK_UINT32
+        PK_UINT64
+    ctypedef struct pk_column:
+        const char *at
+        Py_ssize_t step
+        pk_kind kind
     ctypedef struct pk_rows:
         const double *X
         const double *Y
@@ -13,6 +29,7 @@ cdef extern from "posterity_flight.h" nogil:
         double *held
         Py_ssize_t n, columns, x_stride, x_step
         int intercept
+        const pk_column *each
     ctypedef struct pk_before:
         double *error
         double *leverage

@@ -281,8 +281,12 @@ PK_INLINE void pk_load_columns(double *panel, const pk_rows *rows, ptrdiff_t fir
             *pk_cell(panel, r, k) = k < shape.q && y ? root_weight[r] * y[k] : 0.0;
     }
     for (ptrdiff_t m = 0; m < rows->columns; m++) {
-        const double *x = rows->X + first * rows->x_stride + m * rows->x_step;
         double *cell = pk_cell(panel, 0, m + rows->intercept);
+        if (rows->x_step == PK_EACH) {
+            pk_read_numbers(cell, PK_STRIP, rows->each + m, first, count, root_weight);
+            continue;
+        }
+        const double *x = rows->X + first * rows->x_stride + m * rows->x_step;
         for (ptrdiff_t r = 0; r < count; r++)
             cell[r * PK_STRIP] = root_weight[r] * x[r * rows->x_stride];
     }

@@ -57,6 +57,74 @@ PK_INLINE void pk_reflect(double *restrict T, double *restrict panel, ptrdiff_t 
     }
 }
 
+/* A block of PK_LANES x PK_LANES numbers, turned about its diagonal: first in squares of two, then of four, then whole. */
+#define PK_TURN(distance, low, high)                                     \
+    for (int i = 0; i < PK_LANES; i++)                                   \
+        if (!(i & distance)) {                                           \
+            pk_vector a = v[i], b = v[i + distance];                     \
+            v[i] = PK_SHUFFLE(a, b, low);                                \
+            v[i + distance] = PK_SHUFFLE(a, b, high);                    \
+        }
+#define PK_LIST(...) __VA_ARGS__
+PK_INLINE void pk_transpose(pk_vector *v)
+{
+#if PK_LANES == 8
+    PK_UNROLL
+    PK_TURN(1, PK_LIST(0, 8, 2, 10, 4, 12, 6, 14), PK_LIST(1, 9, 3, 11, 5, 13, 7, 15))
+    PK_UNROLL
+    PK_TURN(2, PK_LIST(0, 1, 8, 9, 4, 5, 12, 13), PK_LIST(2, 3, 10, 11, 6, 7, 14, 15))
+    PK_UNROLL
+    PK_TURN(4, PK_LIST(0, 1, 2, 3, 8, 9, 10, 11), PK_LIST(4, 5, 6, 7, 12, 13, 14, 15))
+#elif PK_LANES == 4
+    PK_UNROLL
+    PK_TURN(1, PK_LIST(0, 4, 2, 6), PK_LIST(1, 5, 3, 7))
+    PK_UNROLL
+    PK_TURN(2, PK_LIST(0, 1, 4, 5), PK_LIST(2, 3, 6, 7))
+#else
+    PK_UNROLL
+    PK_TURN(1, PK_LIST(0, 2), PK_LIST(1, 3))
+#endif
+}
+
+/* The features of rows that lie by rows, by columns: block by block, the last of which may overlap the one before. */
+PK_INLINE void pk_load_by_rows(double *restrict panel, const double *x, const double *root_weight, const pk_rows *rows,
+                               ptrdiff_t count)
+{
+    ptrdiff_t columns = rows->columns, whole = count & -PK_LANES;
+    for (ptrdiff_t r = 0; r < whole; r += PK_LANES)
+        for (ptrdiff_t m = 0; m < columns; m += PK_LANES) {
+            ptrdiff_t from = m + PK_LANES <= columns ? m : columns - PK_LANES;
+            pk_vector v[PK_LANES];
+            PK_UNROLL
+            for (int i = 0; i < PK_LANES; i++)
+                v[i] = *(const pk_vector *)(x + (r + i) * rows->x_stride + from);
+            pk_transpose(v);
+            PK_UNROLL
+            for (int i = 0; i < PK_LANES; i++)
+                *(pk_vector *)(panel + (from + i) * PK_PANEL + r) = v[i] * *(const pk_vector *)(root_weight + r);
+        }
+    for (ptrdiff_t m = 0; m < columns; m++)
+        for (ptrdiff_t r = whole; r < count; r++)
+            panel[m * PK_PANEL + r] = root_weight[r] * x[r * rows->x_stride + m];
+}
+
+/* The features of rows first..first+count, by columns. */
+PK_INLINE void pk_load_features(double *restrict panel, const double *root_weight, const pk_rows *rows, ptrdiff_t first,
+                                ptrdiff_t count)
+{
+    const double *x = rows->x_step == PK_EACH ? NULL : rows->X + first * rows->x_stride;
+    if (rows->x_step == 1 && rows->columns >= PK_LANES) {
+        pk_load_by_rows(panel, x, root_weight, rows, count);
+        return;
+    }
+    for (ptrdiff_t m = 0; m < rows->columns; m++, panel += PK_PANEL)
+        if (rows->x_step == PK_EACH)
+            pk_read_numbers(panel, 1, rows->each + m, first, count, root_weight);
+        else
+            for (ptrdiff_t r = 0; r < count; r++)
+                panel[r] = root_weight[r] * x[m * rows->x_step + r * rows->x_stride];
+}
+
 /* Lay rows first..first+count by columns into the panel, the rest of it zero. */
 PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdiff_t first, ptrdiff_t count, pk_shape shape)
 {
@@ -69,23 +137,38 @@ PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdif
         memcpy(panel, root_weight, (size_t)count * sizeof(double));
         panel += PK_PANEL;
     }
-    const double *x = rows->X + first * rows->x_stride;
-    for (ptrdiff_t m = 0; m < rows->columns; m++, x += rows->x_step, panel += PK_PANEL)
-        for (ptrdiff_t r = 0; r < count; r++)
-            panel[r] = root_weight[r] * x[r * rows->x_stride];
+    pk_load_features(panel, root_weight, rows, first, count);
+    panel += rows->columns * PK_PANEL;
     for (ptrdiff_t t = 0; t < shape.k; t++, panel += PK_PANEL)
         for (ptrdiff_t r = 0; r < count; r++)
             panel[r] = rows->Y ? root_weight[r] * rows->Y[(first + r) * shape.k + t] : 0.0;
 }
 
-/* Ask for rows that lie by rows: they arrive while others are worked on. */
-PK_INLINE void pk_ask_for_rows(const pk_rows *rows, ptrdiff_t from, ptrdiff_t to)
+/* Ask for part j, of `parts`, of the rows from `first` on, while others are worked on: for a share of them where they lie
+ * by rows, else for column j, if its numbers are no further apart than cache lines. */
+PK_INLINE void pk_ask_for_rows(const pk_rows *rows, ptrdiff_t first, ptrdiff_t j, ptrdiff_t parts)
 {
-    if (rows->x_step != 1)
+    ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL, step, from = 0, to = count;
+    const char *at;
+    if (count <= 0)
         return;
-    to = to < rows->n ? to : rows->n;
-    for (ptrdiff_t i = from * rows->x_stride; i < to * rows->x_stride; i += PK_LINE)
-        __builtin_prefetch(rows->X + i);
+    if (rows->x_step == 1) {
+        from = j * count / parts, to = (j + 1) * count / parts;
+        step = rows->x_stride * (ptrdiff_t)sizeof(double);
+        at = (const char *)(rows->X + first * rows->x_stride);
+    } else if (j >= rows->columns) {
+        return;
+    } else if (rows->x_step == PK_EACH) {
+        step = rows->each[j].step;
+        at = rows->each[j].at + first * step;
+    } else {
+        step = rows->x_stride * (ptrdiff_t)sizeof(double);
+        at = (const char *)(rows->X + first * rows->x_stride + j * rows->x_step);
+    }
+    if (rows->x_step != 1 && step > PK_LINE * (ptrdiff_t)sizeof(double))
+        return;
+    for (ptrdiff_t byte = from * step; byte < to * step; byte += PK_LINE * (ptrdiff_t)sizeof(double))
+        __builtin_prefetch(at + byte);
 }
 
 PK_INLINE void pk_append_singly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape)
@@ -111,8 +194,8 @@ static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_s
     for (; rows->n - first >= PK_LANES; first += PK_PANEL) {
         ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
         pk_load_panel(buffer, rows, first, count, shape);
-        for (ptrdiff_t j = 0, next = first + PK_PANEL; j < shape.q; j++) {
-            pk_ask_for_rows(rows, next + j * PK_PANEL / shape.q, next + (j + 1) * PK_PANEL / shape.q);
+        for (ptrdiff_t j = 0; j < shape.q; j++) {
+            pk_ask_for_rows(rows, first + PK_PANEL, j, shape.q);
             pk_reflect(T, buffer, j, shape);
         }
     }

@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #if !defined(__GNUC__) && !defined(__clang__)
@@ -102,14 +103,27 @@ typedef struct {
     ptrdiff_t p, k, q, ld;
 } pk_shape;
 
+/* A column of numbers of any kind, wherever it lies: the first of them, and how many bytes apart they are. */
+typedef enum {
+    PK_DOUBLE, PK_SINGLE, PK_INT8, PK_INT16, PK_INT32, PK_INT64, PK_UINT8, PK_UINT16, PK_UINT32, PK_UINT64
+} pk_kind;
+typedef struct {
+    const char *at;
+    ptrdiff_t step;
+    pk_kind kind;
+} pk_column;
+
 /* Where rows come from: X (n, columns), its rows x_stride and its columns x_step apart, Y (n, k) by rows, weights (n) or
  * NULL, discounts (n) or NULL: what the weight of everything before a row is multiplied by when the row arrives.
- * With an intercept the factor's first coefficient multiplies a 1 that X does not hold. */
+ * With an intercept the factor's first coefficient multiplies a 1 that X does not hold. Where x_step is PK_EACH, there
+ * is no X: each column is by itself. */
+#define PK_EACH PTRDIFF_MIN
 typedef struct {
     const double *X, *Y, *weights, *discounts;
     double *held; /* (p) room for what must not fade away, where something fades; see pk_hold_faded */
     ptrdiff_t n, columns, x_stride, x_step;
     int intercept;
+    const pk_column *each; /* (columns), looked at only where x_step is PK_EACH */
 } pk_rows;
 
 /* ---- rows ------------------------------------------------------------------------------- */
@@ -132,6 +146,39 @@ PK_INLINE void pk_copy_scaled(double *restrict to, const double *restrict from, 
         to[m] = factor * from[m];
 }
 
+/* to (count), `apart` doubles from each other, = factor (count) times the numbers of a column from the first on. The loop
+ * over numbers that lie side by side is one of its own: it is done by vectors. */
+#define PK_READ_AS(type)                                                                     \
+    for (ptrdiff_t r = 0; column->step == sizeof(type) && r < count; r++)                    \
+        to[r * apart] = factor[r] * (double)((const type *)at)[r];                           \
+    for (ptrdiff_t r = 0; column->step != sizeof(type) && r < count; r++)                    \
+        to[r * apart] = factor[r] * (double)*(const type *)(at + r * column->step);          \
+    break;
+PK_INLINE void pk_read_numbers(double *restrict to, ptrdiff_t apart, const pk_column *column, ptrdiff_t first,
+                               ptrdiff_t count, const double *restrict factor)
+{
+    const char *at = column->at + first * column->step;
+    switch (column->kind) {
+    case PK_DOUBLE: PK_READ_AS(double)
+    case PK_SINGLE: PK_READ_AS(float)
+    case PK_INT8: PK_READ_AS(int8_t)
+    case PK_INT16: PK_READ_AS(int16_t)
+    case PK_INT32: PK_READ_AS(int32_t)
+    case PK_INT64: PK_READ_AS(int64_t)
+    case PK_UINT8: PK_READ_AS(uint8_t)
+    case PK_UINT16: PK_READ_AS(uint16_t)
+    case PK_UINT32: PK_READ_AS(uint32_t)
+    case PK_UINT64: PK_READ_AS(uint64_t)
+    }
+}
+
+/* The features of one row, of columns that are each by themselves. */
+PK_RARE void pk_read_row(double *row, const pk_rows *rows, ptrdiff_t i, double root_weight)
+{
+    for (ptrdiff_t m = 0; m < rows->columns; m++)
+        pk_read_numbers(row + m, 1, rows->each + m, i, 1, &root_weight);
+}
+
 /* row (ld) = sqrt(weight) [1?, x, y]; what is beyond must be 0 already and stays so. Y may be NULL: the
  * targets are then 0. */
 PK_INLINE void pk_load_row(double *restrict row, const pk_rows *rows, ptrdiff_t i, double root_weight,
@@ -139,12 +186,13 @@ PK_INLINE void pk_load_row(double *restrict row, const pk_rows *rows, ptrdiff_t 
 {
     if (rows->intercept)
         *row++ = root_weight;
-    const double *x = rows->X + i * rows->x_stride;
     if (rows->x_step == 1)
-        pk_copy_scaled(row, x, rows->columns, root_weight);
+        pk_copy_scaled(row, rows->X + i * rows->x_stride, rows->columns, root_weight);
+    else if (rows->x_step == PK_EACH)
+        pk_read_row(row, rows, i, root_weight);
     else
         for (ptrdiff_t m = 0; m < rows->columns; m++)
-            row[m] = root_weight * x[m * rows->x_step];
+            row[m] = root_weight * rows->X[i * rows->x_stride + m * rows->x_step];
     row += rows->columns;
     if (rows->Y)
         pk_copy_scaled(row, rows->Y + i * shape.k, shape.k, root_weight);

@@ -280,7 +280,10 @@ class LinearEstimator(LinearReader):
             if way == "fit":
                 check_targets_seen(self, rows.y)
             self._expect_missing()
-        known, learned = self._known, (rows.X, rows.y, rows.weights, rows.elapsed)
+        known, X = self._known, rows.X
+        if way == "predict_then_learn" or not getattr(known, "reads_columns", False):
+            X = np.asarray(X)
+        learned = (X, rows.y, rows.weights, rows.elapsed)
         if way == "fit":
             return known.fit(*learned)
         return (known.append if way == "append" else known.predict_then_learn)(*learned)
@@ -303,7 +306,7 @@ class LinearEstimator(LinearReader):
             refuse_no_weight(rows[2])
         first = way == "fit" or self._knowledge is None
         model = self._fresh() if first else self
-        X, y, weights = read_rows(model, *rows, reset=first)
+        X, y, weights = read_rows(model, *rows, reset=first, columns=self.basis is None)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
         read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))
         if first:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from posterity.factor.usable import LARGEST
+from posterity.kernel.columns import Columns
+from posterity.linear.frames import columns_of
 from posterity.linear.kinds import refuse_accidents
 from posterity.linear.matrices import dense_rows
 from posterity.linear.named import NamedRows
@@ -25,16 +27,24 @@ SMALLEST_WEIGHT, TINY = 1e-200, 1e-70
 
 
 def read_rows(
-    model: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
+    model: BaseEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    *,
+    reset: bool,
+    columns: bool = False,
 ) -> tuple[Array, Array, Array | None]:
     """``X`` (n, m), ``y`` (n, 1 or q) and weights (n,), as floats; finiteness is checked later.
 
     With ``reset`` the model takes number and names of the features from ``X``, otherwise they must
-    agree. Raises ``ValueError`` for wrong shapes, names, text and negative weights.
+    agree. With ``columns`` what holds columns by themselves stays as they are
+    (:class:`posterity.kernel.columns.Columns`). Raises ``ValueError`` for wrong shapes, names, text
+    and negative weights.
     """
     if y is None:
         raise ValueError("This model requires y to be passed, but the target y is None")
-    X = _read_features(model, X, reset=reset)
+    X = _read_features(model, X, reset=reset, columns=columns)
     if has_columns(model, y, reset=reset):
         y = read_targets(model, y, reset=reset)
         check_consistent_length(X, y)
@@ -86,12 +96,14 @@ def read_times(
     return elapsed, float(array[-1])
 
 
-def _read_features(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
+def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool = False) -> Array:
     if isinstance(X, NamedRows) and not reset:
         return X.read_by(model)
     if issparse(X):
         X = dense_rows(X)
-    array = X if _fits(model, X, reset=reset) else _validated(model, X, reset=reset)
+    array = X if _fits(model, X, reset=reset) else _validated(model, X, reset, columns)
+    if isinstance(array, Columns):  # which do all that posteriors do with rows that come together
+        return cast(Array, array)
     # In the order of memory it comes in: the kernel reads columns as well as rows.
     whole = array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
     return array if whole else np.ascontiguousarray(array)
@@ -107,30 +119,17 @@ def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
     return bool(X.shape[1] == model.n_features_in_)
 
 
-def _validated(model: BaseEstimator, X: Any, *, reset: bool) -> Array:
+def _validated(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> Array | Columns:
     refuse_accidents(X)
     try:
-        columns = _arrow_columns(X)
-        if columns is not None:
+        read = columns_of(X, arrays=columns)
+        if read is not None:
             validate_data(model, X, reset=reset, skip_check_array=True)
-            return columns
+            return read if columns else np.asarray(read)
         return validate_data(model, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     except (ValueError, TypeError) as error:
         _name_text_column(X, error)
         raise
-
-
-def _arrow_columns(X: Any) -> Array | None:
-    """An Arrow table of numbers, column by column: as an array it would come row by row, slowly."""
-    if not (hasattr(X, "column_names") and hasattr(X, "itercolumns") and X.num_rows):
-        return None
-    columns = [column.to_numpy(zero_copy_only=False) for column in X.itercolumns()]
-    if not columns or any(column.dtype.kind not in "fiu" for column in columns):
-        return None
-    array = np.empty((X.num_rows, len(columns)), order="F")
-    for place, column in enumerate(columns):
-        array[:, place] = column
-    return array
 
 
 def _is_plain(values: Any, ndim: int) -> bool:
@@ -216,6 +215,7 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
     for label, values in (("X", X), ("y", y)):
         if values is None:
             continue
+        values = np.asarray(values)
         looked_at = observed_targets(model, values) if label == "y" else values
         bad = np.argwhere(~(np.abs(looked_at) <= LARGEST))
         if len(bad) == 0:
@@ -239,7 +239,7 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
 
 def _refuse_vanishing(model: BaseEstimator, X: Array, y: Array) -> None:
     names = getattr(model, "feature_names_in_", None)
-    sizes = np.abs(X).max(axis=0, initial=0.0)
+    sizes = np.abs(np.asarray(X)).max(axis=0, initial=0.0)
     small = (sizes > 0.0) & (sizes < TINY)
     if small.any():
         column = int(np.argmax(small))

@@ -230,6 +230,11 @@ class EvidencePosterior(LinearPosterior):
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
         self.stream.accompany(path, names)
 
+    @property
+    def reads_columns(self) -> bool:
+        """Whether the data do, and learn them at once."""
+        return not self.rests and self.known.data.reads_columns
+
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
         if not self.rests and not self.forgets:

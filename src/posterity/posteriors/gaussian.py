@@ -144,6 +144,11 @@ class LinearPosterior:
 
     # ---- learning ------------------------------------------------------------------------------
 
+    @property
+    def reads_columns(self) -> bool:
+        """Whether rows that come together may be columns that each lie by themselves."""
+        return type(self) is LinearPosterior
+
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn the first rows together; a posterior that forgets learns them in order."""
         self.append(X, y, weights, elapsed)

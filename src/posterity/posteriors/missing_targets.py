@@ -63,6 +63,7 @@ class MissingTargetsPosterior(TargetsPosterior):
     """
 
     lacks_targets: ClassVar[bool] = True
+    reads_columns: ClassVar[bool] = False  # rows are sorted by the targets that they lack
 
     patterns: dict[Pattern, Factor] = field(default_factory=dict)
     chain: Chain = field(default_factory=Chain, repr=False, compare=False)

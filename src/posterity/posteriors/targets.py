@@ -94,6 +94,11 @@ class TargetsPosterior:
 
     # ---- learning ------------------------------------------------------------------------------
 
+    @property
+    def reads_columns(self) -> bool:
+        """Whether rows that come together may be columns that each lie by themselves."""
+        return self.wide.reads_columns
+
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn the first rows together."""
         self.append(X, y, weights, elapsed)
