@@ -232,3 +232,59 @@ def test_moments_of_a_narrow_belief_beside_student_t_noise(df: float) -> None:
         assert some.any()
         for ours, theirs in zip(told, expected, strict=True):
             np.testing.assert_allclose(ours[some], theirs[some], atol=tolerance)
+
+
+@pytest.mark.parametrize("likelihood", [StudentT(4.0, 1.0), LaplaceNoise(1.0)])
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 600), bold=st.floats(0.02, 1.0))
+def test_a_round_of_matching_is_that_of_its_twin(
+    likelihood: Likelihood, seed: int, n: int, bold: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    known = likelihood.kernel_code
+    assert known is not None
+    fit, scale = rng.normal(size=n), float(np.exp(rng.normal()))
+    rows = fit + scale * rng.standard_t(2, size=n), fit, 10.0 ** rng.uniform(-5.0, -0.5, size=n)
+    weights, weight = rng.choice([0.5, 1.0, 3.0], size=n), rng.uniform(0.05, 1.5, size=n)
+    sites = weights, weight, fit + rng.normal(size=n), scale, bold
+
+    def find(off: Array, variance: Array, power: Array) -> tuple[Array, Array, Array]:
+        return kernel.find_moments(*known, off, np.zeros(n), variance, power)
+
+    told = kernel.match_rows(*known, *rows, *sites)
+    for ours, theirs in zip(told, twin_sites.match_rows(find, *rows, *sites), strict=True):
+        size = 1.0 + np.abs(theirs).max()
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11 * size)
+
+
+def test_a_round_of_no_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="no rows to match"):
+        kernel.match_rows(6, (4.0, 1.0, 0.0), *[np.empty(0)] * 6, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("variance", [1e-6, 1e-3, 0.3, 0.5, 0.51, 2.0, 8.0, 50.0, 1e3, 1e4])
+def test_labels_have_ten_digits_whatever_is_known(variance: float) -> None:
+    """The trapezoidal rule, sixteen times as fine as anything needs."""
+    sd, means = np.sqrt(variance), np.array([-50.0, -9.0, -2.0, 0.0, 0.7, 4.0, 50.0])
+    for mean in means:
+        # About where the likelihood leads: at most so far above the mean.
+        low, high = mean - 12.0 * sd, mean + variance + 12.0 * sd
+        z = np.linspace(low, high, min(int((high - low) / min(0.05, 0.05 * sd)) + 2, 4_000_001))
+        log_part = -np.logaddexp(0.0, -z) - 0.5 * np.square((z - mean) / sd)
+        part = np.exp(log_part - log_part.max())
+        slope = part @ np.exp(-np.logaddexp(0.0, z)) / part.sum()
+        bend = part @ np.exp(-np.logaddexp(0.0, z) - np.logaddexp(0.0, -z)) / part.sum()
+        log_mass = log_part.max() + np.log(part.sum() * (z[1] - z[0]) / sd / np.sqrt(2.0 * np.pi))
+        centre = part @ z / part.sum()
+        shrunk = part @ np.square(z - centre) / part.sum() / variance
+        small = part @ np.square(np.exp(-np.logaddexp(0.0, z)) - slope) / part.sum()
+        lost = variance * (bend - small) if shrunk > 0.5 else 1.0 - shrunk
+        for y, sign in ((1.0, 1.0), (0.0, -1.0)):
+            arguments = (np.array([one]) for one in (y, sign * mean, variance))
+            told = kernel.find_sites(1, (0.0, 0.0, 0.0), True, *arguments)
+            precision, target, ours = (float(one[0]) for one in told)
+            assert ours == pytest.approx(log_mass, rel=1e-10, abs=1e-10)
+            if lost > 1e-7:
+                assert precision == pytest.approx(lost / (1.0 - lost) / variance, rel=1e-9)
+                moved = sign * (target - sign * mean) * precision * variance
+                moved /= 1.0 + precision * variance
+                assert moved == pytest.approx(variance * slope, rel=1e-9, abs=1e-12 * sd)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,6 +100,23 @@ class Factor:
         check_memory(8.0 * size * size, f"a model of {n_coefficients:,} columns")
         self.triangle = kernel.empty_triangle(n_coefficients + n_targets)
         self._counts = np.zeros(2)
+
+    @classmethod
+    def of(cls, triangle: tuple[Array, Array, Array], count: float) -> Self:
+        """Of R (p, p), Z (p, k) and S (k, k), of rows that weigh so much.
+
+        Examples
+        --------
+        >>> root, moments, residual = np.eye(1), np.array([[2.0]]), np.array([[1.0]])
+        >>> Factor.of((root, moments, residual), 3.0).coefficients()
+        array([[2.]])
+        """
+        root, moments, residual = triangle
+        factor = cls(len(root), moments.shape[1])
+        factor.root[...], factor.moments[...] = root, moments
+        factor.residual_root[...] = residual
+        factor._counts[...] = count
+        return factor
 
     def __getstate__(self) -> dict[str, Any]:
         return {"triangle": self.triangle, "counts": self._counts, "n_targets": self.n_targets}

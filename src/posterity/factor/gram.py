@@ -22,8 +22,8 @@ Array = NDArray[np.float64]
 BLOCK = 1024
 # Share of a column's square that those before it may leave: less, and too few digits are right.
 DEPENDENT = 1e-8
-# Condition of a scaled matrix of products up to which its triangle is right to 12 digits.
-CONDITION = 3e3
+# Condition of a scaled matrix of products up to which its triangle is right to 12 digits, and to 8.
+CONDITION, ROUGH_CONDITION = 3e3, 3e7
 # Columns beyond which products are faster than panels of rows, rows a column from which on they
 # are, and those by which it is decided whether to go on where there are many more. So many, from
 # all of them, also tell the means.
@@ -126,14 +126,14 @@ class Products:
         squares, moments = self.squares + other.squares, self.moments + other.moments
         return Products(squares, moments, self.square + other.square)
 
-    def triangle(self) -> Triangle | None:
-        """The rows' triangle; None where it would lose digits."""
+    def triangle(self, condition: float = CONDITION) -> Triangle | None:
+        """The rows' triangle; None where it would lose digits: beyond this condition."""
         scale, root = cholesky(self.squares)
         if root is None:
             return None
         norm = np.abs(self.squares / scale[:, None] / scale).sum(axis=0).max(initial=1.0)
         reciprocal, _ = dpocon(root, norm)
-        if not reciprocal * CONDITION >= 1.0:
+        if not reciprocal * condition >= 1.0:
             return None
         moments, _ = dtrtrs(root, self.moments / scale[:, None], trans=1)
         left = max(self.square - float(np.sum(np.square(moments))), 0.0)

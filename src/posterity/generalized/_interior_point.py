@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dtrtrs
 
 from posterity.factor import Factor
 from posterity.generalized._working_noise import Rows, solution
@@ -81,8 +82,9 @@ def least_check_loss(rows: Rows, prior: Factor, quantile: float, precise: float 
 def _step(rows: Rows, prior: Factor, quantile: float, now: _Point) -> _Point:
     """Predict with mu = 0, see how far that would go, then correct for it."""
     n = len(rows.y)
+    newton = _Newton(rows, prior, quantile, now)
     zero = np.zeros(n)
-    ahead = _direction(rows, prior, quantile, now, zero, zero)
+    ahead = newton.direction(zero, zero)
     reach = _reach(now, ahead)
     would_be = float(
         (now.u + reach * ahead.u) @ (now.s + reach * ahead.s)
@@ -90,32 +92,51 @@ def _step(rows: Rows, prior: Factor, quantile: float, now: _Point) -> _Point:
     )
     # Mehrotra 1992: centre the more, the less the prediction achieved.
     mu = (would_be / now.gap) ** 3 * now.gap / (2 * n)
-    step = _direction(rows, prior, quantile, now, mu - ahead.u * ahead.s, mu - ahead.v * ahead.t)
+    step = newton.direction(mu - ahead.u * ahead.s, mu - ahead.v * ahead.t)
     reach = min(1.0, BOLD * _reach(now, step))
     moved = (one + reach * by for one, by in zip(_parts(now), _parts(step), strict=True))
     return _Point(*moved)
 
 
-def _direction(
-    rows: Rows, prior: Factor, quantile: float, now: _Point, to_us: Array, to_vt: Array
-) -> _Point:
-    """Newton's step to u s = to_us, v t = to_vt.
+class _Newton:
+    """Newton's steps from a point to u s = to_us, v t = to_vt.
 
     s du + u ds = to_us - u s and t dv - v ds = to_vt - v t give, with theta = 1 / (u/s + v/t),
     ds = theta (to_us / s - u - to_vt / t + v + X dw - r), r = y - X w - (u - v): what is left
-    is least squares in w, of rows with weight theta.
+    is least squares in w, of rows with weight theta. The second of them has the first one's factor.
     """
-    u, v, s, t = now.u, now.v, now.s, now.t
-    fit = rows.at(now.w)
-    r = rows.y - fit - (u - v)
-    theta = 1.0 / (u / s + v / t)
-    rest = to_us / s - u - to_vt / t + v - r
-    target = fit + (quantile * rows.weights - s) / theta - rest
-    w = solution(rows.under(prior, target, theta / rows.weights))
-    ds = theta * (rest + rows.at(w) - fit)
-    du = to_us / s - u - u / s * ds
-    dv = to_vt / t - v + v / t * ds
-    return _Point(w - now.w, du, dv, ds, -ds)
+
+    def __init__(self, rows: Rows, prior: Factor, quantile: float, now: _Point) -> None:
+        self.rows, self.prior, self.now = rows, prior, now
+        self.theta = 1.0 / (now.u / now.s + now.v / now.t)
+        self.fit = rows.at(now.w)
+        # What a target is beside what a step asks for.
+        self.centre = self.fit + (quantile * rows.weights - now.s) / self.theta
+        self.apart = rows.y - self.fit - (now.u - now.v)
+        self.solved: tuple[Factor, Array, Array] | None = None
+
+    def direction(self, to_us: Array, to_vt: Array) -> _Point:
+        """The step to these products (n,)."""
+        now = self.now
+        rest = to_us / now.s - now.u - to_vt / now.t + now.v - self.apart
+        w = self._least_squares(self.centre - rest)
+        ds = self.theta * (rest + self.rows.at(w) - self.fit)
+        du = to_us / now.s - now.u - now.u / now.s * ds
+        dv = to_vt / now.t - now.v + now.v / now.t * ds
+        return _Point(w - now.w, du, dv, ds, -ds)
+
+    def _least_squares(self, target: Array) -> Array:
+        if self.solved is None:
+            factor = self.rows.under(self.prior, target, self.theta / self.rows.weights)
+            w = solution(factor)
+            self.solved = factor, target, w
+            return w
+        factor, before, w = self.solved
+        if not factor.determined.all():
+            return solution(self.rows.under(self.prior, target, self.theta / self.rows.weights))
+        pull = self.rows.back(self.theta * (target - before))
+        half = dtrtrs(factor.root, pull, trans=1)[0]
+        return np.asarray(w + dtrtrs(factor.root, half)[0])
 
 
 def _reach(now: _Point, step: _Point) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +20,11 @@ from scipy.special import betaln
 
 from posterity.factor import Factor
 from posterity.generalized._interior_point import ABOUT, PRECISE, least_check_loss
-from posterity.generalized._matching import (
-    MOST_ROUNDS,
-    ROUGH,
-    SETTLED,
-    Matcher,
-    Sites,
-)
+from posterity.generalized._matching import MOST_ROUNDS, ROUGH, SETTLED, Fit, Matcher, Sites
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-# Log evidence, which rows are no gross errors, and what stands for them.
-Hill = tuple[float, Mask, Sites]
 
 # So many rows say where to begin.
 START_ROWS = 2_000
@@ -41,8 +34,18 @@ GROSS, LOG_RANGE = 300.0, 100.0
 MOST_LOOKS = 4
 # Where the prior is learned it moves on after so many; a rough search after the second.
 FEW_ROUNDS, SOME_ROUNDS = 5, 15
+# With fewer rows the hill that is climbed hangs on the start.
+ROWS_A_COEFFICIENT = 10
 # A narrower noise than this share of what was known is tried, too.
 NARROWER = 0.5
+
+
+class Hill(NamedTuple):
+    """Log evidence, which rows are no gross errors, and what stands for them."""
+
+    log_evidence: float
+    honest: Mask
+    best: Sites
 
 
 class MatchedNoise(WorkingNoise):
@@ -60,6 +63,8 @@ class MatchedNoise(WorkingNoise):
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
         """Means and scale of the posterior that matches the rows' moments."""
         settled, rounds = (ROUGH, SOME_ROUNDS) if last.rough else (SETTLED, MOST_ROUNDS)
+        if last.nearly:
+            settled = ROUGH
         if isinstance(last, Mode):
             honest, rounds = last.weight > 0.0, FEW_ROUNDS
             start = Sites(last.scale, last.weight[honest], last.target[honest])
@@ -76,8 +81,18 @@ class MatchedNoise(WorkingNoise):
             both, leverage = factor.predict(rows.X, intercept=rows.intercept)
             fit = both[:, 0]
         spread = told.scale * rows.freed
-        how = {"rough": last.rough, "in_order": last.in_order}
-        return Mode(told.scale, fit, weight, target, spread, leverage, **how)
+        return Mode(
+            told.scale,
+            fit,
+            weight,
+            target,
+            spread,
+            leverage,
+            told.log_evidence,
+            told.settled,
+            rough=last.rough,
+            in_order=last.in_order,
+        )
 
     def spread_at(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
@@ -89,8 +104,10 @@ class MatchedNoise(WorkingNoise):
             if known_scale is not None or mode.in_order:
                 return Spread(mode.scale, math.inf, 1.0, 0.0)
             return matcher.rough_spread(mode)
-        sites = Sites(mode.scale, mode.weight[honest], mode.target[honest])
-        best = matcher.told(sites)
+        assert mode.leverage is not None
+        weight, target = mode.weight[honest], mode.target[honest]
+        fit, leverage = mode.fit[honest], mode.leverage[honest]
+        best = Fit(mode.scale, weight, target, fit, leverage, mode.log_evidence)
         if known_scale is not None or mode.in_order:
             return Spread(mode.scale, math.inf, 1.0, best.log_evidence)
         spread = matcher.spread(best)
@@ -112,7 +129,7 @@ class MatchedNoise(WorkingNoise):
         """Which rows are no gross errors, and the best hill to begin on."""
         some = rows.some(START_ROWS)
         hills = self._hills(some, prior, known, last)
-        honest, best = max(hills, key=lambda hill: hill[0])[1:] if len(hills) > 1 else hills[0][1:]
+        honest, best = max(hills, key=lambda hill: hill.log_evidence)[1:]
         if len(some.y) == len(rows.y):
             return honest, best
         chosen = some.only(honest)
@@ -131,9 +148,10 @@ class MatchedNoise(WorkingNoise):
                 gross += self._without_gross(rows, prior, seen_from, last)
         all_ = np.ones(len(rows.y), dtype=bool)
         if last.rough and len(starts) == 1 and not gross:
-            return [(0.0, all_, self.around(rows, *starts[0]))]
-        climbed = [self._climbed(rows, all_, prior, known, *at, last) for at in starts]
-        return climbed + gross
+            return [Hill(0.0, all_, self.around(rows, *starts[0]))]
+        first = self._climbed(rows, all_, prior, known, *starts[0], last)
+        others = [self._climbed(rows, all_, prior, known, *at, last, first) for at in starts[1:]]
+        return [Hill(one.log_evidence, all_, one) for one in (first, *others)] + gross
 
     def _starts(
         self, rows: Rows, prior: Factor, known: float | None, last: Start
@@ -144,7 +162,7 @@ class MatchedNoise(WorkingNoise):
             narrow = self._narrow(rows, fit)
             less = known is None and narrow < NARROWER * last.scale
             return fit, [(fit, last.scale), *([(fit, narrow)] if less else [])]
-        fit = _least_absolute(rows, prior, rows, last)
+        fit = _least_absolute(rows, prior, rows, last.rough)
         starts = [(fit, known or self._narrow(rows, fit))]
         if not last.in_order:
             broad = rows.under(prior, rows.y, np.ones(len(rows.y)))
@@ -161,13 +179,15 @@ class MatchedNoise(WorkingNoise):
         fit: Array,
         scale: float,
         last: Start,
-    ) -> Hill:
+        unlike: Fit | None = None,
+    ) -> Fit:
         some = rows.only(honest)
         start = self.around(some, fit[honest], scale)
         matcher = self._matcher(some, prior, last)
         rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
-        best = matcher.climb(start, known=known is not None, settled=ROUGH, rounds=rounds)
-        return best.log_evidence, honest, best
+        return matcher.climb(
+            start, known=known is not None, settled=ROUGH, rounds=rounds, unlike=unlike
+        )
 
     def _without_gross(self, rows: Rows, prior: Factor, fit: Array, last: Start) -> list[Hill]:
         """The hill without gross errors, seen from a fit; none where there are none."""
@@ -181,11 +201,11 @@ class MatchedNoise(WorkingNoise):
             if (honest == before).all():
                 break
             some = rows.only(honest)
-            fit = _least_absolute(some, prior, rows, last)
+            fit = _least_absolute(some, prior, rows, last.rough)
             scale = self._narrow(some, fit[honest])
-        value, _, best = self._climbed(rows, honest, prior, None, fit, scale, last)
-        value += _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
-        return [(value, honest, best)]
+        best = self._climbed(rows, honest, prior, None, fit, scale, last)
+        gross = _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
+        return [Hill(best.log_evidence + gross, honest, best)]
 
     def _narrow(self, rows: Rows, fit: Array) -> float:
         """Scale that the median error says."""
@@ -201,10 +221,11 @@ def _log_gross(off: Array, weights: Array, honest: Mask) -> float:
     return float(betaln(k + 1.0, n - k + 1.0)) - sizes
 
 
-def _least_absolute(rows: Rows, prior: Factor, at: Rows, last: Start) -> Array:
+def _least_absolute(rows: Rows, prior: Factor, at: Rows, rough: bool) -> Array:
     """Least absolute deviations of rows, fitted ``at`` others."""
     # A prior too weak to matter, so that few rows do.
     weak = prior.copy()
     size = float(np.mean(np.abs(rows.y - rows.median(rows.y))))
     weak.scale(1e-6 / max(size, rows.floor))
-    return at.at(least_check_loss(rows, weak, 0.5, ABOUT if last.rough else PRECISE))
+    few = len(rows.y) < ROWS_A_COEFFICIENT * len(prior.root)
+    return at.at(least_check_loss(rows, weak, 0.5, PRECISE if few and not rough else ABOUT))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from scipy.special import digamma, polygamma
 from posterity.factor import Factor
 from posterity.generalized._core import core_variance
 from posterity.generalized._working_noise import Mode, Rows, Spread, solution
-from posterity.kernel import find_moments
+from posterity.kernel import match_rows
 from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
@@ -31,13 +32,13 @@ SETTLED, ROUGH = 1e-8, 1e-3
 # How much of each step is made, at first and at least; all of it where a row has so many others for
 # each coefficient, as it hardly answers itself then.
 BOLD, TIMID = 0.8, 0.02
+# A move so much smaller than the last lets steps grow again.
+CALM = 0.7
 ROWS_A_COEFFICIENT = 50
 # The scale moves by no more than a factor of e in a round.
 LONGEST_STEP = 1.0
-# Of what was known of a row's fit without it: a row adds no less, and at least this of it is left.
-LEAST_SHARE, LEAST_LEFT = 1e-4, 1e-6
-# At least this share of the information stays when rows that take some away are spread.
-LEAST_KEPT = 0.2
+# Fits whose scales and means, in standard deviations, are so near are on the same hill.
+SAME_SCALE, SAME_FIT = 0.03, 0.1
 # Scales that are tried, so many standard deviations of its logarithm apart. Of many rows three do,
 # where these are as far apart as a row's information tells.
 STEP = 1.25
@@ -61,6 +62,20 @@ class Fit(Sites):
     fit: Array
     leverage: Array
     log_evidence: float
+    settled: bool = False
+
+
+class Round(NamedTuple):
+    """The sites that follow, how far fits move and the log scale; and all of those of ``now``."""
+
+    ahead: Sites
+    move: float
+    step: float
+    now: Sites
+    factor: Factor
+    fit: Array
+    leverage: Array
+    evidence: float
 
 
 @dataclass(frozen=True)
@@ -80,19 +95,34 @@ class Matcher:
     core_ratio: float | None = None
 
     def climb(
-        self, start: Sites, *, known: bool, settled: float = SETTLED, rounds: int = MOST_ROUNDS
+        self,
+        start: Sites,
+        *,
+        known: bool,
+        settled: float = SETTLED,
+        rounds: int = MOST_ROUNDS,
+        unlike: Fit | None = None,
     ) -> Fit:
-        """Match all rows again and again until nothing moves, the scale too unless it is known."""
+        """Match all rows again and again until nothing moves, the scale too unless it is known.
+
+        It ends where it comes near the fit that it is to be ``unlike``.
+        """
         many = len(self.rows.y) > ROWS_A_COEFFICIENT * self.prior.n_coefficients
-        now, bold, last = start, 1.0 if many else BOLD, math.inf
+        most = 1.0 if many else BOLD
+        now, bold, last = start, most, math.inf
         for _ in range(rounds):
-            ahead, move, step = self._round(now, bold)
-            step = 0.0 if known else min(max(step, -LONGEST_STEP), LONGEST_STEP)
+            one = self._round(now, bold)
+            step = 0.0 if known else min(max(one.step, -LONGEST_STEP), LONGEST_STEP)
             scale = min(max(now.scale * math.exp(step), self.least), self.most)
-            if move < settled and abs(math.log(scale / now.scale)) < settled:
-                break
-            bold = max(0.7 * bold, TIMID) if move > 1.2 * last else bold
-            last, now = move, replace(ahead, scale=scale)
+            if one.move < settled and abs(math.log(scale / now.scale)) < settled:
+                return self._told(one, settled=True)
+            if unlike is not None and _close(one, unlike):
+                return self._told(one)
+            if one.move > 1.2 * last:
+                bold = max(0.7 * bold, TIMID)
+            elif one.move < CALM * last:
+                bold = min(1.2 * bold, most)
+            last, now = one.move, replace(one.ahead, scale=scale)
         return self.told(now)
 
     def rough_spread(self, mode: Mode) -> Spread:
@@ -139,36 +169,23 @@ class Matcher:
         start = Sites(best.scale * math.exp(off), best.weight, best.target)
         return self.climb(start, known=True, settled=ROUGH)
 
-    def _round(self, now: Sites, bold: float) -> tuple[Sites, float, float]:
+    def _round(self, now: Sites, bold: float) -> Round:
         """The next sites, how far fits move in their standard deviations, and the log scale."""
-        rows, s = self.rows, now.scale
-        power = np.minimum(rows.weights, 1.0)
-        copies = np.maximum(rows.weights, 1.0)
-        factor, fit, leverage = self._learned(now)
-        mean, variance = _cavity(now, power, fit, leverage)
-        off = (rows.y - mean) / s
-        _, moved, ratio = self._moments(off, variance, power)
-        raw = (1.0 - ratio) / ratio
-        share = np.maximum(raw, LEAST_SHARE)
-        weight = share / variance / power
-        # A row of two minds takes information away, which no row of a factor can: all others do.
-        kept = float(copies * power @ (raw / variance / power * leverage))
-        kept = max(kept / float(copies * power @ (weight * leverage)), LEAST_KEPT)
-        middle = mean + s * moved
-        target = middle + s * moved / (share * kept)
-        weight = weight * kept
+        rows, prior, s = self.rows, self.prior, now.scale
+        factor = rows.under(prior, now.target, now.weight)
+        told, leverage = factor.predict(rows.X, intercept=rows.intercept)
+        fit = told[:, 0]
+        known = self.likelihood.kernel_code
+        assert known is not None  # of all noise here
+        weight, target, square, slope, evidence, move = match_rows(
+            *known, rows.y, fit, leverage, rows.weights, now.weight, now.target, s, bold
+        )
         if self.core_ratio is None:
-            pull = moved / variance
-            slope = copies @ (-power + off * pull - variance * pull * pull - (ratio - 1.0))
-            slope += self._penalty(factor) / s**2 + self.prior.n_coefficients - self.prior.rank
-            slope -= rows.weights @ (now.weight * leverage)
-            step = float(slope) / (self.information * rows.total)
+            slope += self._penalty(factor) / s**2 + prior.n_coefficients - prior.rank
+            step = slope / (self.information * rows.total)
         else:
-            step = self._step_to_core(np.square(off) / (1.0 + variance), self.core_ratio)
-        move = np.abs(middle - fit) / s / np.sqrt(np.maximum(leverage, 1e-300))
-        mixed = now.weight + bold * (weight - now.weight)
-        target = now.target + bold * weight / mixed * (target - now.target)
-        return Sites(s, mixed, target), float(move.max()), step
+            step = self._step_to_core(square, self.core_ratio)
+        return Round(Sites(s, weight, target), move, step, now, factor, fit, leverage, evidence)
 
     def _step_to_core(self, square: Array, ratio: float) -> float:
         """From the scale to that of the core of errors (n,), squared and relative, in logarithms.
@@ -180,46 +197,27 @@ class Matcher:
 
     def told(self, now: Sites) -> Fit:
         """Fits of these sites, and their evidence (Minka 2001): flat directions have density 1."""
-        rows, prior, s = self.rows, self.prior, now.scale
-        power = np.minimum(rows.weights, 1.0)
-        factor, fit, leverage = self._learned(now)
-        mean, variance = _cavity(now, power, fit, leverage)
-        off = (rows.y - mean) / s
-        log_z, _, _ = self._moments(off, variance, power)
-        own = power * now.weight
-        gain = 1.0 + own * variance
-        each = log_z - power * math.log(s) + 0.5 * np.log(gain)
-        each += 0.5 * own / gain * np.square((now.target - mean) / s)
-        value = float(np.maximum(rows.weights, 1.0) @ each)
-        value -= 0.5 * float(rows.weights @ (now.weight * np.square((now.target - fit) / s)))
-        value -= 0.5 * self._penalty(factor) / s**2
-        value += 0.5 * (prior.log_determinant() - factor.log_determinant())
+        return self._told(self._round(now, 1.0))
+
+    def _told(self, one: Round, *, settled: bool = False) -> Fit:
+        now, prior, s = one.now, self.prior, one.now.scale
+        value = one.evidence - 0.5 * self._penalty(one.factor) / s**2
+        value += 0.5 * (prior.log_determinant() - one.factor.log_determinant())
         d = prior.n_coefficients - prior.rank
         value += 0.5 * d * math.log(2.0 * math.pi * s**2)
-        return Fit(s, now.weight, now.target, fit, leverage, value)
-
-    def _moments(self, off: Array, variance: Array, power: Array) -> tuple[Array, Array, Array]:
-        """log Z, the mean's move, and the ratio of the variances, of rows off their means."""
-        known = self.likelihood.kernel_code
-        assert known is not None  # of all noise here
-        return find_moments(*known, off, np.zeros(len(off)), variance, power)
-
-    def _learned(self, now: Sites) -> tuple[Factor, Array, Array]:
-        factor = self.rows.under(self.prior, now.target, now.weight)
-        fit, leverage = factor.predict(self.rows.X, intercept=self.rows.intercept)
-        return factor, fit[:, 0], leverage
+        return Fit(s, now.weight, now.target, one.fit, one.leverage, value, settled)
 
     def _penalty(self, factor: Factor) -> float:
         off = self.prior.root @ solution(factor) - self.prior.moments[:, 0]
         return float(off @ off)
 
 
-def _cavity(now: Sites, power: Array, fit: Array, leverage: Array) -> tuple[Array, Array]:
-    """Mean and relative variance of each fit without its own row, or one copy of it."""
-    own = power * now.weight
-    variance = leverage / np.maximum(1.0 - leverage * own, LEAST_LEFT)
-    variance = np.maximum(variance, 1e-14)
-    return fit - variance * own * (now.target - fit), variance
+def _close(one: Round, other: Fit) -> bool:
+    """Whether two fits are on the way to the same place."""
+    if abs(math.log(one.now.scale / other.scale)) > SAME_SCALE:
+        return False
+    off = np.square(one.fit - other.fit) / np.maximum(other.leverage, 1e-300)
+    return float(off.max(initial=0.0)) < (SAME_FIT * other.scale) ** 2
 
 
 def _df_of(variance: float) -> float:

@@ -101,7 +101,7 @@ def most_probable(
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
         return Found(inner, rows, None, 0.0)
     prior, last = _begin(fresh, rows, known_scale)
-    last = replace(last, rough=begun is not None, in_order=in_order)
+    last = replace(last, rough=begun is not None, in_order=in_order, nearly=fresh.learns_prior)
     precision: Array | None = None
     rounds, agreed = MOST_ROUNDS, AGREED
     if begun is not None:
@@ -119,7 +119,7 @@ def most_probable(
         # Where mode and prior answer each other too strongly, the prior only leans.
         lean = max(0.5 * lean, LEAST_LEAN) if move > last_move else min(1.1 * lean, 1.0)
         last, last_move = mode, move
-        if move < agreed or not (fresh.learns_prior or prior.rank):
+        if move < agreed or not (fresh.learns_prior or (prior.rank and not mode.settled)):
             break
         if fresh.learns_prior:
             chosen = np.asarray(inner.central().prior_precision)

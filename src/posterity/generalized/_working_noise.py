@@ -66,6 +66,11 @@ class Rows:
             return self.X @ coefficients[1:] + coefficients[0]
         return self.X @ coefficients
 
+    def back(self, values: Array) -> Array:
+        """(p,) sum of the rows, each times its value (n,)."""
+        slopes = values @ self.X
+        return np.concatenate([[np.sum(values)], slopes]) if self.intercept else slopes
+
     def fitted(self, factor: Factor) -> Array:
         """(n,) fitted values of a factor's coefficients."""
         return self.at(solution(factor))
@@ -111,13 +116,15 @@ class Start:
 
     A ``rough`` search is quick, and its answer near enough for rows that more will follow. Where
     these follow ``in_order`` the scale is that of the core of the errors, and rows far outside are
-    outliers, whatever the evidence says: as rows are heard that come one after another.
+    outliers, whatever the evidence says: as rows are heard that come one after another. ``nearly``
+    asks for little more than a start, under a prior that will not stay.
     """
 
     scale: float
     fit: Array | None
     rough: bool = field(default=False, kw_only=True)
     in_order: bool = field(default=False, kw_only=True)
+    nearly: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,8 @@ class Mode(Start):
     """The fit (n,) and noise scale, and the rows that stand for the likelihood there.
 
     ``weight`` (n,) is relative to the noise, 1 / scale^2, and so is ``leverage`` (n,), where it is
-    known; ``spread`` is what the scale came from.
+    known; ``spread`` is what the scale came from. ``log_evidence`` is that of matched moments, and
+    where they are ``settled`` another search under the same prior would find the same.
     """
 
     fit: Array
@@ -133,6 +141,8 @@ class Mode(Start):
     target: Array
     spread: float
     leverage: Array | None = None
+    log_evidence: float = 0.0
+    settled: bool = False
 
 
 @dataclass(frozen=True)

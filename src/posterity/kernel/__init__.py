@@ -69,6 +69,7 @@ from posterity.kernel._sites import (
     find_moments,
     find_sites,
     learn_sites,
+    match_rows,
     total_density,
     working_rows,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "learn_stabilized",
     "learn_wandering",
     "look_at_labels",
+    "match_rows",
     "merge_groups",
     "mix_labels",
     "normal_scores",

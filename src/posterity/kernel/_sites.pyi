@@ -20,6 +20,18 @@ def find_moments(
     variance: Array,
     weights: Array,
 ) -> tuple[Array, Array, Array]: ...
+def match_rows(
+    code: int,
+    parameters: tuple[float, float, float],
+    y: Array,
+    fit: Array,
+    leverage: Array,
+    weights: Array,
+    weight: Array,
+    target: Array,
+    scale: float,
+    bold: float,
+) -> tuple[Array, Array, Array, float, float, float]: ...
 def expected_labels(mean: Array, variance: Array) -> tuple[Array, Array]: ...
 def learn_sites(
     triangle: Array,

@@ -35,6 +35,20 @@ cdef extern from "posterity_site_rows.h" nogil:
     void pk_expected_labels(Py_ssize_t n, const double *mean, const double *variance, double *log_yes, double *log_no)
     int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l, const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape, const pk_told *told)
 
+cdef extern from "posterity_matching.h" nogil:
+    ctypedef struct pk_sites_now:
+        const double *y
+        const double *fit
+        const double *leverage
+        const double *weights
+        const double *weight
+        const double *target
+        Py_ssize_t n
+        double scale
+    ctypedef struct pk_matched:
+        double slope, evidence, move, kept
+    void pk_match_rows(const pk_likelihood *l, const pk_sites_now *s, double bold, double *weight, double *target, double *step, double *square, pk_matched *told)
+
 cdef extern from "posterity_working_rows.h" nogil:
     double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *offsets, const double *weights, double *precision, double *target)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
@@ -91,6 +105,34 @@ def find_moments(int code, parameters, const double[::1] y, const double[::1] me
         with nogil:
             pk_find_moments(&likelihood, n, &y[0], m, v, w, &log_mass[0], &moved[0], &ratio[0])
     return np.asarray(log_mass), np.asarray(moved), np.asarray(ratio)
+
+
+def match_rows(int code, parameters, const double[::1] y, const double[::1] fit, const double[::1] leverage,
+               const double[::1] weights, const double[::1] weight, const double[::1] target, double scale, double bold):
+    """A round of matching rows by moments, at least one: what stands for each, given all others.
+
+    Fits (n,) and their relative variances (n,) are those with the sites of this weight and target (n,), relative to
+    the scale. Returns the next weight and target (n,), ``bold`` of the way; errors without their own rows (n,),
+    squared, over their variances; and, over all rows, what they say of the log of the scale and add to the
+    evidence, and the largest move of a fit in its standard deviations.
+    """
+    cdef pk_likelihood likelihood = _likelihood(code, parameters, True)
+    cdef Py_ssize_t n = y.shape[0]
+    cdef pk_sites_now now
+    cdef pk_matched told
+    if n < 1:
+        raise ValueError("there are no rows to match")
+    now.y, now.n, now.scale = &y[0], n, scale
+    now.fit = _given(fit, n, "fit")
+    now.leverage = _given(leverage, n, "leverage")
+    now.weights = _given(weights, n, "weights")
+    now.weight = _given(weight, n, "weight")
+    now.target = _given(target, n, "target")
+    room = np.empty((4, n))
+    cdef double[:, ::1] out = room
+    with nogil:
+        pk_match_rows(&likelihood, &now, bold, &out[0, 0], &out[1, 0], &out[2, 0], &out[3, 0], &told)
+    return room[0], room[1], room[3], told.slope, told.evidence, told.move
 
 
 def expected_labels(const double[::1] mean, const double[::1] variance):

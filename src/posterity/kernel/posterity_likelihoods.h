@@ -21,11 +21,11 @@ typedef struct {
 
 /* ---- the normal distribution's tail ------------------------------------------------------------- */
 
-/* density(z) / tail beyond z, for z > 4 by its continued fraction. */
+/* density(z) / tail beyond z, for z > 4 by its continued fraction: terms for all digits. */
 PK_INLINE double pk_far_hazard(double z)
 {
     double fraction = z;
-    for (int k = z > 12.0 ? 24 : 90; k > 0; k--)
+    for (int k = z > 30.0 ? 7 : z > 12.0 ? 12 : z > 8.0 ? 16 : z > 6.0 ? 22 : 38; k > 0; k--)
         fraction = z + k / fraction;
     return fraction;
 }

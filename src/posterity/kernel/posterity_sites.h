@@ -159,27 +159,53 @@ PK_INLINE pk_moments pk_quadrature(const pk_likelihood *l, double y, double mean
     return found;
 }
 
-/* Where the belief is narrow beside the noise: by the Gauss-Hermite rule itself, of a density that hardly bends. */
-PK_INLINE pk_moments pk_narrow_student_moments(const pk_likelihood *l, double off, double variance, double weight)
-{
-    pk_moments found;
-    double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), width = sqrt(variance);
-    double wide = squared + off * off, total, lean, square;
-    pk_vector term[PK_NODE_PARTS];
-    for (int k = 0; k < PK_NODE_PARTS; k++) {
-        pk_vector step = width * pk_nodes_of(k);
-        term[k] = pk_log_weights_of(k) - a * pk_log(1.0 + step * (step - 2.0 * off) / wide);
-    }
-    pk_sum_nodes(term, 0.0, &total, &lean, &square);
-    found.log_mass = weight * l->c - a * log(wide / squared) + log(total);
-    found.moved = width * (lean / total);
-    found.ratio = square / total - (lean / total) * (lean / total);
-    return found;
-}
+/* Half of the nodes, and logs of the weights, of the same rule with half as many. */
+static const double pk_few_nodes[PK_NODES / 4] = {0.5390798113513751, 1.636519042435108, 2.8024858612875416,
+                                                  4.1445471861258945};
+static const double pk_log_few_weights[PK_NODES / 4] = {-0.9861439974678837, -2.1435329507399, -4.642330131420544,
+                                                        -9.091539735359168};
 
 /* Up to here the rule of PK_NODES has 12 digits: of the belief's variance beside the noise's, and of the exponent. */
 #define PK_NARROW 0.01
 #define PK_NARROW_EXPONENT 20.0
+#define PK_VERY_NARROW 0.0025 /* the same of half the nodes */
+
+PK_INLINE pk_vector pk_narrow_part(pk_vector a, pk_vector step, pk_vector off, pk_vector inverse, double log_weight)
+{
+    return pk_exp_down(log_weight - a * pk_log(1.0 + step * (step - 2.0 * off) * inverse));
+}
+
+/* Student-t where the belief is narrow beside the noise, a row a lane: by the Gauss-Hermite rule itself, of a density
+ * that hardly bends. */
+PK_INLINE void pk_narrow_students(const pk_likelihood *l, pk_vector off, pk_vector variance, pk_vector weight, int very,
+                                  pk_vector *log_mass, pk_vector *moved, pk_vector *ratio)
+{
+    double squared = l->a * l->b * l->b;
+    pk_vector a = 0.5 * weight * (l->a + 1.0), width = pk_each_root(variance), wide = squared + off * off;
+    pk_vector inverse = 1.0 / wide, total = {0}, lean = {0}, square = {0};
+    const double *nodes = very ? pk_few_nodes : pk_nodes + PK_NODES / 2;
+    const double *logs = very ? pk_log_few_weights : pk_log_node_weights + PK_NODES / 2;
+    for (int k = 0; k < (very ? PK_NODES / 4 : PK_NODES / 2); k++) {
+        pk_vector step = width * nodes[k], up = pk_narrow_part(a, step, off, inverse, logs[k]);
+        pk_vector down = pk_narrow_part(a, -step, off, inverse, logs[k]);
+        total += up + down;
+        lean += (up - down) * nodes[k];
+        square += (up + down) * (nodes[k] * nodes[k]);
+    }
+    pk_vector middle = lean / total;
+    *log_mass = weight * l->c - a * pk_log(wide / squared) + pk_log(total);
+    *moved = width * middle;
+    *ratio = square / total - middle * middle;
+}
+
+/* How narrow: 0 where it is not. */
+PK_INLINE int pk_narrowness(const pk_likelihood *l, double off, double variance, double weight)
+{
+    double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), part = variance * (1.0 + a);
+    if (!(part < PK_NARROW * squared && a < PK_NARROW_EXPONENT && off * off < 1e300 * squared && squared < 1e300))
+        return 0;
+    return part < PK_VERY_NARROW * squared ? 2 : 1;
+}
 
 /* Student-t: (1 + x)^-a is the integral of exp(a t - e^t (1 + x)) / Gamma(a) over t, so that given t the likelihood
  * is Gaussian in eta. The trapezoidal rule over t; what lies below is e^(a t) / a. */
@@ -187,8 +213,15 @@ PK_INLINE pk_moments pk_student_moments(const pk_likelihood *l, double y, double
 {
     pk_moments found;
     double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), off = y - mean, square = off * off;
-    if (variance * (1.0 + a) < PK_NARROW * squared && a < PK_NARROW_EXPONENT && square < 1e300)
-        return pk_narrow_student_moments(l, off, variance, weight);
+    int narrowness = pk_narrowness(l, off, variance, weight);
+    if (narrowness) {
+        pk_vector log_mass, moved, ratio, zero = {0};
+        pk_narrow_students(l, zero + off, zero + variance, zero + weight, narrowness == 2, &log_mass, &moved, &ratio);
+        found.log_mass = log_mass[0];
+        found.moved = moved[0];
+        found.ratio = ratio[0];
+        return found;
+    }
     double low = log(a) - log1p(square / squared) - 7.0 / sqrt(a + 0.1) - 23.0 / (a + 1.0);
     double high = log(a + 7.0 * sqrt(a) + 30.0), step = (high - low) / (PK_SCALE_NODES - 1), below = a * low - log(a);
     const pk_vector lanes = {PK_EACH_LANE(PK_NUMBER)};
@@ -304,13 +337,18 @@ static void pk_expected_labels(ptrdiff_t n, const double *mean, const double *va
 
 /* ---- sites ------------------------------------------------------------------------------------------------ */
 
-PK_INLINE pk_site pk_site_of_moments(pk_moments found, double mean, double variance)
+/* The site that brings this share of what was known before, and moves the mean. */
+PK_INLINE pk_site pk_site_of(double log_mass, double moved, double share, double mean, double variance)
 {
-    double share = (1.0 - found.ratio) / found.ratio;
     share = share > PK_LEAST_SHARE ? share < 1e300 ? share : 1e300 : PK_LEAST_SHARE;
     double precision = share / variance;
-    pk_site site = {precision < 1e300 ? precision : 1e300, mean + found.moved * ((1.0 + share) / share), found.log_mass};
+    pk_site site = {precision < 1e300 ? precision : 1e300, mean + moved * ((1.0 + share) / share), log_mass};
     return site;
+}
+
+PK_INLINE pk_site pk_site_of_moments(pk_moments found, double mean, double variance)
+{
+    return pk_site_of(found.log_mass, found.moved, (1.0 - found.ratio) / found.ratio, mean, variance);
 }
 
 PK_INLINE pk_site pk_laplace(const pk_likelihood *l, double y, double mean, double variance, double weight)
@@ -356,17 +394,80 @@ PK_RARE pk_site pk_general_site(const pk_likelihood *l, double y, double mean, d
     return site;
 }
 
+/* A vector of rows from i on, if all of them are narrow; returns whether they were. */
+PK_INLINE int pk_find_narrow_moments(const pk_likelihood *l, ptrdiff_t i, const double *y, const double *mean,
+                                     const double *variance, const double *weights, double *log_mass, double *moved,
+                                     double *ratio)
+{
+    int narrow = 2;
+    for (ptrdiff_t k = i; k < i + PK_LANES && narrow; k++) {
+        int one = pk_narrowness(l, y[k] - mean[k], variance[k], weights[k]);
+        narrow = one < narrow ? one : narrow;
+    }
+    if (!narrow)
+        return 0;
+    pk_vector off = *(const pk_vector *)(y + i) - *(const pk_vector *)(mean + i);
+    pk_narrow_students(l, off, *(const pk_vector *)(variance + i), *(const pk_vector *)(weights + i), narrow == 2,
+                       (pk_vector *)(log_mass + i), (pk_vector *)(moved + i), (pk_vector *)(ratio + i));
+    return 1;
+}
+
 /* Log of the mass, the mean's move and the ratio of the variances, of n rows. */
 static void pk_find_moments(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *mean,
-                                        const double *variance, const double *weights, double *log_mass, double *moved,
-                                        double *ratio)
+                            const double *variance, const double *weights, double *log_mass, double *moved, double *ratio)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        pk_moments found = pk_general_moments(l, y[i], mean[i], variance[i], weights[i]);
-        log_mass[i] = found.log_mass;
-        moved[i] = found.moved;
-        ratio[i] = found.ratio;
+    ptrdiff_t i = 0;
+    while (i < n) {
+        ptrdiff_t stop = i + PK_LANES < n ? i + PK_LANES : n;
+        if (l->code == PK_STUDENT_T && stop == i + PK_LANES
+            && pk_find_narrow_moments(l, i, y, mean, variance, weights, log_mass, moved, ratio)) {
+            i = stop;
+            continue;
+        }
+        for (; i < stop; i++) {
+            pk_moments found = pk_general_moments(l, y[i], mean[i], variance[i], weights[i]);
+            log_mass[i] = found.log_mass;
+            moved[i] = found.moved;
+            ratio[i] = found.ratio;
+        }
     }
+}
+
+/* Up to this variance the rule of PK_NODES has 10 digits for a label; and up to this one another is worth its nodes. */
+#define PK_LABEL_VARIANCE 0.5
+#define PK_MOST_LABEL_VARIANCE 1e5
+
+/* The site of a label of which little is known: by the trapezoidal rule about the mode z. Its steps are short beside the
+ * distance of log sigmoid's poles, so that it has all digits (Trefethen and Weideman 2014); what lies beyond 8.6 standard
+ * deviations is rounding. The mean moves by variance E[slope], and the share of the variance that is lost is variance
+ * (E[curvature] - Var[slope]): nothing cancels where that is little. */
+PK_RARE pk_site pk_vague_label_site(double sign, double mean, double variance, double z)
+{
+    double centre = sign * mean, off = z - centre, root = sqrt(variance), gap = 0.5 * (root < 1.0 ? root : 1.0);
+    const pk_vector lanes = {PK_EACH_LANE(PK_NUMBER)};
+    pk_vector sum = {0}, slopes = {0}, bends = {0}, first = {0}, second = {0};
+    ptrdiff_t half = (ptrdiff_t)ceil(8.6 * root / gap), parts = (2 * half + PK_LANES) / PK_LANES;
+    double lift = z > 0.0 ? 0.0 : z;
+    for (ptrdiff_t k = 0; k < parts; k++) {
+        pk_vector step = gap * (lanes + (double)(k * PK_LANES - half)), at = z + step;
+        pk_vector e = pk_exp(-pk_abs(at)), inverse = 1.0 / (1.0 + e);
+        pk_vector yes = pk_choose(inverse, e * inverse, at > 0.0), no = pk_choose(e * inverse, inverse, at > 0.0);
+        /* All of it in one exponent, so that no factor is beyond what a number holds. */
+        pk_vector down = pk_choose((pk_vector){0}, at, at > 0.0) - lift;
+        pk_vector part = inverse * pk_exp(down - (off * step + 0.5 * step * step) / variance);
+        pk_vector small = z > 0.0 ? no : yes;
+        sum += part;
+        slopes += part * no;
+        bends += part * (no * yes - small * small);
+        first += part * step;
+        second += part * (step * step);
+    }
+    double inverse = 1.0 / pk_sum(sum), middle = pk_sum(first) * inverse, slope = pk_sum(slopes) * inverse;
+    double less = z > 0.0 ? slope : 1.0 - slope, lost = 1.0 - (pk_sum(second) * inverse - middle * middle) / variance;
+    if (lost < 0.5)
+        lost = variance * (pk_sum(bends) * inverse + less * less);
+    double log_mass = lift - log(inverse * root / gap) - PK_LOG_ROOT_2PI - 0.5 * off * off / variance;
+    return pk_site_of(log_mass, sign * variance * slope, lost / (1.0 - lost), mean, variance);
 }
 
 /* The site of a label of log odds: z is eta, or -eta for a 0. Written out, for it is the commonest, with no call that
@@ -377,8 +478,11 @@ PK_INLINE pk_site pk_label_site(const pk_likelihood *l, double y, double mean, d
     /* A rule's centre need not be the mode to all digits. */
     double near = l->moments ? 0.1 : 1e-4;
     double no, sign = y > 0.5 ? 1.0 : -1.0, centre = sign * mean, z = pk_logit_mode(centre, variance, near, &no);
-    if (PK_UNLIKELY(!(no > 1e-100 && z > -500.0 && variance < 1e4)))
+    if (PK_UNLIKELY(!(no > 1e-100 && z > -500.0 && variance < 1e4))) {
+        if (l->moments && variance > PK_LABEL_VARIANCE && variance <= PK_MOST_LABEL_VARIANCE)
+            return pk_vague_label_site(sign, mean, variance, sign * pk_concave_mode(l, y, mean, variance));
         return pk_general_site(l, y, mean, variance, 1.0);
+    }
     double curvature = no * (1.0 - no), shrunk = 1.0 / (1.0 + variance * curvature), off = z - centre;
     if (!l->moments) {
         double least = PK_LEAST_SHARE / variance, precision = curvature > least ? curvature : least;
@@ -386,23 +490,25 @@ PK_INLINE pk_site pk_label_site(const pk_likelihood *l, double y, double mean, d
         pk_site site = {precision, sign * (z + no / precision), lift + log_part - 0.5 * off * no};
         return site;
     }
+    if (PK_UNLIKELY(variance > PK_LABEL_VARIANCE))
+        return pk_vague_label_site(sign, mean, variance, z);
     double width = sqrt(variance * shrunk), lean = off / variance * width, height = 7.0 * lean;
-    pk_vector sum = {0}, first = {0}, square = {0};
+    pk_vector sum = {0}, slopes = {0}, bends = {0};
     for (int k = 0; k < PK_NODE_PARTS; k++) {
-        pk_vector x = pk_nodes_of(k), at = z + width * x, e = pk_exp(-pk_abs(at));
-        pk_vector sigmoid = pk_choose((pk_vector){0} + 1.0, e, at > 0.0) / (1.0 + e);
+        pk_vector x = pk_nodes_of(k), at = z + width * x, e = pk_exp(-pk_abs(at)), inverse = 1.0 / (1.0 + e);
+        pk_vector yes = pk_choose(inverse, e * inverse, at > 0.0), down = pk_choose(e * inverse, inverse, at > 0.0);
         /* height keeps this below 0. */
-        pk_vector part = sigmoid * pk_exp(pk_log_weights_of(k) + 0.5 * (1.0 - shrunk) * x * x - lean * x - height);
+        pk_vector part = yes * pk_exp(pk_log_weights_of(k) + 0.5 * (1.0 - shrunk) * x * x - lean * x - height);
+        pk_vector small = z > 0.0 ? down : yes;
         sum += part;
-        first += part * x;
-        square += part * x * x;
+        slopes += part * down;
+        bends += part * (down * yes - small * small);
     }
-    double total = pk_sum(sum), inverse = 1.0 / total, middle = pk_sum(first) * inverse;
-    pk_moments found = {pk_log_one(total * sqrt(shrunk)) + height - 0.5 * off * off / variance, sign * (off + width * middle),
-                        shrunk * (pk_sum(square) * inverse - middle * middle)};
-    return pk_site_of_moments(found, mean, variance);
+    double total = pk_sum(sum), inverse = 1.0 / total, slope = pk_sum(slopes) * inverse, less = z > 0.0 ? slope : 1.0 - slope;
+    double lost = variance * (pk_sum(bends) * inverse + less * less);
+    double log_mass = pk_log_one(total * sqrt(shrunk)) + height - 0.5 * off * off / variance;
+    return pk_site_of(log_mass, sign * variance * slope, lost / (1.0 - lost), mean, variance);
 }
-
 PK_INLINE pk_site pk_proper_site(const pk_likelihood *l, double y, double mean, double variance, double weight)
 {
     if (l->code == PK_LOGIT && weight == 1.0)

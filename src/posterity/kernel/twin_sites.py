@@ -45,3 +45,42 @@ def learn_sites(
         row[p] = target - offset
         _append_row(triangle, np.sqrt(precision) * row)
     return told[0], told[1], told[2], told[3], told[4]
+
+
+def match_rows(
+    find: Callable[[Array, Array, Array], tuple[Array, Array, Array]],
+    y: Array,
+    fit: Array,
+    leverage: Array,
+    weights: Array,
+    weight: Array,
+    target: Array,
+    scale: float,
+    bold: float,
+) -> tuple[Array, Array, Array, float, float, float]:
+    """As the kernel's; ``find`` are moments of errors, given relative variances and powers."""
+    power, copies = np.minimum(weights, 1.0), np.maximum(weights, 1.0)
+    own = power * weight
+    variance = np.maximum(leverage / np.maximum(1.0 - leverage * own, 1e-6), 1e-14)
+    mean = fit - variance * own * (target - fit)
+    off = (y - mean) / scale
+    log_mass, moved, ratio = find(off, variance, power)
+    raw = (1.0 - ratio) / ratio
+    share = np.maximum(raw, 1e-4)
+    given = copies / variance * leverage
+    kept = max(float(given @ raw) / float(given @ share), 0.2)
+    pull = moved / variance
+    slope = copies @ (-power + off * pull - variance * pull * pull - (ratio - 1.0))
+    slope -= weights @ (weight * leverage)
+    gain = 1.0 + own * variance
+    each = log_mass - power * np.log(scale) + 0.5 * np.log(gain)
+    each += 0.5 * own / gain * np.square((target - mean) / scale)
+    evidence = copies @ each
+    evidence -= 0.5 * weights @ (weight * np.square((target - fit) / scale))
+    middle = mean + scale * moved
+    full, there = kept * share / variance / power, middle + scale * moved / (share * kept)
+    mixed = weight + bold * (full - weight)
+    move = np.abs(middle - fit) / scale / np.sqrt(np.maximum(leverage, 1e-300))
+    told = float(slope), float(evidence), float(move.max())
+    square = np.square(off) / (1.0 + variance)
+    return mixed, target + bold * full / mixed * (there - target), square, *told

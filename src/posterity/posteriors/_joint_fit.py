@@ -6,6 +6,7 @@ precision, and are then the data of all nodes.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -17,16 +18,19 @@ from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_fit import propagate
-from posterity.posteriors._site_mode import Curvature, Fitted, mode, share_of
+from posterity.posteriors._site_mode import Closeness, Curvature, Fitted, mode, nearly, share_of
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
 MOST_ROUNDS = 50
-# Changes of the prior, against it, and against all that is known: what moves the mode.
-AGREED, UNFELT = 1e-4, 1e-7
-ROUGHLY = 1e-2  # of the prior that some of the rows choose
+# Changes of the prior, against it, and against all that is known, which is what moves the mode.
+AGREED, UNFELT = 1e-4, 1e-3
+# The change that another round would bring, as far as the last ones tell: of the answer, of where
+# its search begins, and of what some of the rows choose.
+SETTLED, NEARLY, ROUGHLY = 5e-7, 1e-2, 3e-2
+NEAR, ROUGH = Closeness(1e-2, 1e-3), Closeness(1e-1, 0.3)
 
 
 class SiteModel(NamedTuple):
@@ -35,19 +39,54 @@ class SiteModel(NamedTuple):
     likelihood: Likelihood
     approximation: Literal["laplace", "moments", "either"]
 
+    @property
+    def at_mode(self) -> bool:
+        """Whether sites are those at the mode."""
+        return self.approximation == "laplace" and not self.likelihood.kinked
+
+
+class Begun(NamedTuple):
+    """What is known before the rows, under a prior; where to begin, and the curvature near it.
+
+    ``change`` is that of the prior in the last round, and ``rate`` that over the one before.
+    """
+
+    prior: Factor
+    start: Array | None = None
+    curvature: Curvature | None = None
+    change: float = math.inf
+    rate: float = 1.0
+
+    @property
+    def ahead(self) -> float:
+        """The change that another round would bring."""
+        return self.change * self.rate
+
+    def then(
+        self, before: LinearPosterior, trial: LinearPosterior, start: Array, near: Curvature | None
+    ) -> Begun:
+        """The next round's, under the prior that rows choose which ``trial`` has learned."""
+        central = trial.central()
+        prior = central.prior.copy()
+        prior.merge(before.of_rows.factor)
+        change = _change(prior, self.prior, central.factor, int(before.intercept))
+        rate = change / self.change if 0.0 < self.change < math.inf else self.rate
+        return Begun(prior, start, near, change, min(rate, 1.0))
+
 
 def fitted_together(
     inner: LinearPosterior, model: SiteModel, rows: SiteRows
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
-    start: Array | None = None
-    chosen = inner.central().factor
+    begun = Begun(inner.central().factor)
     share = share_of(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
-        _, fitted, chosen = _in_turns(inner, model, rows.every(share), chosen, start, ROUGHLY)
-        start = fitted.coefficients
-    trial, fitted, _ = _in_turns(inner, model, rows, chosen, start, AGREED)
+        begun = _roughly(inner, model, rows.every(share), begun)
+        begun = begun._replace(curvature=None, change=math.inf)
+    if inner.learns_prior and model.at_mode:
+        begun = _near(inner, model, rows, begun, NEARLY, NEAR) or begun
+    trial, fitted, _ = _in_turns(inner, model, rows, begun)
     if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
@@ -57,18 +96,53 @@ def fitted_together(
     return trial, fitted
 
 
+def _roughly(before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: Begun) -> Begun:
+    near = _near(before, model, rows, begun, ROUGHLY, ROUGH) if model.at_mode else None
+    return near or _in_turns(before, model, rows, begun, ROUGHLY)[2]
+
+
+def _near(
+    before: LinearPosterior,
+    model: SiteModel,
+    rows: SiteRows,
+    begun: Begun,
+    agreed: float,
+    close: Closeness,
+) -> Begun | None:
+    """Where the search for prior and mode ends, but for little: by products of the site rows."""
+    for _ in range(MOST_ROUNDS):
+        near = nearly(
+            begun.prior,
+            model.likelihood,
+            rows,
+            begun.start,
+            before.intercept,
+            begun.curvature,
+            close,
+        )
+        if near is None:
+            return None
+        of_rows, start, curvature = near
+        of_rows.merge(before.of_rows.factor)
+        trial = before.copy()
+        trial.keep(of_rows, 0)
+        begun = begun.then(before, trial, start, curvature)
+        if begun.ahead <= agreed:
+            break
+    return begun
+
+
 def _in_turns(
     before: LinearPosterior,
     model: SiteModel,
     rows: SiteRows,
-    chosen: Factor,
-    start: Array | None,
-    agreed: float,
-) -> tuple[LinearPosterior, Fitted, Factor]:
+    begun: Begun,
+    agreed: float = AGREED,
+) -> tuple[LinearPosterior, Fitted, Begun]:
     """The rows learned, and the prior that they choose: each given the other, in turns."""
-    settled, curvature = True, None
+    settled = True
     for _ in range(MOST_ROUNDS):
-        fitted = _fitted(chosen, model, rows, start, before.intercept, curvature)
+        fitted = _fitted(begun, model, rows, before.intercept)
         trial = before.copy()
         target = (fitted.sites.target - rows.offsets)[:, None]
         trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
@@ -77,26 +151,17 @@ def _in_turns(
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
-        start, curvature = fitted.coefficients, fitted.curvature
-        central, last = trial.central(), chosen
-        chosen = central.prior.copy()
-        chosen.merge(before.of_rows.factor)
-        if _agree(chosen, last, central.factor, agreed):
+        begun = begun.then(before, trial, fitted.coefficients, fitted.curvature)
+        if begun.change <= agreed or begun.ahead <= SETTLED:
             break
-    return trial, replace(fitted, settled=settled and fitted.settled), chosen
+    return trial, replace(fitted, settled=settled and fitted.settled), begun
 
 
-def _fitted(
-    before: Factor,
-    model: SiteModel,
-    rows: SiteRows,
-    start: Array | None,
-    intercept: bool,
-    curvature: Curvature | None,
-) -> Fitted:
+def _fitted(begun: Begun, model: SiteModel, rows: SiteRows, intercept: bool) -> Fitted:
+    before, start, curvature = begun[:3]
     # A kink has no curvature: moments are matched there, from where smooth noise leads.
     fitted = mode(before, model.likelihood.smooth, rows, start, intercept, curvature)
-    if model.approximation == "laplace" and not model.likelihood.kinked:
+    if model.at_mode:
         return fitted
     moments = propagate(before, model.likelihood, rows, fitted, intercept)
     if moments.converged:
@@ -104,8 +169,12 @@ def _fitted(
     return replace(moments if model.likelihood.kinked else fitted, settled=False)
 
 
-def _agree(prior: Factor, last: Factor, known: Factor, agreed: float) -> bool:
-    """Whether another round would change nothing."""
-    now, before, whole = (np.square(each.root).sum(axis=0) for each in (prior, last, known))
-    moved = np.abs(now - before)
-    return bool((moved <= np.maximum(agreed * before, UNFELT * whole)).all())
+def _change(prior: Factor, last: Factor, known: Factor, flat: int) -> float:
+    """The largest change of a prior precision, relative to it or, where less, to all known.
+
+    That is of features about their means, where ``flat`` is 1, for an intercept's column.
+    """
+    now, before = (np.square(each.root).sum(axis=0) for each in (prior, last))
+    whole = np.square(known.root[flat:]).sum(axis=0)
+    moved, felt = np.abs(now - before), np.maximum(before, UNFELT * whole)
+    return float((moved / np.where(felt > 0.0, felt, 1.0)).max(initial=0.0))

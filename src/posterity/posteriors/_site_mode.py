@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.factor.gram import gram, solve
+from posterity.factor.gram import ROUGH_CONDITION, Products, gram, solve
 from posterity.factor.rows import SiteRows
 from posterity.kernel import total_density, working_rows
 from posterity.likelihoods import Bernoulli, Likelihood, Sites
@@ -33,7 +34,7 @@ CLOSE = 1e-18
 LEAST_CURVATURE = 1e-8
 # Eta that moved by no more since a curvature was found has nearly the same; and what a step with
 # it must at least bring the squared decrement down to, or it is found anew.
-NEARLY, ENOUGH = 0.5, 0.1
+NEARLY, ENOUGH = 2.0, 0.1
 WANDERING = 0.1
 
 
@@ -83,11 +84,7 @@ def mode(
     """
     problem = _Problem(before, likelihood, rows, intercept)
     problem.curvature = curvature
-    share = share_of(len(rows), before.n_coefficients)
-    if start is None and share > 1:
-        few = _Problem(before, likelihood, rows.every(share), intercept)
-        start = _climbed(few, few.first())[0]
-    w, eta, converged = _climbed(problem, problem.first() if start is None else start)
+    w, eta, converged = _found(problem, start)
     precision, target = problem.working(eta)
     sites = Sites(precision, target + rows.offsets, precision)
     log_scale = problem.fit(eta) + problem.constant + problem.said
@@ -98,6 +95,53 @@ def mode(
             stacklevel=5,
         )
     return Fitted(sites, log_scale, w, converged, curvature=problem.curvature)
+
+
+class Closeness(NamedTuple):
+    """Of a search that is not the last: its squared decrement, and how far eta is from curvature's.
+
+    Where it is further away, the curvature is found anew.
+    """
+
+    decrement: float
+    eta: float
+
+
+def nearly(
+    before: Factor,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    start: Array | None,
+    intercept: bool,
+    curvature: Curvature | None,
+    close: Closeness,
+) -> tuple[Factor, Array, Curvature] | None:
+    """A factor of the sites near their mode, its coefficients, and the curvature there.
+
+    Made of products: enough to choose a prior by, at less than the cost of rotations. None where
+    they have not the digits, or the mode is not reached.
+    """
+    problem = _Problem(before, likelihood, rows, intercept)
+    problem.curvature, problem.close = curvature, max(close.decrement, problem.close)
+    w, eta, converged = _found(problem, start)
+    if not converged:
+        return None
+    products, total = problem.products(w, eta, close.eta)
+    triangle = products.triangle(ROUGH_CONDITION)
+    if triangle is None or problem.curvature is None:
+        return None
+    return Factor.of(triangle, total), w, problem.curvature
+
+
+def _found(problem: _Problem, start: Array | None) -> tuple[Array, Array, bool]:
+    """The mode from ``start``, or from that of some of the rows."""
+    rows = problem.rows
+    share = share_of(len(rows), problem.before.n_coefficients)
+    if start is None and share > 1:
+        some = rows.every(share)
+        few = _Problem(problem.before, problem.likelihood, some, problem.intercept)
+        start = _climbed(few, few.first())[0]
+    return _climbed(problem, problem.first() if start is None else start)
 
 
 def _climbed(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
@@ -215,6 +259,19 @@ class _Problem:
         factor.append(self.rows.X, target[:, None], precision, intercept=self.intercept)
         there = factor.coefficients()[:, 0]
         return there, float(np.sum(np.square(factor.root @ (there - w))))
+
+    def products(self, w: Array, eta: Array, close: float) -> tuple[Products, float]:
+        """Of the site rows at ``eta``, with a curvature as ``close``; and their weight."""
+        rows = self.rows
+        precision, target = self.working(eta)
+        known = self.curvature
+        if known is None or np.abs(eta - known.eta).max(initial=0.0) > close:
+            known = self.curvature = Curvature(
+                gram(rows.X, precision, intercept=self.intercept), eta
+            )
+        moments = known.matrix @ w + self._back(precision * (target - (eta - rows.offsets)))
+        square = float(precision @ np.square(target))
+        return Products(known.matrix, moments[:, None], square), float(np.sum(precision))
 
     def _back(self, values: Array) -> Array:
         """The sum of the rows, each times its value."""
