@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.bandits.probability_best import Mask, probability_best, shares_of_best
-from posterity.distributions import StudentT
+from posterity.distributions import Normal, StudentT
+from posterity.kernel import best_arms, informed_shares
 
 Array = NDArray[np.float64]
 
@@ -78,10 +79,91 @@ class Beliefs:
         return np.stack([_drawn(arm, size, rng) for arm in self.arms], axis=2)
 
 
-def student_beliefs(df: float, mean: Array, scale: Array, allowed: Mask) -> Beliefs:
-    """Beliefs of locations and scales (n, K), with the same degrees of freedom."""
-    arms = [StudentT(df, mean[:, k], scale[:, k]) for k in range(mean.shape[1])]
-    return Beliefs(arms, allowed)
+@dataclass(frozen=True)
+class StudentBeliefs:
+    """The same where each arm's expected reward is Student-t, or normal.
+
+    Parameters
+    ----------
+    mean, scale, df
+        (n, K) locations, scales, and degrees of freedom; these infinite: normal.
+    allowed
+        (n, K) which arms may be chosen.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> arms = [Normal([0.0], [1.0]), Normal([1.0], [1.0])]
+    >>> beliefs_of(arms, np.ones((1, 2), dtype=bool)).probability_best().round(6)
+    array([[0.23975, 0.76025]])
+    """
+
+    mean: Array
+    scale: Array
+    df: Array
+    allowed: Mask
+
+    are_independent: ClassVar[bool] = True
+
+    @cached_property
+    def std(self) -> Array:
+        """(n, K) standard deviations."""
+        return np.asarray(self._flat().std().reshape(self.mean.shape))
+
+    @cached_property
+    def unknown(self) -> Mask:
+        """(n, K) allowed arms of which nothing is known."""
+        return np.asarray(self.allowed & ~((self.scale < np.inf) & (self.df > 0.0)))
+
+    def probability_best(self, *, hopeful: bool = False) -> Array:
+        """(n, K) probabilities of being the best, by quadrature; ``hopeful``: see the kernel."""
+        may = self.allowed.view(np.uint8)
+        return best_arms(self.mean, self.scale, self.df, may, hopeful)[0]
+
+    def informed_shares(self) -> Array:
+        """(n, K) shares of the two arms that pay least for what they tell, by quadrature."""
+        return informed_shares(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
+
+    def of(self, rows: Mask) -> StudentBeliefs:
+        """Those of some contexts."""
+        return StudentBeliefs(self.mean[rows], self.scale[rows], self.df[rows], self.allowed[rows])
+
+    def stretched(self, by: float) -> StudentBeliefs:
+        """The same, all values so many times as far from their means."""
+        return StudentBeliefs(self.mean, by * self.scale, self.df, self.allowed)
+
+    def quantile(self, level: float) -> Array:
+        """(n, K) quantiles."""
+        return np.asarray(self._flat().ppf(level).reshape(self.mean.shape))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Array:
+        """(size, n, K) joint draws; the mean where nothing is known."""
+        shape = (size, *self.mean.shape)
+        draws = np.empty(shape)
+        normal = np.broadcast_to(np.isinf(self.df), shape)
+        df = np.broadcast_to(np.maximum(self.df, 1e-3), shape)
+        draws[normal] = rng.standard_normal(int(normal.sum()))
+        draws[~normal] = rng.standard_t(df[~normal])
+        return np.asarray(self.mean + np.where(self.scale < np.inf, self.scale, 0.0) * draws)
+
+    def _flat(self) -> StudentT:
+        return StudentT(self.df.ravel(), self.mean.ravel(), self.scale.ravel())
+
+
+def beliefs_of(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
+    """Beliefs of distributions over n rows, one for each arm."""
+    if not all(type(arm) in (Normal, StudentT) for arm in arms):
+        return Beliefs(arms, allowed)
+    parts = (
+        [arm.loc for arm in arms],
+        [arm.scale for arm in arms],
+        [getattr(arm, "df", np.inf) for arm in arms],
+    )
+    n = len(allowed)
+    mean, scale, df = (
+        np.stack([np.broadcast_to(one, n) for one in part], axis=1) for part in parts
+    )
+    return StudentBeliefs(mean, scale, df, np.ascontiguousarray(allowed))
 
 
 @dataclass(frozen=True)
@@ -181,6 +263,9 @@ class JointBeliefs:
         if size == len(self.draws):
             return self.draws
         return self.draws[rng.integers(len(self.draws), size=size)]
+
+
+AnyBeliefs = Beliefs | StudentBeliefs | JointBeliefs
 
 
 def _drawn(arm: Any, size: int, rng: np.random.Generator) -> Array:

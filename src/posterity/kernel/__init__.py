@@ -7,6 +7,7 @@ __path__.append(str(FOLDER / instruction_set()))
 
 # ruff: noqa: E402
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
+from posterity.kernel._best import best_arms, cheapest_pairs, informed_shares
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
 from posterity.kernel._groups import (
@@ -90,6 +91,8 @@ __all__ = [
     "adapt",
     "append_block",
     "average_members",
+    "best_arms",
+    "cheapest_pairs",
     "choose_ratios",
     "count_rows",
     "empty_triangle",
@@ -97,6 +100,7 @@ __all__ = [
     "fading_counts",
     "find_moments",
     "find_sites",
+    "informed_shares",
     "instruction_set",
     "leading_dimension",
     "learn_bank",
