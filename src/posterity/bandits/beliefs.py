@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,6 +70,10 @@ class Beliefs:
             return self
         return Beliefs([Stretched(arm, by) for arm in self.arms], self.allowed)
 
+    def above(self, level: float) -> Array:
+        """(n, K) quantiles less the means."""
+        return np.asarray(self.quantile(level) - self.mean)
+
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles."""
         return np.stack([arm.ppf(level) for arm in self.arms], axis=1)
@@ -115,10 +119,9 @@ class StudentBeliefs:
         """(n, K) allowed arms of which nothing is known."""
         return np.asarray(self.allowed & ~((self.scale < np.inf) & (self.df > 0.0)))
 
-    def probability_best(self, *, hopeful: bool = False) -> Array:
-        """(n, K) probabilities of being the best, by quadrature; ``hopeful``: see the kernel."""
-        may = self.allowed.view(np.uint8)
-        return best_arms(self.mean, self.scale, self.df, may, hopeful)[0]
+    def probability_best(self) -> Array:
+        """(n, K) probabilities of being the best, by quadrature."""
+        return best_arms(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
 
     def informed_shares(self) -> Array:
         """(n, K) shares of the two arms that pay least for what they tell, by quadrature."""
@@ -134,7 +137,14 @@ class StudentBeliefs:
 
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles."""
-        return np.asarray(self._flat().ppf(level).reshape(self.mean.shape))
+        return np.asarray(self.mean + self.above(level))
+
+    def above(self, level: float) -> Array:
+        """(n, K) quantiles less the means; 0 where nothing is known."""
+        kinds, which = np.unique(self.df, return_inverse=True)
+        scales = np.array([scales_at(level, df) for df in kinds.tolist()])
+        known = np.where(self.scale < np.inf, self.scale, 0.0)
+        return np.asarray(scales[which.reshape(self.df.shape)] * known)
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         """(size, n, K) joint draws; the mean where nothing is known."""
@@ -148,6 +158,18 @@ class StudentBeliefs:
 
     def _flat(self) -> StudentT:
         return StudentT(self.df.ravel(), self.mean.ravel(), self.scale.ravel())
+
+
+@lru_cache(maxsize=256)
+def scales_at(level: float, df: float) -> float:
+    """A quantile of Student's t distribution; 0 without degrees of freedom.
+
+    Examples
+    --------
+    >>> round(scales_at(0.975, 10.0), 3)
+    2.228
+    """
+    return float(StudentT([df]).ppf(level)[0]) if df > 0.0 else 0.0
 
 
 def beliefs_of(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
@@ -253,6 +275,10 @@ class JointBeliefs:
     def stretched(self, by: float) -> JointBeliefs:
         """The same, all draws so many times as far from their means."""
         return JointBeliefs(self.mean + by * (self.draws - self.mean), self.mean, self.allowed)
+
+    def above(self, level: float) -> Array:
+        """(n, K) quantiles less the means."""
+        return np.asarray(self.quantile(level) - self.mean)
 
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles of the draws."""

@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs
+from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs, scales_at
 from posterity.bandits.decisions import picked
 from posterity.bandits.probability_best import shares_of_best
-from posterity.kernel import cheapest_pairs
+from posterity.kernel import cheapest_pairs, envelope_shares
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 # Draws that a policy takes.
 DRAWS = 64
+# The quantile that is one standard deviation above the mean of a normal distribution.
+ONE_ABOVE = 0.841
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +90,10 @@ class ThompsonSampling(Policy):
 
     Examples
     --------
+    >>> from posterity.bandits.beliefs import beliefs_of
     >>> from posterity.distributions import Normal
-    >>> beliefs = Beliefs([Normal([0.0], [1.0]), Normal([9.0], [1.0])], np.ones((1, 2), dtype=bool))
+    >>> arms = [Normal([0.0], [1.0]), Normal([9.0], [1.0])]
+    >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
     >>> ThompsonSampling().propensities(beliefs, np.random.default_rng(0)).round(6)
     array([[0.01, 0.99]])
     """
@@ -136,15 +140,67 @@ class UpperConfidenceBound(Policy):
         the mean of a normal distribution.
     """
 
-    level: float = 0.841
+    level: float = ONE_ABOVE
+
+    def lean_way(self, df: float) -> tuple[int, float] | None:
+        """See :class:`Policy`."""
+        return 1, scales_at(self.level, df)
 
     def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return shares_of_best(beliefs.quantile(self.level)[None], beliefs.allowed)
 
 
 @dataclass(frozen=True, kw_only=True)
+class RandomizedUpperConfidenceBound(Policy):
+    r"""The arm of the largest bound, whose width is drawn (Vaswani, Mehrabian, Durand, Kveton 2020).
+
+    The bound is the mean and :math:`z` standard deviations, with one :math:`z` for all arms, half a
+    normal distribution's. So arms are the best on intervals of z, and their probabilities are in
+    closed form. A standard deviation is that of a normal distribution with the same quantile of
+    0.841.
+
+    Parameters
+    ----------
+    width
+        Times so many.
+
+    Examples
+    --------
+    >>> from posterity.bandits.beliefs import beliefs_of
+    >>> from posterity.distributions import Normal
+    >>> arms = [Normal([0.0], [1.0]), Normal([0.5], [0.5])]
+    >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
+    >>> policy = RandomizedUpperConfidenceBound()
+    >>> policy.propensities(beliefs, np.random.default_rng(0)).round(3)
+    array([[0.321, 0.679]])
+    """
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.width < np.inf:
+            raise ValueError(f"width is {self.width}: it must be above 0, as in 0.5")
+
+    def lean_way(self, df: float) -> tuple[int, float] | None:
+        """See :class:`Policy`."""
+        return 2, self.width * scales_at(ONE_ABOVE, df)
+
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+        allowed = beliefs.allowed
+        spread = np.maximum(beliefs.above(ONE_ABOVE), 0.0)
+        return envelope_shares(
+            np.ascontiguousarray(beliefs.mean), spread, allowed.view(np.uint8), self.width
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Greedy(Policy):
     """The arm of the largest expected reward."""
+
+    def lean_way(self, df: float) -> tuple[int, float] | None:
+        """See :class:`Policy`."""
+        return 1, 0.0
 
     def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return shares_of_best(beliefs.mean[None], beliefs.allowed)

@@ -154,6 +154,7 @@ HOMES = {
     "Greedy": "posterity.bandits.policies",
     "InformationDirected": "posterity.bandits.policies",
     "InverseGap": "posterity.bandits.policies",
+    "RandomizedUpperConfidenceBound": "posterity.bandits.policies",
     "Softmax": "posterity.bandits.policies",
     "ThompsonSampling": "posterity.bandits.policies",
     "TopTwo": "posterity.bandits.policies",

@@ -7,7 +7,7 @@ __path__.append(str(FOLDER / instruction_set()))
 
 # ruff: noqa: E402
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
-from posterity.kernel._best import best_arms, cheapest_pairs, informed_shares
+from posterity.kernel._best import best_arms, cheapest_pairs, envelope_shares, informed_shares
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
 from posterity.kernel._groups import (
@@ -96,6 +96,7 @@ __all__ = [
     "choose_ratios",
     "count_rows",
     "empty_triangle",
+    "envelope_shares",
     "expected_labels",
     "fading_counts",
     "find_moments",

@@ -125,8 +125,8 @@ cdef class ArmsPath(RowPath):
                unsigned long long number):
         """The arm at ``x``; mean and scale (K,) of what is expected of all of them.
 
-        The arm of the largest value, by ``how`` (kind, stretch): a draw (0) stretched so, its upper half (1), or so
-        many scales above the mean (2).
+        The arm of the largest value, by ``how`` (kind, stretch): a draw (0) stretched so, or so many scales above the
+        mean (1), times a number (2) that is drawn once for all arms, from half a standard normal distribution.
         """
         cdef pk_chooser chooser = self._chooser(how, floor, seed)
         cdef cnp.npy_intp size = self.arms

@@ -4,7 +4,6 @@
 import numpy as np
 
 cimport numpy as cnp
-from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 
 cnp.import_array()
@@ -21,12 +20,12 @@ cdef extern from "posterity_best.h" nogil:
         const double *scale
         const double *df
         const unsigned char *allowed
-        double least
         const pk_rule *rule
     ctypedef struct pk_arm:
         double location
     Py_ssize_t pk_enter_arms(const pk_arms *of, pk_arm *arms)
     double pk_find_best(const pk_arms *of, pk_arm *arms, Py_ssize_t count, double *best, double *means)
+    void pk_share_envelope(const double *mean, const double *width, const unsigned char *allowed, Py_ssize_t arms, double stretch, double *shares)
     void pk_cheapest_pair(const double *regret, const double *told, Py_ssize_t count, double *shares)
 
 cdef pk_rule RULE
@@ -53,7 +52,7 @@ _set_rule()
 
 cdef pk_arms _arms_of(Py_ssize_t arms) noexcept:
     cdef pk_arms of
-    of.arms, of.rule, of.least = arms, &RULE, -INFINITY
+    of.arms, of.rule = arms, &RULE
     return of
 
 
@@ -67,9 +66,8 @@ cdef int _check(const double[:, ::1] location, const double[:, ::1] scale, const
 
 
 def best_arms(const double[:, ::1] location, const double[:, ::1] scale, const double[:, ::1] df,
-              const unsigned char[:, ::1] allowed, bint hopeful=False):
-    """(n, K) probabilities that each allowed arm has the largest of independent Student-t values; with ``hopeful``
-    of those that are never below their own middle.
+              const unsigned char[:, ::1] allowed):
+    """(n, K) probabilities that each allowed arm has the largest of independent Student-t values.
 
     Scales are finite, those of certain values 0; infinite ``df`` is normal. Also how far each row's sum is from 1,
     which it then is made to be.
@@ -85,7 +83,7 @@ def best_arms(const double[:, ::1] location, const double[:, ::1] scale, const d
         arms = <pk_arm *> _room(size)
         with nogil:
             for i in range(n):
-                _point(&of, &location[i, 0], &scale[i, 0], &df[i, 0], &allowed[i, 0], hopeful)
+                _point(&of, &location[i, 0], &scale[i, 0], &df[i, 0], &allowed[i, 0])
                 count = pk_enter_arms(&of, arms)
                 total = pk_find_best(&of, arms, count, &best[0], NULL)
                 error[i] = total - 1.0
@@ -113,7 +111,7 @@ def informed_shares(const double[:, ::1] location, const double[:, ::1] scale, c
         arms = <pk_arm *> _room(size)
         with nogil:
             for i in range(n):
-                _point(&of, &location[i, 0], &scale[i, 0], &df[i, 0], &allowed[i, 0], False)
+                _point(&of, &location[i, 0], &scale[i, 0], &df[i, 0], &allowed[i, 0])
                 count = pk_enter_arms(&of, arms)
                 total = pk_find_best(&of, arms, count, &best[0], &means[0])
                 most = 0.0
@@ -157,6 +155,21 @@ def cheapest_pairs(const double[:, ::1] regret, const double[:, ::1] told, const
     return np.asarray(shares)
 
 
+def envelope_shares(const double[:, ::1] mean, const double[:, ::1] width, const unsigned char[:, ::1] allowed,
+                    double stretch):
+    """(n, K) how often each allowed arm has the largest ``mean + z width``, z being ``stretch`` times half a standard
+    normal distribution. Widths are finite and not negative.
+    """
+    cdef Py_ssize_t n = mean.shape[0], size = mean.shape[1], i
+    cdef double[:, ::1] shares = np.zeros((n, size))
+    _check(mean, width, width, allowed)
+    if n and size:
+        with nogil:
+            for i in range(n):
+                pk_share_envelope(&mean[i, 0], &width[i, 0], &allowed[i, 0], size, stretch, &shares[i, 0])
+    return np.asarray(shares)
+
+
 cdef void *_room(Py_ssize_t arms) except NULL:
     cdef void *room = malloc(arms * sizeof(pk_arm))
     if room is NULL:
@@ -165,13 +178,9 @@ cdef void *_room(Py_ssize_t arms) except NULL:
 
 
 cdef void _point(pk_arms *of, const double *location, const double *scale, const double *df,
-                 const unsigned char *allowed, bint hopeful) noexcept nogil:
-    """At one row; with ``hopeful`` what is largest of the locations counts as the least value."""
-    cdef Py_ssize_t k
-    of.location, of.scale, of.df, of.allowed, of.least = location, scale, df, allowed, -INFINITY
-    for k in range(of.arms if hopeful else 0):
-        if allowed[k] and location[k] > of.least:
-            of.least = location[k]
+                 const unsigned char *allowed) noexcept nogil:
+    """At one row."""
+    of.location, of.scale, of.df, of.allowed = location, scale, df, allowed
 
 
 cdef void _spread(const pk_arms *of, const double *values, double total, double *to) noexcept nogil:

@@ -1,5 +1,5 @@
 /* Which of several arms to choose in a context, each of a posterior triangle of its own (k = 1): the one of the largest
- * value, a draw of what is expected of each (Thompson 1933), its upper half, or a bound. See posterity_kernel.h. */
+ * value: a draw of what is expected of each (Thompson 1933), or a bound. See posterity_kernel.h. */
 #ifndef POSTERITY_ARMS_H
 #define POSTERITY_ARMS_H
 
@@ -9,8 +9,9 @@
 #include "posterity_packed.h"
 #include "posterity_panel.h"
 
-/* Values of arms: a draw, a draw or the mean if that is larger (May and others 2012), the mean and some widths. */
-enum { PK_DRAWN, PK_HOPED, PK_BOUND };
+/* Values of arms: a draw, or the mean and some widths: as many for all decisions, or drawn once for all arms, from half a
+ * normal distribution (Vaswani and others 2020). */
+enum { PK_DRAWN, PK_BOUND, PK_DRAWN_BOUND };
 
 typedef struct {
     int values;
@@ -85,13 +86,13 @@ static ptrdiff_t pk_choose_arm(const double *mean, const double *width, const un
             if (allowed[k] && (!unknown || !(width[k] < INFINITY)) && skipped-- == 0)
                 return k;
     }
-    double highest = -INFINITY, ties = 0.0;
+    double highest = -INFINITY, ties = 0.0, widths = 1.0;
+    if (how->values == PK_DRAWN_BOUND)
+        widths = fabs(pk_draw_t(state, 2, INFINITY)[0]);
     for (ptrdiff_t first = 0; first < arms; first += PK_LANES) {
-        pk_vector draws = (pk_vector){0} + 1.0;
-        if (how->values != PK_BOUND)
+        pk_vector draws = (pk_vector){0} + widths;
+        if (how->values == PK_DRAWN)
             draws = pk_draw_t(state, 2 + 2 * (uint64_t)first, how->df);
-        if (how->values == PK_HOPED)
-            draws = pk_choose(draws, (pk_vector){0}, draws > 0.0);
         for (ptrdiff_t k = first; k < arms && k < first + PK_LANES; k++) {
             if (!allowed[k])
                 continue;

@@ -23,13 +23,11 @@ typedef struct {
     double nodes[PK_NODES], weights[PK_NODES], above[PK_NODES * PK_NODES];
 } pk_rule;
 
-/* K arms of Student-t distributions, those of scale 0 certain. Values below `least` count as `least`, which is -infinity
- * or the largest location: every arm is then at least what is expected of the best one. */
+/* K arms of Student-t distributions, those of scale 0 certain. */
 typedef struct {
     ptrdiff_t arms;
     const double *location, *scale, *df;
     const unsigned char *allowed;
-    double least;
     const pk_rule *rule;
 } pk_arms;
 
@@ -174,7 +172,7 @@ PK_INLINE void pk_multiply_others(pk_arm *arms, ptrdiff_t count)
  * expected of every arm a where b is the best: means[a, b]. Returns their sum, which is 1 but for rounding. */
 static double pk_find_best(const pk_arms *of, pk_arm *arms, ptrdiff_t count, double *best, double *means)
 {
-    double x = -INFINITY, least = of->least, left = 1.0, sum = 0.0;
+    double x = -INFINITY, least = -INFINITY, left = 1.0, sum = 0.0;
     memset(best, 0, (size_t)count * sizeof(double));
     if (means)
         memset(means, 0, (size_t)(count * count) * sizeof(double));
@@ -224,12 +222,12 @@ static double pk_find_best(const pk_arms *of, pk_arm *arms, ptrdiff_t count, dou
         }
         x = end;
     }
-    if (least > -INFINITY && left > 0.0) { /* all arms are below: those that are least share what is left */
+    if (least > -INFINITY && left > 0.0) { /* all arms are below the best of those that are certain */
         double ties = 0.0;
         for (ptrdiff_t b = 0; b < count; b++)
-            ties += arms[b].location == least && (arms[b].certain || of->least == least);
+            ties += arms[b].location == least && arms[b].certain;
         for (ptrdiff_t b = 0; b < count; b++) {
-            if (!(arms[b].location == least && (arms[b].certain || of->least == least)))
+            if (!(arms[b].location == least && arms[b].certain))
                 continue;
             best[b] += left / ties;
             for (ptrdiff_t a = 0; means && a < count; a++) {
@@ -241,6 +239,39 @@ static double pk_find_best(const pk_arms *of, pk_arm *arms, ptrdiff_t count, dou
     for (ptrdiff_t b = 0; b < count; b++)
         sum += best[b];
     return sum;
+}
+
+/* Into shares (arms) how often each has the largest mean + z width, where z is `stretch` times half a normal
+ * distribution: the upper envelope of lines. Arms of one line share what it has; those not allowed have 0. */
+static void pk_share_envelope(const double *mean, const double *width, const unsigned char *allowed, ptrdiff_t arms,
+                              double stretch, double *shares)
+{
+    ptrdiff_t now = -1, next;
+    double before = 0.0, after;
+    for (ptrdiff_t k = 0; k < arms; k++) {
+        shares[k] = 0.0;
+        if (allowed[k] && (now < 0 || mean[k] > mean[now] || (mean[k] == mean[now] && width[k] > width[now])))
+            now = k;
+    }
+    for (; now >= 0; now = next, before = after) {
+        double first = INFINITY, ties = 0.0;
+        next = -1;
+        for (ptrdiff_t k = 0; k < arms; k++) {
+            if (!allowed[k])
+                continue;
+            ties += mean[k] == mean[now] && width[k] == width[now];
+            double crossing = (mean[now] - mean[k]) / (width[k] - width[now]);
+            if (width[k] > width[now] && (crossing < first || (crossing == first && width[k] > width[next]))) {
+                first = crossing;
+                next = k;
+            }
+        }
+        after = next < 0 ? 1.0 : erf(first / stretch * M_SQRT1_2);
+        after = after > before ? after : before;
+        for (ptrdiff_t k = 0; k < arms; k++)
+            if (allowed[k] && mean[k] == mean[now] && width[k] == width[now])
+                shares[k] += (after - before) / ties;
+    }
 }
 
 /* Of two arms the mixture of the least squared regret for what it tells: the share of the first, and that ratio. */
