@@ -354,9 +354,7 @@ class Bandit(BaseEstimator):
             np.random.Philox(key=self._seed, counter=[0, 0, 0, self._decided])
         )
 
-    def _beliefs(
-        self, X: Any, allowed: ArrayLike | None
-    ) -> tuple[AnyBeliefs, np.random.Generator]:
+    def _beliefs(self, X: Any, allowed: ArrayLike | None) -> tuple[AnyBeliefs, np.random.Generator]:
         self._start()
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster.open)

@@ -55,9 +55,7 @@ class Policy:
             told[known] = (1.0 - self.floor) * self._preferred(some, rng) + self.floor * uniform
         return np.asarray(told)
 
-    def choose(
-        self, beliefs: AnyBeliefs, rng: np.random.Generator
-    ) -> tuple[Index, Array | None]:
+    def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array | None]:
         """Arms (n,), and the probabilities (n, K) that they were picked from.
 
         None instead where these hang on the beliefs alone: :meth:`propensities` tells them then.
@@ -109,9 +107,7 @@ class ThompsonSampling(Policy):
         """See :class:`Policy`."""
         return 0, self.width
 
-    def choose(
-        self, beliefs: AnyBeliefs, rng: np.random.Generator
-    ) -> tuple[Index, Array | None]:
+    def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array | None]:
         """See :class:`Policy`."""
         if not beliefs.are_independent:
             return super().choose(beliefs, rng)
@@ -152,7 +148,7 @@ class UpperConfidenceBound(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomizedUpperConfidenceBound(Policy):
-    r"""The arm of the largest bound, whose width is drawn (Vaswani, Mehrabian, Durand, Kveton 2020).
+    r"""The arm of the largest bound, whose width is drawn (Vaswani and others 2020).
 
     The bound is the mean and :math:`z` standard deviations, with one :math:`z` for all arms, half a
     normal distribution's. So arms are the best on intervals of z, and their probabilities are in

@@ -136,7 +136,8 @@ class SeparateArms(PlainArms):
 class GroupedArms(PlainArms):
     """A model for each arm, under a prior and a noise that are learned over all arms.
 
-    Only caches are ``lean``, the arms' posteriors as they are now, and their ``slots`` in the model.
+    Only caches are ``lean``, the arms' posteriors as they are now, and their ``slots`` in the
+    model.
     """
 
     model: GroupedRegression
@@ -175,7 +176,11 @@ class GroupedArms(PlainArms):
             if lean.learn_row(arm, x, reward, weight):
                 return
         slot = int(self.slots[arm]) if arm < len(self.slots) else -1
-        if known is None or slot < 0 or not known.learn_row(self.model._path, slot, x, reward, weight):
+        if (
+            known is None
+            or slot < 0
+            or not known.learn_row(self.model._path, slot, x, reward, weight)
+        ):
             self.model.learn_one(x, reward, weight, group=arm)
 
     def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:

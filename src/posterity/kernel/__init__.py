@@ -6,8 +6,8 @@ from posterity.kernel.instructions import FOLDER, instruction_set
 __path__.append(str(FOLDER / instruction_set()))
 
 # ruff: noqa: E402
-from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._best import best_arms, cheapest_pairs, envelope_shares, informed_shares
+from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
 from posterity.kernel._groups import (

@@ -4,9 +4,7 @@ from numpy.typing import NDArray
 Array = NDArray[float64]
 Mask = NDArray[uint8]
 
-def best_arms(
-    location: Array, scale: Array, df: Array, allowed: Mask
-) -> tuple[Array, Array]: ...
+def best_arms(location: Array, scale: Array, df: Array, allowed: Mask) -> tuple[Array, Array]: ...
 def informed_shares(
     location: Array, scale: Array, df: Array, allowed: Mask
 ) -> tuple[Array, Array, Array]: ...
