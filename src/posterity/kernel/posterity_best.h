@@ -32,7 +32,7 @@ typedef struct {
 } pk_arms;
 
 typedef struct {
-    double location, scale, half, inverse_df, density, reach, above, moment;
+    double location, scale, half, inverse_df, constant, density, reach, above, moment;
     int normal, certain;
     pk_vector f[PK_NODE_SLICES], below[PK_NODE_SLICES], others[PK_NODE_SLICES], mean[PK_NODE_SLICES];
 } pk_arm;
@@ -66,14 +66,13 @@ static ptrdiff_t pk_enter_arms(const pk_arms *of, pk_arm *arms)
         arm->normal = !(df < PK_NORMAL_FREED);
         if (count && df == of->df[k - 1] && of->allowed[k - 1]) {
             arm->reach = arms[count - 1].reach;
-            arm->density = arms[count - 1].density * arms[count - 1].scale / arm->scale;
+            arm->constant = arms[count - 1].constant;
         } else {
             double log_constant = pk_log_t_constant(arm->normal ? 1e18 : df);
             arm->reach = pk_reach(df, log_constant);
-            arm->density = exp(log_constant) / arm->scale;
+            arm->constant = exp(log_constant);
         }
-        if (arm->certain)
-            arm->density = 0.0;
+        arm->density = arm->certain ? 0.0 : arm->constant / arm->scale;
         arm->half = 0.5 * (df + 1.0);
         arm->inverse_df = 1.0 / df;
         arm->above = arm->moment = 0.0;
@@ -177,10 +176,9 @@ static double pk_find_best(const pk_arms *of, pk_arm *arms, ptrdiff_t count, dou
     if (means)
         memset(means, 0, (size_t)(count * count) * sizeof(double));
     for (ptrdiff_t a = 0; a < count; a++) {
-        double top = arms[a].location + pk_far(arms + a);
+        double far = pk_far(arms + a), top = arms[a].location + far, bottom = arms[a].location - far;
         x = top > x ? top : x;
-        if (arms[a].certain && arms[a].location > least)
-            least = arms[a].location;
+        least = bottom > least ? bottom : least;  /* of what is certain, where it is */
     }
     for (int piece = 0; piece < PK_MOST_PIECES && x > least && left > PK_UNSEEN; piece++) {
         double end = pk_piece_end(arms, count, x, least), length = x - end;
@@ -222,18 +220,16 @@ static double pk_find_best(const pk_arms *of, pk_arm *arms, ptrdiff_t count, dou
         }
         x = end;
     }
-    if (least > -INFINITY && left > 0.0) { /* all arms are below the best of those that are certain */
-        double ties = 0.0;
-        for (ptrdiff_t b = 0; b < count; b++)
-            ties += arms[b].location == least && arms[b].certain;
-        for (ptrdiff_t b = 0; b < count; b++) {
-            if (!(arms[b].location == least && arms[b].certain))
-                continue;
-            best[b] += left / ties;
-            for (ptrdiff_t a = 0; means && a < count; a++) {
-                double below = 1.0 - arms[a].above, mean = (arms[a].location - arms[a].moment) / below;
-                means[a * count + b] += left / ties * (below > 1e-13 && mean < least ? mean : least);
-            }
+    double ties = 0.0; /* of the best of those that are certain, where all others are below */
+    for (ptrdiff_t b = 0; b < count; b++)
+        ties += arms[b].location == least && arms[b].certain;
+    for (ptrdiff_t b = 0; b < count && left > 0.0; b++) {
+        if (!(arms[b].location == least && arms[b].certain))
+            continue;
+        best[b] += left / ties;
+        for (ptrdiff_t a = 0; means && a < count; a++) {
+            double below = 1.0 - arms[a].above, mean = (arms[a].location - arms[a].moment) / below;
+            means[a * count + b] += left / ties * (below > 1e-13 && mean < least ? mean : least);
         }
     }
     for (ptrdiff_t b = 0; b < count; b++)
@@ -279,7 +275,7 @@ PK_INLINE double pk_cheapest_share(double regret, double told, double other_regr
 {
     double cost = regret - other_regret, gain = told - other_told, shares[3] = {1.0, 0.0, 0.0}, best = 1.0;
     /* Where the derivative of (r + q cost)^2 / (t + q gain) is 0, r and t being the other's. */
-    double q = other_regret / -cost - 2.0 * other_told / gain;
+    double q = other_regret / cost - 2.0 * other_told / gain;
     if (q > 0.0 && q < 1.0)
         shares[2] = q;
     *ratio = INFINITY;
