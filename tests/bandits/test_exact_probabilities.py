@@ -256,7 +256,7 @@ def test_what_was_never_seen_is_unknown_in_the_lanes_too() -> None:
     assert lean is not None
     for x in (X[0], new):
         _, mean, scale = lean.decide(x, np.ones(11, dtype=np.uint8), (1, 0.0), 0.0, 0, 0)
-        beliefs, _ = bandit._beliefs(x, None)
+        beliefs: Any = bandit._arms.beliefs(x[None], np.ones((1, 11), dtype=bool), RNG(0))
         np.testing.assert_allclose(mean, beliefs.mean[0], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(scale, beliefs.scale[0], rtol=1e-9)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
-from posterity.bandits.beliefs import AnyBeliefs
+from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs
 from posterity.bandits.decisions import Decision, Decisions, picked
 from posterity.bandits.inputs import (
     is_row,
@@ -25,6 +25,7 @@ from posterity.bandits.policies import (
     ThompsonSampling,
     student_propensities,
 )
+from posterity.bandits.probability_best import Mask
 from posterity.bandits.roster import Roster
 from posterity.bandits.sharing import Arms, Rewards, arms_sharing
 from posterity.kernel import ArmsPath
@@ -174,7 +175,7 @@ class Bandit(BaseEstimator):
             source: Any = (student_propensities, policy, lean.df, mean, scale, mask)
         else:
             rng = self._draws()
-            beliefs = self._arms.beliefs(contexts, mask, rng)
+            beliefs = self._believed(contexts, mask, rng)
             mean = beliefs.mean
             if k is None:
                 places, told = policy.choose(beliefs, rng)
@@ -363,7 +364,14 @@ class Bandit(BaseEstimator):
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster.open)
         rng = self._draws()
-        return self._arms.beliefs(contexts, mask, rng), rng
+        return self._believed(contexts, mask, rng), rng
+
+    def _believed(self, contexts: Array, mask: Mask, rng: np.random.Generator) -> AnyBeliefs:
+        lean = self._lean()
+        if lean is None:
+            return self._arms.beliefs(contexts, mask, rng)
+        _, mean, scale = lean.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)
+        return StudentBeliefs(mean, scale, np.full(mean.shape, lean.df), mask)
 
     def _rewards(
         self,

@@ -110,6 +110,8 @@ class Decision:
     @property
     def propensity(self) -> float:
         """Probability of the arm, or ranking, that was picked."""
+        if np.ndim(self._place) == 0:
+            return float(self.propensities[self._place])
         places = np.atleast_1d(self._place)[None]
         return float(ranking_probability(self.propensities[None], places)[0])
 
