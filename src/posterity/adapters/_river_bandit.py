@@ -12,7 +12,7 @@ from posterity.bandits import Bandit as Core
 from posterity.bandits import Decision, Policy
 
 
-class Bandit(ContextualPolicy):  # type: ignore[misc]
+class Bandit(ContextualPolicy):
     """A contextual bandit for river: pull, update, and the probability of each pull.
 
     Arms are those that were ever pulled from; a new one starts from what arms share. Features are
@@ -63,12 +63,14 @@ class Bandit(ContextualPolicy):  # type: ignore[misc]
         self.decision: Decision | None = None
         self._names: tuple[Hashable, ...] | None = None
 
-    def pull(self, arm_ids: Sequence[Any], context: Mapping[Any, float] | None = None) -> Any:
+    def pull(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
         """The arm to pull, of these, in a context."""
         self.decision = None
         return super().pull(arm_ids, context)
 
-    def _pull(self, arm_ids: Sequence[Any], context: Mapping[Any, float] | None) -> Any:
+    def _pull(  # type: ignore[override]  # as river's own contextual policies
+        self, arm_ids: list[Any], context: dict[Any, Any] | None
+    ) -> Any:
         values, bandit = self._values(context), self._bandit_of(arm_ids)
         some = set(arm_ids)
         may = None
@@ -84,7 +86,7 @@ class Bandit(ContextualPolicy):  # type: ignore[misc]
         values = self._values(context)
         self._bandit_of([arm_id]).learn_one(values, arm_id, reward)
         self._names = self._names if context is None else self._names or tuple(context)
-        super().update(arm_id, context, reward, *more)
+        super().update(arm_id, context, reward, *more)  # type: ignore[no-untyped-call]
 
     def _bandit_of(self, arms: Sequence[Any]) -> Core:
         """The bandit, which knows these arms."""
