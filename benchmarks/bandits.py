@@ -6,6 +6,7 @@ poisonous; not eating 0 (Riquelme, Tucker and Snoek 2018). Beside posterity a Li
 2010) with its width chosen in hindsight, from five: the best that tuning could do.
 
     POSTERITY_DATA=... python benchmarks/bandits.py --rows 3000 --seeds 2
+    python benchmarks/bandits.py --speed
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import GroupedRegression
-from posterity.bandits import Bandit, Greedy, ThompsonSampling, UpperConfidenceBound
+from posterity.bandits import (
+    Bandit,
+    Greedy,
+    InformationDirected,
+    RandomizedUpperConfidenceBound,
+    ThompsonSampling,
+    UpperConfidenceBound,
+)
 from posterity.basis import RandomFourier
 
 Array = NDArray[np.float64]
@@ -87,16 +95,19 @@ class Ours:
 
 def players(arms: int, m: int, seed: int) -> dict[str, Callable[[], Any]]:
     """By name, what makes a player."""
-    UCB, TS = UpperConfidenceBound, ThompsonSampling
+    UCB, TS, drawn = UpperConfidenceBound, ThompsonSampling, RandomizedUpperConfidenceBound
     ours: dict[str, dict[str, Any]] = {
-        "default: Thompson, half width": {},
-        "the same, no floor": {"policy": TS(width=0.5, floor=0.0)},
+        "default: bounds of drawn width": {},
+        "the same, no floor": {"policy": drawn(floor=0.0)},
+        "Thompson, half width": {"policy": TS(width=0.5)},
+        "Thompson, half width, no floor": {"policy": TS(width=0.5, floor=0.0)},
         "Thompson, no floor": {"policy": TS(floor=0.0)},
         "UCB, floor 2%": {"policy": UCB()},
         "UCB, no floor": {"policy": UCB(floor=0.0)},
+        "information directed, no floor": {"policy": InformationDirected(floor=0.0)},
         "greedy, no floor": {"policy": Greedy(floor=0.0)},
         "on curves": {"curves": True},
-        "on curves, no floor": {"curves": True, "policy": TS(width=0.5, floor=0.0)},
+        "on curves, no floor": {"curves": True, "policy": drawn(floor=0.0)},
         "Thompson, prior learned in whole": {"model": GroupedRegression()},
     }
     made: dict[str, Callable[[], Any]] = {
@@ -113,6 +124,44 @@ def regret(player: Any, X: Array, rewards: Array, expected: Array, seed: int) ->
     return 100.0 * lost / float(np.sum(expected.max(axis=1) - expected.mean(axis=1)))
 
 
+def speed() -> None:
+    """Print microseconds of a round of ten features and ten arms, and of many decisions at once."""
+    rng = np.random.default_rng(0)
+    X, rewards = rng.normal(size=(10_000, 10)), rng.normal(size=10_000)
+    named = [{f"x{j}": value for j, value in enumerate(row)} for row in X[:2000].tolist()]
+    for kind, rows in {"array": list(X[:2000]), "dict": named}.items():
+        bandit = Bandit(arms=list(range(10)), rng=0)
+        for number, x in enumerate(rows):
+            bandit.learn_one(x, number % 10, rewards[number])
+
+        def play(bandit: Bandit = bandit, rows: Any = rows) -> None:
+            for number, x in enumerate(rows):
+                bandit.learn_one(x, bandit.decide(x).arm, rewards[number])
+
+        print(f"decide and learn, {kind}: {least(play, 2000):.2f}")
+    for policy in (RandomizedUpperConfidenceBound(), ThompsonSampling(), InformationDirected()):
+        bandit = Bandit(arms=list(range(10)), rng=0, policy=policy)
+        bandit.learn(X, np.arange(10_000) % 10, rewards)
+
+        def tell(bandit: Bandit = bandit) -> None:
+            for x in X[:200]:
+                bandit.decide(x).propensities  # noqa: B018
+
+        print(f"decide and read the propensities, {policy}: {least(tell, 200):.2f}")
+    bandit = Bandit(arms=list(range(10)), rng=0).learn(X, np.arange(10_000) % 10, rewards)
+    print(f"decide, many at once: {least(lambda: bandit.decide(X), 10_000):.3f}")
+
+
+def least(work: Callable[[], Any], rounds: int) -> float:
+    """Microseconds of processor a round, the least of seven times."""
+    times = []
+    for _ in range(7):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return 1e6 * min(times) / rounds
+
+
 def main() -> None:
     """Print a table of policies by sets."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -120,7 +169,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--only", default="", help="part of the names of policies")
+    parser.add_argument("--speed", action="store_true", help="time decisions instead")
     chosen = parser.parse_args()
+    if chosen.speed:
+        speed()
+        return
     table: dict[str, list[float]] = {}
     for name in chosen.sets:
         for seed in range(chosen.seeds):

@@ -231,7 +231,7 @@ def test_before_any_reward_all_arms_are_alike(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["learned", "learned in whole", "known noise", "linear"])
 def test_arms_that_all_paid_nothing_are_alike(kind: str) -> None:
     X, arms, _ = rows_of(0, 30, kind)
-    bandit = bandit_of(kind, n=0).learn(X, arms, np.zeros(30))
+    bandit = bandit_of(kind, ThompsonSampling(), n=0).learn(X, arms, np.zeros(30))
     decisions = bandit.decide(np.repeat(POINTS[:1], 600, axis=0))
     counts = [np.count_nonzero(decisions.arms == arm) for arm in ARMS]
     told = decisions.propensities[0]
@@ -291,10 +291,10 @@ def test_the_lean_way_believes_what_the_model_does(kind: str) -> None:
         x = rng.normal(size=2)
         lean = bandit._lean()
         assert lean is not None
-        _, mean, scale = lean.decide(x, np.ones(3, dtype=np.uint8), 0.0, 1.0, 0, 0)
-        arms = bandit._beliefs(x, None)[0].arms
-        np.testing.assert_allclose(mean, [arm.loc[0] for arm in arms], rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(scale, [arm.scale[0] for arm in arms], rtol=1e-7)
+        _, mean, scale = lean.decide(x, np.ones(3, dtype=np.uint8), (0, 1.0), 0.0, 0, 0)
+        told = bandit._arms.beliefs(x[None], np.ones((1, 3), dtype=bool), rng)
+        np.testing.assert_allclose(mean, told.mean[0], rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(scale, told.scale[0], rtol=1e-7)
         bandit.learn_one(x, ARMS[rng.integers(3)], rng.normal())
 
 
@@ -412,7 +412,7 @@ def test_rows_of_decisions_have_weights_and_times() -> None:
 def test_a_new_arm_starts_from_what_arms_share() -> None:
     rng = np.random.default_rng(0)
     names = list(range(12))
-    bandit = Bandit(GroupedRegression(), arms=names, rng=0)
+    bandit = Bandit(GroupedRegression(), arms=names, policy=ThompsonSampling(), rng=0)
     X, arms = rng.normal(size=(600, 1)), rng.integers(12, size=600)
     bandit.learn(X, arms, 5.0 + 2.0 * X[:, 0] + rng.normal(scale=0.3, size=600))
     bandit.add_arm("new")

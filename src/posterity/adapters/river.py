@@ -25,6 +25,7 @@ needed("river", "river")
 from river import base  # noqa: E402  (the line above says how to get it)
 from river.utils import dataframe  # noqa: E402
 
+from posterity.adapters._river_bandit import Bandit  # noqa: E402
 from posterity.adapters._river_distribution import (  # noqa: E402
     lean_distribution,
     river_distribution,
@@ -38,6 +39,7 @@ from posterity.adapters._river_wide import (  # noqa: E402
 Array = NDArray[np.float64]
 
 __all__ = [
+    "Bandit",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
     "DiagonalLinearRegression",

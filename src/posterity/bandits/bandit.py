@@ -8,32 +8,33 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.utils.validation import check_array
+from sklearn.base import BaseEstimator, is_classifier
 
-from posterity.bandits.beliefs import Beliefs, JointBeliefs, student_beliefs
+from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs
 from posterity.bandits.decisions import Decision, Decisions, picked
 from posterity.bandits.inputs import (
-    is_among,
     is_row,
     read_allowed,
     read_arms,
     read_contexts,
     read_rewards,
 )
-from posterity.bandits.policies import Policy, ThompsonSampling
+from posterity.bandits.policies import (
+    Policy,
+    RandomizedUpperConfidenceBound,
+    ThompsonSampling,
+    student_propensities,
+)
+from posterity.bandits.probability_best import Mask
 from posterity.bandits.roster import Roster
-from posterity.bandits.sharing import Arms, GroupedArms, Rewards, SeparateArms, SharedArms
-from posterity.grouped import GroupedRegression
+from posterity.bandits.sharing import Arms, Rewards, arms_sharing
 from posterity.kernel import ArmsPath
-from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import check_same_features, read_weights
 from posterity.transaction import all_or_nothing, one_at_a_time
 
 Array = NDArray[np.float64]
 
-# Half as wide as what is believed: on public data regret is a tenth lower than with all of it.
-_DEFAULT = ThompsonSampling(width=0.5)
+_DEFAULT = RandomizedUpperConfidenceBound()
 
 
 class Bandit(BaseEstimator):
@@ -59,7 +60,7 @@ class Bandit(BaseEstimator):
     arm_features : (K, a) array, optional
         For "all"; default one column for each arm.
     policy : Policy
-        How beliefs become probabilities; default :class:`ThompsonSampling` of half the width.
+        How beliefs become probabilities; default :class:`RandomizedUpperConfidenceBound`.
     rng : int or numpy.random.Generator, optional
         Where decisions are drawn from: the same number, the same decisions.
 
@@ -146,23 +147,18 @@ class Bandit(BaseEstimator):
         ValueError
             If no arm is allowed in a context, or fewer than ``k``.
         """
-        lean = self._lean() if k is None else None
-        if lean is not None and allowed is None and is_row(X):
-            policy, number, roster = self._policy, self._decided, self._roster
-            place, mean, scale = lean.decide(
-                X, roster.open, policy.floor, self._width, self._seed, number
-            )
-            self._decided = number + 1
-
-            def picked_from() -> Array:
-                told = student_beliefs(lean.df, mean[None], scale[None], roster.open[None] > 0)
-                return policy.propensities(told, np.random.default_rng(0))
-
-            return Decision(number, X, roster.names[place], place, mean, picked_from)
-        return self._decide(X, allowed, k, lean)
+        lean, policy = self._lean(), self._policy
+        how = None if lean is None else policy.lean_way(lean.df)
+        if lean is None or how is None or allowed is not None or k is not None or not is_row(X):
+            return self._decide(X, allowed, k)
+        number, names, may = self._decided, self._roster.names, self._roster.open
+        place, mean, scale = lean.decide(X, may, how, policy.floor, self._seed, number)
+        self._decided = number + 1
+        told = (student_propensities, policy, lean.df, mean[None], scale[None], may[None])
+        return Decision(number, X, names[place], place, mean, told)
 
     @one_at_a_time
-    def _decide(self, X: Any, allowed: ArrayLike | None, k: int | None, lean: Any) -> Any:
+    def _decide(self, X: Any, allowed: ArrayLike | None, k: int | None) -> Any:
         self._start()
         contexts = read_contexts(self, X, learns=False)
         n = len(contexts)
@@ -170,32 +166,30 @@ class Bandit(BaseEstimator):
         if k is not None and not 1 <= k <= int(mask.sum(axis=1).min()):
             raise ValueError(f"k is {k}: it must be at least 1, and no more than the arms allowed")
         ids = np.arange(self._decided, self._decided + n)
-        policy, told = self._policy, None
-        if lean is not None:
-            may = mask.view(np.uint8)
+        policy, lean, told = self._policy, self._lean(), None
+        how = None if lean is None or k is not None else policy.lean_way(lean.df)
+        if lean is not None and how is not None:
             places, mean, scale = lean.decide_rows(
-                contexts, may, policy.floor, self._width, self._seed, self._decided
+                contexts, mask.view(np.uint8), how, policy.floor, self._seed, self._decided
             )
-            beliefs: Beliefs | JointBeliefs = student_beliefs(lean.df, mean, scale, mask)
+            source: Any = (student_propensities, policy, lean.df, mean, scale, mask)
         else:
             rng = self._draws()
-            beliefs = self._arms.beliefs(contexts, mask, rng)
+            beliefs = self._believed(contexts, mask, rng)
             mean = beliefs.mean
             if k is None:
                 places, told = policy.choose(beliefs, rng)
             else:
                 told = policy.propensities(beliefs, rng)
                 places = picked(told, k, rng)
+            alone = policy.propensities, beliefs, np.random.default_rng(0)
+            source = alone if told is None else (np.asarray, told)
         self._decided += n
-
-        def picked_from() -> Array:
-            return policy.propensities(beliefs, np.random.default_rng(0)) if told is None else told
-
         names = self._roster.names
         if is_row(X):
             arm = [names[place] for place in places[0]] if k else names[places[0]]
-            return Decision(int(ids[0]), X, arm, places[0], mean[0], picked_from)
-        return Decisions(ids, contexts, self._roster.labels, places, mean, picked_from)
+            return Decision(int(ids[0]), X, arm, places[0], mean[0], source)
+        return Decisions(ids, contexts, self._roster.labels, places, mean, source)
 
     def propensities(self, X: Any, *, allowed: ArrayLike | None = None) -> Array:
         """(n, K) probabilities that the policy would pick from in each context."""
@@ -244,13 +238,23 @@ class Bandit(BaseEstimator):
         self._arms.learn(self._rewards(X, arms, rewards, sample_weight, times))
         return self
 
-    @one_at_a_time
     def learn_one(self, x: Any, arm: Any, reward: float, weight: float = 1.0) -> Self:
         """Learn one reward: of a context (m,), or a mapping of names."""
+        arms = self.__dict__.get("_arms")
+        if arms is not None and not self._binary:
+            try:
+                place = self._roster.places.get(arm)
+            except TypeError:  # it has no hash: below it is said what it must be
+                place = None
+            if place is not None and arms.learn_lean(x, place, reward, weight):
+                return self
+        return self._learn_one(x, arm, reward, weight)
+
+    @one_at_a_time
+    def _learn_one(self, x: Any, arm: Any, reward: float, weight: float) -> Self:
         if "n_features_in_" not in self.__dict__:
             return self.learn(x, [arm], [reward], None if weight == 1.0 else [weight])
-        places = self._roster.places
-        place = places[arm] if is_among(arm, places) else int(read_arms([arm], places)[0])
+        place = int(read_arms([arm], self._roster.places)[0])
         if self._binary:
             read_rewards([reward], 1, 1, binary=True)
         if type(x) is not np.ndarray or x.ndim != 1:
@@ -327,36 +331,11 @@ class Bandit(BaseEstimator):
         roster = Roster.of(self.arms)
         if self.policy is not None and not isinstance(self.policy, Policy):
             raise TypeError(f"policy is {self.policy!r}: it must be one of posterity.bandits")
-        arms = self._sharing(len(roster))
-        arms.grow(len(roster), None)
+        arms = arms_sharing(self.sharing, self.model, len(roster), self.arm_features)
         self._roster, self._decided = roster, 0
         self._seed = int(np.random.default_rng(self.rng).integers(2**63))
         self._binary = self.model is not None and is_classifier(self.model)
         self._arms = arms
-
-    def _sharing(self, count: int) -> Arms:
-        model, grouped = self.model, isinstance(self.model, GroupedRegression)
-        sharing = self.sharing or ("learned" if model is None or grouped else "none")
-        if sharing == "learned":
-            if not (model is None or grouped):
-                raise ValueError(
-                    'sharing is "learned", which needs rewards with normal noise: leave model out, '
-                    'give a GroupedRegression, or take "none" or "all"'
-                )
-            few = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
-            return GroupedArms(clone(model) if grouped else few)
-        model = BayesianLinearRegression() if model is None else model
-        if grouped or not hasattr(model, "predict_mean_distribution"):
-            raise TypeError(
-                f'model is {model!r}: with sharing="{sharing}" it must be an estimator of '
-                "posterity's that has predict_mean_distribution"
-            )
-        if sharing == "none":
-            return SeparateArms(clone(model))
-        if sharing == "all":
-            features = np.eye(count) if self.arm_features is None else self.arm_features
-            return SharedArms(clone(model), check_array(features, dtype=np.float64))
-        raise ValueError(f'sharing is {sharing!r}: it must be "learned", "none" or "all"')
 
     def _branch(self) -> Self:
         branch = copy.copy(self)
@@ -368,18 +347,11 @@ class Bandit(BaseEstimator):
     def _policy(self) -> Policy:
         return _DEFAULT if self.policy is None else self.policy
 
-    @property
-    def _width(self) -> float:
-        """How far draws lie from the mean."""
-        return getattr(self._policy, "width", 1.0)
-
     def _lean(self) -> ArmsPath | None:
         """The lean way to a decision, where there is one."""
         state = self.__dict__
-        if "_arms" not in state or type(self._policy) is not ThompsonSampling:
-            return None
-        arms: Arms = state["_arms"]
-        return arms.path(state.get("feature_names_in_"))
+        arms: Arms | None = state.get("_arms")
+        return None if arms is None else arms.path(state.get("feature_names_in_"))
 
     def _draws(self) -> np.random.Generator:
         """Random numbers of the next decision, and of no other."""
@@ -387,14 +359,19 @@ class Bandit(BaseEstimator):
             np.random.Philox(key=self._seed, counter=[0, 0, 0, self._decided])
         )
 
-    def _beliefs(
-        self, X: Any, allowed: ArrayLike | None
-    ) -> tuple[Beliefs | JointBeliefs, np.random.Generator]:
+    def _beliefs(self, X: Any, allowed: ArrayLike | None) -> tuple[AnyBeliefs, np.random.Generator]:
         self._start()
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster.open)
         rng = self._draws()
-        return self._arms.beliefs(contexts, mask, rng), rng
+        return self._believed(contexts, mask, rng), rng
+
+    def _believed(self, contexts: Array, mask: Mask, rng: np.random.Generator) -> AnyBeliefs:
+        lean = self._lean()
+        if lean is None:
+            return self._arms.beliefs(contexts, mask, rng)
+        _, mean, scale = lean.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)
+        return StudentBeliefs(mean, scale, np.full(mean.shape, lean.df), mask)
 
     def _rewards(
         self,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.bandits.probability_best import Mask, probability_best, shares_of_best
-from posterity.distributions import StudentT
+from posterity.distributions import Normal, StudentT
+from posterity.kernel import best_arms, informed_shares
 
 Array = NDArray[np.float64]
 
@@ -69,6 +70,10 @@ class Beliefs:
             return self
         return Beliefs([Stretched(arm, by) for arm in self.arms], self.allowed)
 
+    def above(self, level: float) -> Array:
+        """(n, K) quantiles less the means."""
+        return np.asarray(self.quantile(level) - self.mean)
+
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles."""
         return np.stack([arm.ppf(level) for arm in self.arms], axis=1)
@@ -78,10 +83,109 @@ class Beliefs:
         return np.stack([_drawn(arm, size, rng) for arm in self.arms], axis=2)
 
 
-def student_beliefs(df: float, mean: Array, scale: Array, allowed: Mask) -> Beliefs:
-    """Beliefs of locations and scales (n, K), with the same degrees of freedom."""
-    arms = [StudentT(df, mean[:, k], scale[:, k]) for k in range(mean.shape[1])]
-    return Beliefs(arms, allowed)
+@dataclass(frozen=True)
+class StudentBeliefs:
+    """The same where each arm's expected reward is Student-t, or normal.
+
+    Parameters
+    ----------
+    mean, scale, df
+        (n, K) locations, scales, and degrees of freedom; these infinite: normal.
+    allowed
+        (n, K) which arms may be chosen.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> arms = [Normal([0.0], [1.0]), Normal([1.0], [1.0])]
+    >>> beliefs_of(arms, np.ones((1, 2), dtype=bool)).probability_best().round(6)
+    array([[0.23975, 0.76025]])
+    """
+
+    mean: Array
+    scale: Array
+    df: Array
+    allowed: Mask
+
+    are_independent: ClassVar[bool] = True
+
+    @cached_property
+    def std(self) -> Array:
+        """(n, K) standard deviations."""
+        return np.asarray(self._flat().std().reshape(self.mean.shape))
+
+    @cached_property
+    def unknown(self) -> Mask:
+        """(n, K) allowed arms of which nothing is known."""
+        return np.asarray(self.allowed & ~((self.scale < np.inf) & (self.df > 0.0)))
+
+    def probability_best(self) -> Array:
+        """(n, K) probabilities of being the best, by quadrature."""
+        return best_arms(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
+
+    def informed_shares(self) -> Array:
+        """(n, K) shares of the two arms that pay least for what they tell, by quadrature."""
+        return informed_shares(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
+
+    def of(self, rows: Mask) -> StudentBeliefs:
+        """Those of some contexts."""
+        return StudentBeliefs(self.mean[rows], self.scale[rows], self.df[rows], self.allowed[rows])
+
+    def stretched(self, by: float) -> StudentBeliefs:
+        """The same, all values so many times as far from their means."""
+        return StudentBeliefs(self.mean, by * self.scale, self.df, self.allowed)
+
+    def quantile(self, level: float) -> Array:
+        """(n, K) quantiles."""
+        return np.asarray(self.mean + self.above(level))
+
+    def above(self, level: float) -> Array:
+        """(n, K) quantiles less the means; 0 where nothing is known."""
+        kinds, which = np.unique(self.df, return_inverse=True)
+        scales = np.array([scales_at(level, df) for df in kinds.tolist()])
+        known = np.where(self.scale < np.inf, self.scale, 0.0)
+        return np.asarray(scales[which.reshape(self.df.shape)] * known)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Array:
+        """(size, n, K) joint draws; the mean where nothing is known."""
+        shape = (size, *self.mean.shape)
+        draws = np.empty(shape)
+        normal = np.broadcast_to(np.isinf(self.df), shape)
+        df = np.broadcast_to(np.maximum(self.df, 1e-3), shape)
+        draws[normal] = rng.standard_normal(int(normal.sum()))
+        draws[~normal] = rng.standard_t(df[~normal])
+        return np.asarray(self.mean + np.where(self.scale < np.inf, self.scale, 0.0) * draws)
+
+    def _flat(self) -> StudentT:
+        return StudentT(self.df.ravel(), self.mean.ravel(), self.scale.ravel())
+
+
+@lru_cache(maxsize=256)
+def scales_at(level: float, df: float) -> float:
+    """A quantile of Student's t distribution; 0 without degrees of freedom.
+
+    Examples
+    --------
+    >>> round(scales_at(0.975, 10.0), 3)
+    2.228
+    """
+    return float(StudentT([df]).ppf(level)[0]) if df > 0.0 else 0.0
+
+
+def beliefs_of(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
+    """Beliefs of distributions over n rows, one for each arm."""
+    if not all(type(arm) in (Normal, StudentT) for arm in arms):
+        return Beliefs(arms, allowed)
+    parts = (
+        [arm.loc for arm in arms],
+        [arm.scale for arm in arms],
+        [getattr(arm, "df", np.inf) for arm in arms],
+    )
+    n = len(allowed)
+    mean, scale, df = (
+        np.stack([np.broadcast_to(one, n) for one in part], axis=1) for part in parts
+    )
+    return StudentBeliefs(mean, scale, df, np.ascontiguousarray(allowed))
 
 
 @dataclass(frozen=True)
@@ -172,6 +276,10 @@ class JointBeliefs:
         """The same, all draws so many times as far from their means."""
         return JointBeliefs(self.mean + by * (self.draws - self.mean), self.mean, self.allowed)
 
+    def above(self, level: float) -> Array:
+        """(n, K) quantiles less the means."""
+        return np.asarray(self.quantile(level) - self.mean)
+
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles of the draws."""
         return np.asarray(np.quantile(self.draws, level, axis=0))
@@ -181,6 +289,9 @@ class JointBeliefs:
         if size == len(self.draws):
             return self.draws
         return self.draws[rng.integers(len(self.draws), size=size)]
+
+
+AnyBeliefs = Beliefs | StudentBeliefs | JointBeliefs
 
 
 def _drawn(arm: Any, size: int, rng: np.random.Generator) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -38,7 +37,7 @@ class Decisions:
         names: NDArray[Any],
         places: Index,
         expected: Array,
-        picked_from: Callable[[], Array],
+        picked_from: tuple[Any, ...],
     ) -> None:
         self.ids, self.contexts, self.expected = ids, contexts, expected
         self.arms = names[places]
@@ -53,7 +52,7 @@ class Decisions:
     @cached_property
     def propensities(self) -> Array:
         """(n, K) probabilities of all arms; worked out when they are first asked for."""
-        return self._picked_from()
+        return _worked_out(self._picked_from)
 
     @cached_property
     def propensity(self) -> Array:
@@ -78,6 +77,8 @@ class Decision:
         Probability that this arm, or this ranking, was picked.
     """
 
+    __slots__ = ("_picked_from", "_place", "_propensities", "arm", "context", "expected", "id")
+
     # Not told by keyword: making one is a good part of a decision's time.
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Decision:
         arm: Any,
         place: Any,
         expected: Array,
-        picked_from: Callable[[], Array],
+        picked_from: tuple[Any, ...],
     ) -> None:
         self.id = number
         self.context = context
@@ -94,20 +95,30 @@ class Decision:
         self.expected = expected
         self._place = place
         self._picked_from = picked_from
+        self._propensities: Array | None = None
 
     def __repr__(self) -> str:
         return f"Decision(id={self.id}, arm={self.arm!r}, propensity={self.propensity:.4g})"
 
-    @cached_property
+    @property
     def propensities(self) -> Array:
         """(K,) probabilities of all arms; worked out when they are first asked for."""
-        return self._picked_from()[0]
+        if self._propensities is None:
+            self._propensities = _worked_out(self._picked_from)[0]
+        return self._propensities
 
-    @cached_property
+    @property
     def propensity(self) -> float:
         """Probability of the arm, or ranking, that was picked."""
+        if np.ndim(self._place) == 0:
+            return float(self.propensities[self._place])
         places = np.atleast_1d(self._place)[None]
         return float(ranking_probability(self.propensities[None], places)[0])
+
+
+def _worked_out(source: tuple[Any, ...]) -> Array:
+    """What a function gives of its arguments, which follow it."""
+    return np.asarray(source[0](*source[1:]))
 
 
 def picked(propensities: Array, k: int, rng: np.random.Generator) -> Index:

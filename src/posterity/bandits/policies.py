@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from posterity.bandits.beliefs import Beliefs, JointBeliefs
+from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs, scales_at
 from posterity.bandits.decisions import picked
 from posterity.bandits.probability_best import shares_of_best
+from posterity.kernel import cheapest_pairs, envelope_shares
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 # Draws that a policy takes.
 DRAWS = 64
+# The quantile that is one standard deviation above the mean of a normal distribution.
+ONE_ABOVE = 0.841
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,7 @@ class Policy:
         if not 0.0 <= self.floor <= 1.0:
             raise ValueError(f"floor is {self.floor}: it must lie between 0 and 1, as in 0.02")
 
-    def propensities(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+    def propensities(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """(n, K) probabilities of all arms; those that are not allowed have 0.
 
         Arms of which nothing is known come first, all alike.
@@ -51,9 +55,7 @@ class Policy:
             told[known] = (1.0 - self.floor) * self._preferred(some, rng) + self.floor * uniform
         return np.asarray(told)
 
-    def choose(
-        self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator
-    ) -> tuple[Index, Array | None]:
+    def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array | None]:
         """Arms (n,), and the probabilities (n, K) that they were picked from.
 
         None instead where these hang on the beliefs alone: :meth:`propensities` tells them then.
@@ -61,7 +63,11 @@ class Policy:
         told = self.propensities(beliefs, rng)
         return picked(told, 1, rng)[:, 0], told
 
-    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+    def lean_way(self, df: float) -> tuple[int, float] | None:
+        """How the kernel chooses alike (:meth:`posterity.kernel.ArmsPath.decide`), if it can."""
+        return None
+
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """The same without the floor, where something is known of all arms."""
         raise NotImplementedError
 
@@ -82,8 +88,10 @@ class ThompsonSampling(Policy):
 
     Examples
     --------
+    >>> from posterity.bandits.beliefs import beliefs_of
     >>> from posterity.distributions import Normal
-    >>> beliefs = Beliefs([Normal([0.0], [1.0]), Normal([9.0], [1.0])], np.ones((1, 2), dtype=bool))
+    >>> arms = [Normal([0.0], [1.0]), Normal([9.0], [1.0])]
+    >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
     >>> ThompsonSampling().propensities(beliefs, np.random.default_rng(0)).round(6)
     array([[0.01, 0.99]])
     """
@@ -95,9 +103,11 @@ class ThompsonSampling(Policy):
         if not 0.0 < self.width < np.inf:
             raise ValueError(f"width is {self.width}: it must be above 0, as in 0.5")
 
-    def choose(
-        self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator
-    ) -> tuple[Index, Array | None]:
+    def lean_way(self, df: float) -> tuple[int, float] | None:
+        """See :class:`Policy`."""
+        return 0, self.width
+
+    def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array | None]:
         """See :class:`Policy`."""
         if not beliefs.are_independent:
             return super().choose(beliefs, rng)
@@ -111,7 +121,7 @@ class ThompsonSampling(Policy):
         best = draws == draws.max(axis=1, keepdims=True)
         return np.where(best, rng.random(best.shape), -1.0).argmax(axis=1), None
 
-    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return beliefs.stretched(self.width).probability_best()
 
 
@@ -126,17 +136,69 @@ class UpperConfidenceBound(Policy):
         the mean of a normal distribution.
     """
 
-    level: float = 0.841
+    level: float = ONE_ABOVE
 
-    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+    def lean_way(self, df: float) -> tuple[int, float] | None:
+        """See :class:`Policy`."""
+        return 1, scales_at(self.level, df)
+
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return shares_of_best(beliefs.quantile(self.level)[None], beliefs.allowed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedUpperConfidenceBound(Policy):
+    r"""The arm of the largest bound, whose width is drawn (Vaswani and others 2020).
+
+    The bound is the mean and :math:`z` standard deviations, with one :math:`z` for all arms, half a
+    normal distribution's. So arms are the best on intervals of z, and their probabilities are in
+    closed form. A standard deviation is that of a normal distribution with the same quantile of
+    0.841.
+
+    Parameters
+    ----------
+    width
+        Times so many.
+
+    Examples
+    --------
+    >>> from posterity.bandits.beliefs import beliefs_of
+    >>> from posterity.distributions import Normal
+    >>> arms = [Normal([0.0], [1.0]), Normal([0.5], [0.5])]
+    >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
+    >>> policy = RandomizedUpperConfidenceBound()
+    >>> policy.propensities(beliefs, np.random.default_rng(0)).round(3)
+    array([[0.321, 0.679]])
+    """
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.width < np.inf:
+            raise ValueError(f"width is {self.width}: it must be above 0, as in 0.5")
+
+    def lean_way(self, df: float) -> tuple[int, float] | None:
+        """See :class:`Policy`."""
+        return 2, self.width * scales_at(ONE_ABOVE, df)
+
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+        allowed = beliefs.allowed
+        spread = np.maximum(beliefs.above(ONE_ABOVE), 0.0)
+        return envelope_shares(
+            np.ascontiguousarray(beliefs.mean), spread, allowed.view(np.uint8), self.width
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Greedy(Policy):
     """The arm of the largest expected reward."""
 
-    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+    def lean_way(self, df: float) -> tuple[int, float] | None:
+        """See :class:`Policy`."""
+        return 1, 0.0
+
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return shares_of_best(beliefs.mean[None], beliefs.allowed)
 
 
@@ -159,7 +221,7 @@ class Softmax(Policy):
 
     temperature: float = 0.1
 
-    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         shown = np.where(beliefs.allowed, beliefs.mean, -np.inf)
         return np.asarray(softmax(shown / self.temperature, axis=1))
 
@@ -173,7 +235,7 @@ class InverseGap(Policy):
     error: so it needs no schedule.
     """
 
-    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         allowed = beliefs.allowed
         mean = np.where(allowed, beliefs.mean, -np.inf)
         count = allowed.sum(axis=1, keepdims=True)
@@ -191,30 +253,35 @@ class InverseGap(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class TopTwo(Policy):
-    """The best arm of a draw, or the best of another draw that disagrees (Russo 2020).
+    r"""The best arm of a draw, or the best of another draw that disagrees (Russo 2020).
 
-    For finding the best arm sooner than Thompson sampling would.
+    For finding the best arm sooner than Thompson sampling would. Where arms are believed in
+    independently, the probabilities are those of :class:`ThompsonSampling`, exact, and the second's
+    is :math:`\sum_{b \ne a} p_b\, p_a / (1 - p_b)`.
 
     Parameters
     ----------
     share
         Probability of the first, between 0 and 1.
     n_draws
-        Draws for each context.
+        Draws for each context, where arms share coefficients.
     """
 
     share: float = 0.5
     n_draws: int = DRAWS
 
-    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
-        best = shares_of_best(beliefs.sample(self.n_draws, rng), beliefs.allowed)
-        # Where one arm always wins, the arm that comes next: half a draw each.
-        alone = best.max(axis=1, keepdims=True) >= 1.0
-        hope = (best + 0.5 / self.n_draws) * beliefs.allowed
-        best = np.where(alone, hope / hope.sum(axis=1, keepdims=True), best)
-        rest = np.maximum(1.0 - best, 1e-300)
-        odds = np.where(best < 1.0, best / rest, 0.0)
-        second = best * (odds.sum(axis=1, keepdims=True) - odds)
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+        allowed = beliefs.allowed
+        if beliefs.are_independent:
+            best, least = beliefs.probability_best(), 1e-12
+        else:
+            best = shares_of_best(beliefs.sample(self.n_draws, rng), allowed)
+            least = 0.5 / self.n_draws
+        # Where one arm always wins, the others come next, all alike.
+        hope = (best + least) * allowed
+        others = hope.sum(axis=1, keepdims=True) - hope
+        odds = np.where(others > 0.0, hope / np.where(others > 0.0, others, 1.0), 0.0)
+        second = hope * (odds.sum(axis=1, keepdims=True) - odds)
         total = second.sum(axis=1, keepdims=True)
         second = np.where(total > 0.0, second / np.where(total > 0.0, total, 1.0), best)
         return self.share * best + (1.0 - self.share) * second
@@ -225,17 +292,20 @@ class InformationDirected(Policy):
     """The two arms that pay least regret, squared, for what they tell of the best arm.
 
     The ratio of squared expected regret to the variance that knowing the best arm would take from
-    an arm's reward is minimised over all mixtures of two arms (Russo and Van Roy 2018).
+    an arm's reward is minimised over all mixtures of two arms (Russo and Van Roy 2018). Where what
+    is believed of each arm is Student-t, or normal, and independent, both are integrals.
 
     Parameters
     ----------
     n_draws
-        Draws for each context, from which all this is read.
+        Draws for each context, from which all this is read elsewhere.
     """
 
     n_draws: int = 4 * DRAWS
 
-    def _preferred(self, beliefs: Beliefs | JointBeliefs, rng: np.random.Generator) -> Array:
+    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+        if isinstance(beliefs, StudentBeliefs):
+            return beliefs.informed_shares()
         draws, allowed = beliefs.sample(self.n_draws, rng), beliefs.allowed
         best = np.where(allowed, draws, -np.inf).argmax(axis=2)
         n, k = allowed.shape
@@ -248,29 +318,12 @@ class InformationDirected(Policy):
             count = np.maximum(here.sum(axis=0), 1)
             centre = np.where(here, draws, 0.0).sum(axis=0) / count
             told += here.mean(axis=0) * np.square(centre - mean) * (here.sum(axis=0) > 0)
-        return _cheapest_pair(regret, told, allowed)
+        return cheapest_pairs(regret, told, allowed.view(np.uint8))
 
 
-def _cheapest_pair(regret: Array, told: Array, allowed: NDArray[np.bool_]) -> Array:
-    """(n, K) the mixture of two arms of the least squared regret over information."""
-    n, k = regret.shape
-    shares = np.linspace(0.0, 1.0, 101)
-    best_ratio, result = np.full(n, np.inf), allowed / allowed.sum(axis=1, keepdims=True)
-    rows = np.arange(n)
-    for one in range(k):
-        for other in range(k):
-            may = allowed[:, one] & allowed[:, other]
-            cost = np.outer(regret[:, one], shares) + np.outer(regret[:, other], 1.0 - shares)
-            gain = np.outer(told[:, one], shares) + np.outer(told[:, other], 1.0 - shares)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(cost > 0.0, np.square(cost) / gain, 0.0)
-            ratio = np.where(np.isnan(ratio), np.inf, ratio)
-            place = ratio.argmin(axis=1)
-            least = ratio[rows, place]
-            better = may & (least < best_ratio)
-            best_ratio = np.where(better, least, best_ratio)
-            pair = np.zeros((n, k))
-            pair[:, one] += shares[place]
-            pair[:, other] += 1.0 - shares[place]
-            result = np.where(better[:, None], pair, result)
-    return np.asarray(result)
+def student_propensities(
+    policy: Policy, df: float, mean: Array, scale: Array, allowed: NDArray[Any]
+) -> Array:
+    """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom."""
+    beliefs = StudentBeliefs(mean, scale, np.full(mean.shape, df), allowed.astype(bool))
+    return policy.propensities(beliefs, np.random.default_rng(0))

@@ -8,12 +8,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_array
 
-from posterity.bandits.beliefs import Beliefs, JointBeliefs
+from posterity.bandits.beliefs import AnyBeliefs, JointBeliefs, beliefs_of
 from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
+from posterity.linear import BayesianLinearRegression
 from posterity.transaction import branch_of
 
 Array = NDArray[np.float64]
@@ -52,13 +54,16 @@ class Arms(Protocol):
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """Learn one reward, or nothing at all: this is not done on a copy."""
 
+    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+        """The same where it takes no time that others must wait for; False: nothing happened."""
+
     def unlearn(self, rows: Rewards) -> None:
         """Unlearn rewards."""
 
     def merge(self, other: Self) -> None:
         """Learn what another one learned."""
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> Beliefs | JointBeliefs:
+    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """What is believed of expected rewards in contexts X (n, m)."""
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
@@ -69,7 +74,11 @@ class Arms(Protocol):
 
 
 class PlainArms:
-    """What arms do that have no features and no lean path."""
+    """What arms do that have no lean path, and no features."""
+
+    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+        """See :class:`Arms`."""
+        return False
 
     def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
         """See :class:`Arms`."""
@@ -118,24 +127,22 @@ class SeparateArms(PlainArms):
             if is_known(its):
                 model.merge(its)
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> Beliefs:
+    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
-        return Beliefs([expected(model, X) for model in self.models], allowed)
+        return beliefs_of([expected(model, X) for model in self.models], allowed)
 
 
 @dataclass
 class GroupedArms(PlainArms):
     """A model for each arm, under a prior and a noise that are learned over all arms.
 
-    Only caches are ``lean``, the arms' posteriors, their ``slots`` in the model, and ``lean_of``:
-    the prior and the noise that they were made with, the rows that are in them, and the number of
-    arms that had any.
+    Only caches are ``lean``, the arms' posteriors as they are now, and their ``slots`` in the
+    model.
     """
 
     model: GroupedRegression
     count: int = 0
     lean: ArmsPath | None = None
-    lean_of: tuple[Any, int, int] = (None, 0, 0)
     slots: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,6 +150,8 @@ class GroupedArms(PlainArms):
 
     def branch(self) -> GroupedArms:
         """See :class:`Arms`."""
+        if self.lean is not None:
+            self.lean.close()  # what others learn meanwhile waits until the branch has learned
         return GroupedArms(branch_of(self.model), self.count)
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
@@ -161,18 +170,22 @@ class GroupedArms(PlainArms):
 
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """See :class:`Arms`."""
-        lean, (reading, rows, arms) = self.lean, self.lean_of
-        known = self.model._knowledge
-        if lean is None or known is None or known.read is not reading:
+        known, lean = self.model._knowledge, self.lean
+        if known is not None and lean is not None and lean.is_of(known):
+            lean.open(self.model._path, known.plain_until())
+            if lean.learn_row(arm, x, reward, weight):
+                return
+        slot = int(self.slots[arm]) if arm < len(self.slots) else -1
+        if (
+            known is None
+            or slot < 0
+            or not known.learn_row(self.model._path, slot, x, reward, weight)
+        ):
             self.model.learn_one(x, reward, weight, group=arm)
-            return
-        bank, slot = known.bank, int(self.slots[arm])
-        current = bank.clock == rows and bank.size == arms
-        if slot < 0 or not known.learn_row(self.model._path, slot, x, reward, weight):
-            self.model.learn_one(x, reward, weight, group=arm)
-        elif current:
-            lean.learn_in(arm, x, reward, weight)
-            self.lean_of = reading, rows + 1, arms
+
+    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+        """See :class:`Arms`."""
+        return self.lean is not None and self.lean.learn_row(arm, x, reward, weight)
 
     def unlearn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
@@ -183,31 +196,29 @@ class GroupedArms(PlainArms):
         if is_known(other.model):
             self.model.merge(other.model)
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> Beliefs:
+    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
         if not is_known(self.model):
-            return Beliefs([nothing(X)] * self.count, allowed)
+            return beliefs_of([nothing(X)] * self.count, allowed)
         arms = np.tile(np.arange(self.count), len(X))
         rows = np.repeat(X, self.count, axis=0)
         told = self.model.predict_mean_distribution(rows, groups=arms)
-        return Beliefs([told[arm :: self.count] for arm in range(self.count)], allowed)
+        return beliefs_of([told[arm :: self.count] for arm in range(self.count)], allowed)
 
     def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
         """See :class:`Arms`."""
         known = self.model._knowledge
         if known is None:
             return None
-        reading, rows, arms = self.lean_of
-        now, bank = known.reading(), known.bank
-        if self.lean is None or now is not reading or bank.clock != rows or bank.size != arms:
+        lean = self.lean
+        if lean is None or not lean.is_of(known):
             self.slots = self.model.places(range(self.count))
-            self.lean = known.arms_path(self.slots, names)
-            self.lean_of = now, bank.clock, bank.size
-        return self.lean
+            self.lean = lean = known.arms_path(self.slots, names)
+        return lean
 
 
 @dataclass
-class SharedArms:
+class SharedArms(PlainArms):
     """One model of rows that say both context and arm: ``features`` (K, a) of each arm.
 
     A row is the context, the arm's features, and the product of each of one with each of the other.
@@ -255,22 +266,51 @@ class SharedArms:
         if is_known(other.model):
             self.model.merge(other.model)
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> Beliefs | JointBeliefs:
+    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
         n, k = allowed.shape
         columns = crossed(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
         told = expected(self.model, columns)
         if told.is_flat().any():
-            return Beliefs([told[arm::k] for arm in range(k)], allowed)
+            return beliefs_of([told[arm::k] for arm in range(k)], allowed)
         draws = self.model.sample_mean(columns, DRAWS, rng).reshape(DRAWS, n, k)
         return JointBeliefs(draws, told.mean().reshape(n, k), allowed)
 
-    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
-        """See :class:`Arms`."""
-        return None
-
     def _columns(self, rows: Rewards) -> Array:
         return crossed(rows.X, self.features[rows.arms])
+
+
+def arms_sharing(
+    sharing: str | None, model: Any, count: int, features: ArrayLike | None
+) -> GroupedArms | SeparateArms | SharedArms:
+    """So many arms that share as much as a bandit's parameters say, of which nothing is known."""
+    grouped = isinstance(model, GroupedRegression)
+    sharing = sharing or ("learned" if model is None or grouped else "none")
+    arms: GroupedArms | SeparateArms | SharedArms
+    if sharing == "learned":
+        if not (model is None or grouped):
+            raise ValueError(
+                'sharing is "learned", which needs rewards with normal noise: leave model out, '
+                'give a GroupedRegression, or take "none" or "all"'
+            )
+        few = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
+        arms = GroupedArms(clone(model) if grouped else few)
+    else:
+        model = BayesianLinearRegression() if model is None else model
+        if grouped or not hasattr(model, "predict_mean_distribution"):
+            raise TypeError(
+                f'model is {model!r}: with sharing="{sharing}" it must be an estimator of '
+                "posterity's that has predict_mean_distribution"
+            )
+        if sharing == "none":
+            arms = SeparateArms(clone(model))
+        elif sharing == "all":
+            table = np.eye(count) if features is None else features
+            arms = SharedArms(clone(model), check_array(table, dtype=np.float64))
+        else:
+            raise ValueError(f'sharing is {sharing!r}: it must be "learned", "none" or "all"')
+    arms.grow(count, None)
+    return arms
 
 
 def crossed(X: Array, features: Array) -> Array:

@@ -154,6 +154,7 @@ HOMES = {
     "Greedy": "posterity.bandits.policies",
     "InformationDirected": "posterity.bandits.policies",
     "InverseGap": "posterity.bandits.policies",
+    "RandomizedUpperConfidenceBound": "posterity.bandits.policies",
     "Softmax": "posterity.bandits.policies",
     "ThompsonSampling": "posterity.bandits.policies",
     "TopTwo": "posterity.bandits.policies",
@@ -188,7 +189,7 @@ CACHES: dict[str, dict[str, object]] = {
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
-    "GroupedArms": {"lean": None, "lean_of": (None, 0, 0), "slots": np.empty(0, dtype=np.intp)},
+    "GroupedArms": {"lean": None, "slots": np.empty(0, dtype=np.intp)},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.

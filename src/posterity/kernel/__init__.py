@@ -6,6 +6,7 @@ from posterity.kernel.instructions import FOLDER, instruction_set
 __path__.append(str(FOLDER / instruction_set()))
 
 # ruff: noqa: E402
+from posterity.kernel._best import best_arms, cheapest_pairs, envelope_shares, informed_shares
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
@@ -100,13 +101,17 @@ __all__ = [
     "adapt",
     "append_block",
     "average_members",
+    "best_arms",
+    "cheapest_pairs",
     "choose_ratios",
     "count_rows",
     "empty_triangle",
+    "envelope_shares",
     "expected_labels",
     "fading_counts",
     "find_moments",
     "find_sites",
+    "informed_shares",
     "instruction_set",
     "leading_dimension",
     "learn_bank",

@@ -1,4 +1,6 @@
 cdef extern from "posterity_arms.h" nogil:
+    enum: PK_LANES
+    enum: PK_FEW_COLUMNS
     ctypedef struct pk_rows:
         const double *X
         const double *Y
@@ -7,45 +9,127 @@ cdef extern from "posterity_arms.h" nogil:
         double *held
         Py_ssize_t n, columns, x_stride, x_step
         int intercept
-    ctypedef struct pk_thompson:
+    ctypedef struct pk_chooser:
+        int values
         double df, stretch, floor
         unsigned long long seed
-    Py_ssize_t pk_choose_arm(const double *mean, const double *width, Py_ssize_t step, const unsigned char *allowed, Py_ssize_t arms, const pk_thompson *how, unsigned long long number)
-    void pk_expect_arms(const double *posteriors, Py_ssize_t arms, const double *row, double *work, pk_shape shape, double *mean, double *leverage)
+    Py_ssize_t PK_LANES_SIZE(Py_ssize_t arms, pk_shape shape)
+    int pk_is_deficient(const double *T, pk_shape shape)
+    Py_ssize_t pk_choose_arm(const double *mean, const double *width, const unsigned char *allowed, Py_ssize_t arms, const pk_chooser *how, unsigned long long number)
+    void pk_lay_arm(double *lanes, const double *T, Py_ssize_t arm, pk_shape shape)
+    void pk_lay_nothing(double *lanes, Py_ssize_t arms, pk_shape shape)
+    void pk_expect_arms(const double *posteriors, const double *lanes, const unsigned char *open, Py_ssize_t arms, const double *row, double *work, pk_shape shape, double *mean, double *leverage)
     void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean, double *leverage)
     Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
 
 
 cdef class ArmsPath(RowPath):
-    """Chooses among arms by a draw of what is expected of each, and learns single rows of them.
+    """Chooses among the groups of a bank by what is expected of each, and learns single rows of them.
 
-    ``posteriors`` (K, q, ld) are copied. What is expected is Student-t, with ``df`` degrees of freedom (infinite:
-    normal) and the root of the leverage times ``scale``.
+    ``posteriors`` (K, q, ld), those of the groups at ``slots`` (-1: unknown ones), are copied. What is expected is
+    Student-t, with ``df`` degrees of freedom (infinite: normal) and the root of the leverage times ``scale``.
     """
 
-    cdef double[::1] posteriors, work
+    cdef double[::1] posteriors, lanes, work
+    cdef unsigned char[::1] open_arms
+    cdef Py_ssize_t[::1] slots
+    cdef Py_ssize_t clock, until, size
+    cdef object known, reading, bank
+    cdef GroupPath path
     cdef readonly Py_ssize_t arms
     cdef readonly double df, scale
 
-    def __init__(self, posteriors, bint intercept, names, double df, double scale):
+    def __init__(self, posteriors, bint intercept, names, double df, double scale, slots):
+        cdef Py_ssize_t k
         self.arms, q, ld = posteriors.shape
         RowPath.__init__(self, np.zeros((q, ld)), np.zeros(2), intercept, names)
         self.posteriors = _aligned(max(self.arms * q * ld, 1))
         np.asarray(self.posteriors)[:self.arms * q * ld] = posteriors.reshape(-1)
-        self.work = _aligned(self.shape.ld)
+        self.work, self.open_arms = _aligned(self.shape.ld * PK_LANES), np.zeros(max(self.arms, 1), dtype=np.uint8)
+        self.slots = np.array(slots, dtype=np.intp)
+        if self.slots.shape[0] != self.arms:
+            raise ValueError(f"there are {self.slots.shape[0]} slots for {self.arms} arms")
         self.df, self.scale = df, scale
+        if q <= PK_FEW_COLUMNS:
+            self.lanes = _aligned(max(PK_LANES_SIZE(self.arms, self.shape), 1))
+            pk_lay_nothing(&self.lanes[0], self.arms, self.shape)
+            for k in range(self.arms):
+                self._lay(k)
 
-    cdef pk_thompson _how(self, double floor, double stretch, unsigned long long seed) except *:
-        cdef pk_thompson how
-        how.df, how.stretch, how.floor, how.seed = self.df, stretch, floor, seed
-        return how
+    def rest_on(self, known):
+        """This is what ``known`` says now: of which see :meth:`is_of`."""
+        self.known, self.reading, self.bank = known, known.read, known.bank
+        self.clock, self.size, self.until = self.bank.clock, self.bank.size, 0
 
-    def decide(self, x, const unsigned char[::1] allowed, double floor, double stretch, unsigned long long seed,
+    def is_of(self, known):
+        """Whether this is what ``known`` says: nothing else was learned since, and its prior is the same."""
+        return (self.known is known and self.reading is known.read and self.bank is known.bank
+                and self.clock == self.bank.clock and self.size == self.bank.size)
+
+    def open(self, GroupPath path not None, Py_ssize_t until):
+        """Learn rows from now on, by ``path``, until the bank's clock is there."""
+        if path.shape.q != self.shape.q:
+            raise ValueError(f"path is of {path.shape.p} coefficients: expected {self.shape.p}")
+        self.path, self.until = path, until
+
+    def close(self):
+        """Learn no rows any more: whoever has this path must ask for another one."""
+        self.until = 0
+
+    def learn_row(self, Py_ssize_t arm, x, double y, double weight):
+        """Learn the row ``x``, ``y`` of an arm, here and in the bank, as ``GroupedPosterior.learn_row``.
+
+        False, and nothing happens, where it must be learned in another way.
+        """
+        cdef Py_ssize_t slot
+        cdef double root = sqrt(weight)
+        if not 0 <= arm < self.arms:
+            raise ValueError(f"there is no arm {arm}")
+        slot = self.slots[arm]
+        if self.until == 0 or slot < 0 or not weight > 0.0:
+            return False
+        _check_weight(weight)
+        if not fabs(y) * root <= LARGEST:
+            raise ValueError(_complaint("y", y))
+        self._load(x, root)
+        self.buffer[self.shape.p] = root * y
+        # Asked last: reading Python's objects may have let another thread close this, or learn.
+        if self.clock + 1 >= self.until or not self.is_of(self.known):
+            return False
+        self.known.fresh = None
+        memcpy(&self.path.buffer[0], &self.buffer[0], self.shape.ld * sizeof(double))
+        self.path._learn_loaded(self.bank, slot, weight)
+        self.clock += 1
+        pk_append_one(&self.posteriors[arm * self.shape.q * self.shape.ld], &self.buffer[0], self.shape)
+        if self.lanes is not None:
+            self._lay(arm)
+        return True
+
+    cdef void _lay(self, Py_ssize_t arm) noexcept:
+        cdef const double *T = &self.posteriors[arm * self.shape.q * self.shape.ld]
+        pk_lay_arm(&self.lanes[0], T, arm, self.shape)
+        self.open_arms[arm] = pk_is_deficient(T, self.shape)
+
+    cdef void _expect(self, const double *row, double *mean, double *width) noexcept nogil:
+        pk_expect_arms(&self.posteriors[0], &self.lanes[0] if self.shape.q <= PK_FEW_COLUMNS else NULL,
+                       &self.open_arms[0], self.arms, row, &self.work[0], self.shape, mean, width)
+        self._scale(width, self.arms)
+
+    cdef pk_chooser _chooser(self, how, double floor, unsigned long long seed) except *:
+        cdef pk_chooser chooser
+        chooser.values, chooser.stretch = how
+        chooser.df, chooser.floor, chooser.seed = self.df, floor, seed
+        return chooser
+
+    def decide(self, x, const unsigned char[::1] allowed, how, double floor, unsigned long long seed,
                unsigned long long number):
-        """The arm at ``x``; mean and scale (K,) of what is expected of all of them."""
-        cdef pk_thompson how = self._how(floor, stretch, seed)
+        """The arm at ``x``; mean and scale (K,) of what is expected of all of them.
+
+        The arm of the largest value, by ``how`` (kind, stretch): a draw (0) stretched so, or so many scales above the
+        mean (1), times a number (2) that is drawn once for all arms, from half a standard normal distribution.
+        """
+        cdef pk_chooser chooser = self._chooser(how, floor, seed)
         cdef cnp.npy_intp size = self.arms
-        cdef Py_ssize_t k
         if allowed.shape[0] != self.arms:
             raise ValueError(f"allowed has length {allowed.shape[0]}: there are {self.arms} arms")
         self._load(x, 1.0)
@@ -53,34 +137,46 @@ cdef class ArmsPath(RowPath):
         cdef cnp.ndarray scales = cnp.PyArray_SimpleNew(1, &size, cnp.NPY_DOUBLE)
         cdef double *mean = <double *> cnp.PyArray_DATA(means)
         cdef double *width = <double *> cnp.PyArray_DATA(scales)
-        pk_expect_arms(&self.posteriors[0], self.arms, &self.buffer[0], &self.work[0], self.shape, mean, width)
-        self._scale(width, self.arms)
-        return pk_choose_arm(mean, width, 1, &allowed[0], self.arms, &how, number), means, scales
+        self._expect(&self.buffer[0], mean, width)
+        return pk_choose_arm(mean, width, &allowed[0], self.arms, &chooser, number), means, scales
 
-    def decide_rows(self, const double[:, ::1] X, const unsigned char[:, :] allowed, double floor, double stretch,
+    def decide_rows(self, const double[:, ::1] X, const unsigned char[:, :] allowed, how, double floor,
                     unsigned long long seed, unsigned long long number):
         """The same for rows ``X`` (n, m) of consecutive numbers: arms (n,), means and scales (n, K)."""
-        cdef Py_ssize_t n = X.shape[0], k
-        cdef double[:, ::1] mean = np.empty((self.arms, n)), width = np.empty((self.arms, n))
+        cdef Py_ssize_t n = X.shape[0], i
+        cdef double[:, ::1] mean = np.empty((n, self.arms)), width = np.empty((n, self.arms))
         cdef Py_ssize_t[::1] arms = np.empty(n, dtype=np.intp)
         cdef const unsigned char[:, ::1] may = np.ascontiguousarray(np.broadcast_to(allowed, (n, self.arms)))
-        cdef double[::1] buffer = _aligned(PK_APPEND_SIZE(self.shape))
-        cdef pk_thompson how = self._how(floor, stretch, seed)
-        cdef pk_rows rows
+        cdef pk_chooser chooser = self._chooser(how, floor, seed)
         if X.shape[1] != self.columns:
             raise ValueError(f"X has {X.shape[1]} columns: expected {self.columns}")
+        if self.shape.q > PK_FEW_COLUMNS:
+            self._expect_rows(X, np.asarray(mean), np.asarray(width))
+        for i in range(self.shape.p, self.shape.ld):
+            self.buffer[i] = 0.0
+        for i in range(n):
+            if self.shape.q <= PK_FEW_COLUMNS:
+                self.buffer[0] = 1.0  # overwritten when there is no intercept
+                memcpy(&self.buffer[self.intercept], &X[i, 0], self.columns * sizeof(double))
+                self._expect(&self.buffer[0], &mean[i, 0], &width[i, 0])
+            arms[i] = pk_choose_arm(&mean[i, 0], &width[i, 0], &may[i, 0], self.arms, &chooser, number + i)
+        return np.asarray(arms), np.asarray(mean), np.asarray(width)
+
+    cdef int _expect_rows(self, const double[:, ::1] X, means, widths) except -1:
+        """Of many rows and columns, by panels, arm after arm."""
+        cdef Py_ssize_t n = X.shape[0], k
+        cdef double[::1] mean = np.empty(n), width = np.empty(n), buffer = _aligned(PK_APPEND_SIZE(self.shape))
+        cdef pk_rows rows
         rows.X = &X[0, 0] if n and self.columns else NULL
         rows.Y, rows.weights, rows.discounts, rows.held = NULL, NULL, NULL, NULL
         rows.n, rows.columns, rows.x_stride, rows.x_step = n, self.columns, self.columns, 1
         rows.intercept = self.intercept
-        with nogil:
-            for k in range(self.arms if n else 0):
-                pk_predict_rows(&self.posteriors[k * self.shape.q * self.shape.ld], &buffer[0], &rows, self.shape,
-                                &mean[k, 0], &width[k, 0])
-                self._scale(&width[k, 0], n)
-            for k in range(n):
-                arms[k] = pk_choose_arm(&mean[0, k], &width[0, k], n, &may[k, 0], self.arms, &how, number + k)
-        return np.asarray(arms), np.asarray(mean).T, np.asarray(width).T
+        for k in range(self.arms if n else 0):
+            pk_predict_rows(&self.posteriors[k * self.shape.q * self.shape.ld], &buffer[0], &rows, self.shape,
+                            &mean[0], &width[0])
+            self._scale(&width[0], n)
+            means[:, k], widths[:, k] = mean, width
+        return 0
 
     cdef void _scale(self, double *leverage, Py_ssize_t n) noexcept nogil:
         """Leverages, in place, to scales of what is expected."""
@@ -90,15 +186,3 @@ cdef class ArmsPath(RowPath):
             # 0 * inf: without noise so far, what is unknown is still unknown.
             if leverage[i] != leverage[i]:
                 leverage[i] = INFINITY
-
-    def learn_in(self, Py_ssize_t arm, x, double y, double weight):
-        """Append the row ``x``, ``y`` to an arm's posterior."""
-        _check_weight(weight)
-        cdef double root = sqrt(weight)
-        if not fabs(y) * root <= LARGEST:
-            raise ValueError(_complaint("y", y))
-        if not 0 <= arm < self.arms:
-            raise ValueError(f"there is no arm {arm}")
-        self._load(x, root)
-        self.buffer[self.shape.p] = root * y
-        pk_append_one(&self.posteriors[arm * self.shape.q * self.shape.ld], &self.buffer[0], self.shape)

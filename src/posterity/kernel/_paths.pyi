@@ -119,13 +119,19 @@ class ArmsPath(RowPath):
         names: Sequence[str] | None,
         df: float,
         scale: float,
+        slots: NDArray[np.intp],
     ) -> None: ...
+    def rest_on(self, known: Any) -> None: ...
+    def is_of(self, known: Any) -> bool: ...
+    def open(self, path: GroupPath, until: int) -> None: ...
+    def close(self) -> None: ...
+    def learn_row(self, arm: int, x: Row, y: float, weight: float) -> bool: ...
     def decide(
         self,
         x: Row,
         allowed: NDArray[np.uint8],
+        how: tuple[int, float],
         floor: float,
-        stretch: float,
         seed: int,
         number: int,
     ) -> tuple[int, Array, Array]: ...
@@ -133,12 +139,11 @@ class ArmsPath(RowPath):
         self,
         X: Array,
         allowed: NDArray[np.uint8],
+        how: tuple[int, float],
         floor: float,
-        stretch: float,
         seed: int,
         number: int,
     ) -> tuple[NDArray[np.intp], Array, Array]: ...
-    def learn_in(self, arm: int, x: Row, y: float, weight: float) -> None: ...
 
 class SitePath(RowPath):
     def __init__(

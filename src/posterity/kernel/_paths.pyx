@@ -358,6 +358,10 @@ cdef class GroupPath(RowPath):
             raise ValueError(_complaint("y", y))
         self._load(x, root)
         self.buffer[self.shape.p] = root * y
+        self._learn_loaded(bank, slot, weight)
+
+    cdef int _learn_loaded(self, bank, Py_ssize_t slot, double weight) except -1:
+        """Learn the row in the buffer, which is times the root of its weight."""
         self._open(bank, slot, 0)
         clock = bank.clock + 1
         pk_unpack(&self.triangle[0, 0], &self.packed[slot, 0], self.shape)
@@ -367,6 +371,7 @@ cdef class GroupPath(RowPath):
         self.seen[slot] += weight
         self.last[slot] = clock
         bank.clock = clock
+        return 0
 
     def predict_in(self, bank, Py_ssize_t slot, x, const double[:, ::1] prior):
         """Mean and leverage at ``x`` in a group, its rows stacked on ``prior`` (q, ld); slot -1: on the prior alone."""

@@ -135,6 +135,16 @@ class GroupedPosterior:
         path.learn_in(self.bank, slot, x, y, weight)
         return True
 
+    def plain_until(self) -> int:
+        """The bank's clock that brings a turn: until then rows change but their triangles.
+
+        0 where they change more: see :meth:`learn_row`.
+        """
+        more = self.turn is None or self.discount < 1.0 or self.span is not None
+        if more or self.noise_residual is not None or not self.moved:
+            return 0
+        return self.due_at + self.idle
+
     def predict_then_learn(self, rows: GroupedRows) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
         n = len(rows)
@@ -211,7 +221,9 @@ class GroupedPosterior:
         triangles[some] = unpacked(self.bank.posteriors(known.prior.priors, slots[some]), q)
         noise = self.noise.predictive(np.zeros(1), np.zeros(1), known.freed, known.residual)
         df = float(getattr(noise, "df", np.inf))
-        return ArmsPath(triangles, self.intercept, names, df, float(noise.scale[0]))
+        path = ArmsPath(triangles, self.intercept, names, df, float(noise.scale[0]), slots)
+        path.rest_on(self)
+        return path
 
     def predict_mean(self, X: Array, slots: Slots) -> Array:
         """Mean of the same."""
