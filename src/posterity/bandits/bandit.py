@@ -14,15 +14,17 @@ from sklearn.utils.validation import check_array
 from posterity.bandits.beliefs import Beliefs, JointBeliefs, student_beliefs
 from posterity.bandits.decisions import Decision, Decisions, picked
 from posterity.bandits.inputs import (
-    is_among,
     is_row,
     read_allowed,
     read_arms,
     read_contexts,
+    read_decided,
+    read_reward,
     read_rewards,
 )
+from posterity.bandits.naming import policy_of
 from posterity.bandits.policies import Policy, ThompsonSampling
-from posterity.bandits.roster import Roster
+from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import Arms, GroupedArms, Rewards, SeparateArms, SharedArms
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
@@ -58,8 +60,9 @@ class Bandit(BaseEstimator):
         products. Default: "learned" where ``model`` allows it, else "none".
     arm_features : (K, a) array, optional
         For "all"; default one column for each arm.
-    policy : Policy
-        How beliefs become probabilities; default :class:`ThompsonSampling` of half the width.
+    policy : Policy or str, optional
+        How beliefs become probabilities, or the name of a policy, as "ucb"; default
+        :class:`ThompsonSampling` of half the width.
     rng : int or numpy.random.Generator, optional
         Where decisions are drawn from: the same number, the same decisions.
 
@@ -100,7 +103,7 @@ class Bandit(BaseEstimator):
         *,
         sharing: Literal["learned", "none", "all"] | None = None,
         arm_features: ArrayLike | None = None,
-        policy: Policy | None = None,
+        policy: Policy | str | None = None,
         rng: int | np.random.Generator | None = None,
     ) -> None:
         self.model = model
@@ -124,15 +127,15 @@ class Bandit(BaseEstimator):
 
     # ---- deciding --------------------------------------------------------------------------------
 
-    def decide(self, X: Any, *, allowed: ArrayLike | None = None, k: int | None = None) -> Any:
+    def decide(self, X: Any, *, allowed: Any = None, k: int | None = None) -> Any:
         """Choose an arm, or a ranking of ``k`` arms, for each context. Nothing is learned.
 
         Arms of which nothing is known yet come first, all alike.
 
         Parameters
         ----------
-        X : (n, m) array or data frame, or one context: (m,) array or mapping of names
-        allowed : (n, K) or (K,) array of bool, optional
+        X : (n, m) array, data frame or mappings, or one context: (m,) array or mapping of names
+        allowed : (n, K) or (K,) array of bool, or names of arms, optional
             Which arms may be chosen.
         k : int, optional
             Length of a ranking.
@@ -162,11 +165,11 @@ class Bandit(BaseEstimator):
         return self._decide(X, allowed, k, lean)
 
     @one_at_a_time
-    def _decide(self, X: Any, allowed: ArrayLike | None, k: int | None, lean: Any) -> Any:
+    def _decide(self, X: Any, allowed: Any, k: int | None, lean: Any) -> Any:
         self._start()
         contexts = read_contexts(self, X, learns=False)
         n = len(contexts)
-        mask = read_allowed(allowed, n, self._roster.open)
+        mask = read_allowed(allowed, n, self._roster)
         if k is not None and not 1 <= k <= int(mask.sum(axis=1).min()):
             raise ValueError(f"k is {k}: it must be at least 1, and no more than the arms allowed")
         ids = np.arange(self._decided, self._decided + n)
@@ -197,12 +200,12 @@ class Bandit(BaseEstimator):
             return Decision(int(ids[0]), X, arm, places[0], mean[0], picked_from)
         return Decisions(ids, contexts, self._roster.labels, places, mean, picked_from)
 
-    def propensities(self, X: Any, *, allowed: ArrayLike | None = None) -> Array:
+    def propensities(self, X: Any, *, allowed: Any = None) -> Array:
         """(n, K) probabilities that the policy would pick from in each context."""
         beliefs, rng = self._beliefs(X, allowed)
         return self._policy.propensities(beliefs, rng)
 
-    def probability_best(self, X: Any, *, allowed: ArrayLike | None = None) -> Array:
+    def probability_best(self, X: Any, *, allowed: Any = None) -> Array:
         """(n, K) probabilities that each arm has the largest expected reward in each context.
 
         By quadrature where arms have models of their own, from draws where they share one; arms of
@@ -217,8 +220,8 @@ class Bandit(BaseEstimator):
     def learn(
         self,
         X: Any,
-        arms: ArrayLike,
-        rewards: ArrayLike,
+        arms: Any = None,
+        rewards: Any = None,
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
@@ -227,10 +230,11 @@ class Bandit(BaseEstimator):
 
         Parameters
         ----------
-        X : (n, m) array or data frame
-            Of decisions their ``contexts``.
+        X : (n, m) array, data frame or mappings; or Decisions
+            Decisions bring their arms: ``learn(decisions, rewards)``.
         arms : (n,) names
         rewards : (n,) array
+            Of rankings (n, k), one for each place.
         sample_weight : (n,) array, optional
         times : (n,) array, optional
             For models that forget by time.
@@ -245,24 +249,30 @@ class Bandit(BaseEstimator):
         return self
 
     @one_at_a_time
-    def learn_one(self, x: Any, arm: Any, reward: float, weight: float = 1.0) -> Self:
-        """Learn one reward: of a context (m,), or a mapping of names."""
-        if "n_features_in_" not in self.__dict__:
-            return self.learn(x, [arm], [reward], None if weight == 1.0 else [weight])
+    def learn_one(self, x: Any, arm: Any, reward: Any = None, weight: float = 1.0) -> Self:
+        """Learn one reward: of a context (m,), a mapping of names, or a decision and its reward."""
+        if reward is None or "n_features_in_" not in self.__dict__:
+            if reward is not None:
+                read_reward(reward)
+            return self.learn(x, arm, reward, None if weight == 1.0 else [weight])
         places = self._roster.places
         place = places[arm] if is_among(arm, places) else int(read_arms([arm], places)[0])
         if self._binary:
-            read_rewards([reward], 1, 1, binary=True)
+            read_reward(reward, binary=True)
         if type(x) is not np.ndarray or x.ndim != 1:
             lean = self._lean()
             read = read_contexts(self, x, learns=False) if lean is None else lean.values(x)
             x = read[0]
-        self._arms.learn_one(x, place, reward, weight)
+        try:
+            self._arms.learn_one(x, place, reward, weight)
+        except (TypeError, ValueError):
+            read_reward(reward)  # which says what is wrong with it, if that is what was wrong
+            raise
         return self
 
     @all_or_nothing
     def unlearn(
-        self, X: Any, arms: ArrayLike, rewards: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: Any, arms: Any = None, rewards: Any = None, sample_weight: Any = None
     ) -> Self:
         """Take rewards back that were learned with the same contexts, arms and weights."""
         self._start()
@@ -325,8 +335,7 @@ class Bandit(BaseEstimator):
         if "_arms" in self.__dict__:
             return
         roster = Roster.of(self.arms)
-        if self.policy is not None and not isinstance(self.policy, Policy):
-            raise TypeError(f"policy is {self.policy!r}: it must be one of posterity.bandits")
+        policy_of(self.policy, _DEFAULT)
         arms = self._sharing(len(roster))
         arms.grow(len(roster), None)
         self._roster, self._decided = roster, 0
@@ -366,7 +375,8 @@ class Bandit(BaseEstimator):
 
     @property
     def _policy(self) -> Policy:
-        return _DEFAULT if self.policy is None else self.policy
+        given = self.policy
+        return _DEFAULT if given is None else policy_of(given, _DEFAULT)
 
     @property
     def _width(self) -> float:
@@ -387,12 +397,10 @@ class Bandit(BaseEstimator):
             np.random.Philox(key=self._seed, counter=[0, 0, 0, self._decided])
         )
 
-    def _beliefs(
-        self, X: Any, allowed: ArrayLike | None
-    ) -> tuple[Beliefs | JointBeliefs, np.random.Generator]:
+    def _beliefs(self, X: Any, allowed: Any) -> tuple[Beliefs | JointBeliefs, np.random.Generator]:
         self._start()
         contexts = read_contexts(self, X, learns=False)
-        mask = read_allowed(allowed, len(contexts), self._roster.open)
+        mask = read_allowed(allowed, len(contexts), self._roster)
         rng = self._draws()
         return self._arms.beliefs(contexts, mask, rng), rng
 
@@ -400,13 +408,14 @@ class Bandit(BaseEstimator):
         self,
         X: Any,
         arms: Any,
-        rewards: ArrayLike,
+        rewards: Any,
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
     ) -> Rewards:
         """What was given, checked; the features are taken over."""
-        places = read_arms(arms, self._roster.places)
+        X, arms, rewards = read_decided(X, arms, rewards)
         X = read_contexts(self, X, learns=True)
+        places = read_arms(arms, self._roster.places, len(X))
         values = read_rewards(rewards, len(X), len(places), binary=self._binary)
         weights = read_weights(sample_weight, len(X))
         moments = None if times is None else np.asarray(times, dtype=np.float64)

@@ -47,6 +47,20 @@ class Decisions:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __getitem__(self, row: int) -> Decision:
+        arm = self.arms[row]
+        return Decision(
+            int(self.ids[row]),
+            self.contexts[row],
+            arm.item() if isinstance(arm, np.generic) else arm,
+            self._places[row],
+            self.expected[row],
+            lambda: self.propensities[row][None],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _worked_out(self)
+
     def __repr__(self) -> str:
         return f"Decisions(ids={self.ids}, arms={self.arms})"
 
@@ -95,6 +109,9 @@ class Decision:
         self._place = place
         self._picked_from = picked_from
 
+    def __getstate__(self) -> dict[str, Any]:
+        return _worked_out(self)
+
     def __repr__(self) -> str:
         return f"Decision(id={self.id}, arm={self.arm!r}, propensity={self.propensity:.4g})"
 
@@ -108,6 +125,11 @@ class Decision:
         """Probability of the arm, or ranking, that was picked."""
         places = np.atleast_1d(self._place)[None]
         return float(ranking_probability(self.propensities[None], places)[0])
+
+
+def _worked_out(made: Decision | Decisions) -> dict[str, Any]:
+    """Attributes of a copy, for which propensities must be known: what they come from stays."""
+    return made.__dict__ | {"propensities": made.propensities, "_picked_from": None}
 
 
 def picked(propensities: Array, k: int, rng: np.random.Generator) -> Index:

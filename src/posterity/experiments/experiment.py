@@ -14,7 +14,6 @@ from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, Decision, Standing, Stop
 from posterity.io.rounds import RoundColumns, Rounds, open_rounds, pieces
 from posterity.rewards import RewardModel, reward_model
-from posterity.sequential import PLANNED_ROWS
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -44,8 +43,9 @@ class Experiment:
         When it is over; default :class:`AnytimeValid`.
     level : float
         Of all intervals together.
-    planned_rows : int
-        Where intervals are narrowest, relative to what could be; to be chosen before any row.
+    planned_rows : int, optional
+        How many rows there are to be, told before the first: intervals are narrower around it,
+        and wider where there are ten times as many or a tenth. Default: about alike at any time.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Experiment:
         allocation: Mapping[Any, float] | Literal["given"] | None = None,
         stop: Stop | None = None,
         level: float = 0.95,
-        planned_rows: float = PLANNED_ROWS,
+        planned_rows: float | None = None,
     ) -> None:
         self.arms = tuple(arms)
         count = len(self.arms)
@@ -84,7 +84,7 @@ class Experiment:
             raise ValueError(f"arms are {list(self.arms)}: give at least two, each with its name")
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1")
-        if not planned_rows > 0.0:
+        if planned_rows is not None and not planned_rows > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
         self.model, self.allocation, self.stop = model, allocation, stop or AnytimeValid()
         self.level, self.planned_rows = level, planned_rows

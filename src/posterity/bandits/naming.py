@@ -1,0 +1,54 @@
+"""Policies by the names that papers and other packages have for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from posterity.bandits.policies import (
+    EpsilonGreedy,
+    Greedy,
+    InformationDirected,
+    InverseGap,
+    Policy,
+    Softmax,
+    ThompsonSampling,
+    TopTwo,
+    UpperConfidenceBound,
+)
+
+NAMES: dict[str, type[Policy]] = {
+    "thompson": ThompsonSampling,
+    "ucb": UpperConfidenceBound,
+    "greedy": Greedy,
+    "epsilon greedy": EpsilonGreedy,
+    "softmax": Softmax,
+    "inverse gap": InverseGap,
+    "squarecb": InverseGap,
+    "top two": TopTwo,
+    "information directed": InformationDirected,
+}
+
+
+def policy_of(given: Any, default: Policy) -> Policy:
+    """A policy: as it is, by its class, or by a name of it.
+
+    Examples
+    --------
+    >>> policy_of("ucb", Greedy())
+    UpperConfidenceBound(floor=0.02, level=0.841)
+    """
+    if given is None:
+        return default
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, str):
+        called = NAMES.get(given.lower().replace("_", " ").replace("-", " "))
+        if called is not None:
+            return called()
+    elif isinstance(given, type) and issubclass(given, Policy) and given in NAMES.values():
+        return given()
+    kind = ValueError if isinstance(given, str) else TypeError
+    raise kind(
+        f"policy is {given!r}: give one of posterity.bandits, as ThompsonSampling(floor=0.05), or "
+        f"one of the names {', '.join(map(repr, NAMES))}"
+    )
