@@ -15,9 +15,12 @@ from posterity.bandits.policies import (
     UpperConfidenceBound,
 )
 from posterity.bandits.probability_best import probability_best
+from posterity.bandits.wrappers import Baseline, Budget, Ledger
 
 __all__ = [
     "Bandit",
+    "Baseline",
+    "Budget",
     "Decision",
     "Decisions",
     "DelayedRewards",
@@ -25,6 +28,7 @@ __all__ = [
     "Greedy",
     "InformationDirected",
     "InverseGap",
+    "Ledger",
     "Policy",
     "Softmax",
     "ThompsonSampling",

@@ -26,6 +26,7 @@ from posterity.bandits.naming import policy_of
 from posterity.bandits.policies import Policy, ThompsonSampling
 from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import Arms, GroupedArms, Rewards, SeparateArms, SharedArms
+from posterity.bandits.wrappers import Ledger, Watched, Wrapper, watched
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
 from posterity.linear import BayesianLinearRegression
@@ -60,7 +61,7 @@ class Bandit(BaseEstimator):
         products. Default: "learned" where ``model`` allows it, else "none".
     arm_features : (K, a) array, optional
         For "all"; default one column for each arm.
-    policy : Policy or str, optional
+    policy : Policy, Budget, Baseline or str, optional
         How beliefs become probabilities, or the name of a policy, as "ucb"; default
         :class:`ThompsonSampling` of half the width.
     rng : int or numpy.random.Generator, optional
@@ -72,6 +73,8 @@ class Bandit(BaseEstimator):
         Names of the arms, in the order of all columns.
     retired_ : list
         Names of arms that are not chosen any more.
+    ledger_ : Ledger
+        What was decided and spent under a :class:`Budget` or a :class:`Baseline`.
     n_features_in_, feature_names_in_
         Of contexts, as in scikit-learn.
 
@@ -103,7 +106,7 @@ class Bandit(BaseEstimator):
         *,
         sharing: Literal["learned", "none", "all"] | None = None,
         arm_features: ArrayLike | None = None,
-        policy: Policy | str | None = None,
+        policy: Policy | Wrapper | str | None = None,
         rng: int | np.random.Generator | None = None,
     ) -> None:
         self.model = model
@@ -124,6 +127,11 @@ class Bandit(BaseEstimator):
         """Names of the arms that have retired."""
         self._start()
         return list(self._roster.retired)
+
+    @property
+    def ledger_(self) -> Ledger:
+        """What was decided and spent under a watch."""
+        return self.__dict__.get("_ledger", Ledger())
 
     # ---- deciding --------------------------------------------------------------------------------
 
@@ -151,7 +159,8 @@ class Bandit(BaseEstimator):
         """
         lean = self._lean() if k is None else None
         if lean is not None and allowed is None and is_row(X):
-            policy, number, roster = self._policy, self._decided, self._roster
+            policy: Any = self._policy
+            number, roster = self._decided, self._roster
             place, mean, scale = lean.decide(
                 X, roster.open, policy.floor, self._width, self._seed, number
             )
@@ -173,7 +182,10 @@ class Bandit(BaseEstimator):
         if k is not None and not 1 <= k <= int(mask.sum(axis=1).min()):
             raise ValueError(f"k is {k}: it must be at least 1, and no more than the arms allowed")
         ids = np.arange(self._decided, self._decided + n)
-        policy, told = self._policy, None
+        policy: Any = watched(self._policy, self.ledger_, self._roster.names)
+        told = None
+        if k is not None and isinstance(policy, Watched):
+            raise ValueError("a budget or a baseline watches single arms: leave k out")
         if lean is not None:
             may = mask.view(np.uint8)
             places, mean, scale = lean.decide_rows(
@@ -190,6 +202,8 @@ class Bandit(BaseEstimator):
                 told = policy.propensities(beliefs, rng)
                 places = picked(told, k, rng)
         self._decided += n
+        if isinstance(policy, Watched):
+            self._ledger = policy.ledger
 
         def picked_from() -> Array:
             return policy.propensities(beliefs, np.random.default_rng(0)) if told is None else told
@@ -200,10 +214,11 @@ class Bandit(BaseEstimator):
             return Decision(int(ids[0]), X, arm, places[0], mean[0], picked_from)
         return Decisions(ids, contexts, self._roster.labels, places, mean, picked_from)
 
-    def propensities(self, X: Any, *, allowed: Any = None) -> Array:
-        """(n, K) probabilities that the policy would pick from in each context."""
+    def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
+        """(n, K) probabilities that the policy, or another one, would pick from in each context."""
         beliefs, rng = self._beliefs(X, allowed)
-        return self._policy.propensities(beliefs, rng)
+        acting = watched(policy_of(policy, self._policy), self.ledger_, self._roster.names)
+        return acting.propensities(beliefs, rng)
 
     def probability_best(self, X: Any, *, allowed: Any = None) -> Array:
         """(n, K) probabilities that each arm has the largest expected reward in each context.
@@ -374,7 +389,7 @@ class Bandit(BaseEstimator):
         return branch
 
     @property
-    def _policy(self) -> Policy:
+    def _policy(self) -> Policy | Wrapper:
         given = self.policy
         return _DEFAULT if given is None else policy_of(given, _DEFAULT)
 

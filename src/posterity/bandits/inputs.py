@@ -40,7 +40,7 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
         return _read_mappings(reader, [X], reset=not known)
     if isinstance(X, list | tuple) and X and (isinstance(X[0], Mapping) or _has_labels(X[0])):
         return _read_mappings(reader, X, reset=not known)
-    if X is None or (is_row(X) or isinstance(X, Sequence)) and not len(X):
+    if X is None or ((is_row(X) or isinstance(X, Sequence)) and not len(X)):
         raise ValueError(
             "the context has no features: where nothing is known of contexts, give all of them the "
             "same number, as in [1.0]"
@@ -60,7 +60,9 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
 
 def _has_labels(X: Any) -> bool:
     """Whether it is one row with names, as a series of pandas has."""
-    return is_row(X) and hasattr(X, "keys") and all(isinstance(name, str) for name in X.keys())
+    return (
+        is_row(X) and hasattr(X, "keys") and all(isinstance(name, str) for name in list(X.keys()))
+    )
 
 
 def _in_order(X: Any, names: NDArray[Any] | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from posterity.bandits.policies import (
@@ -15,6 +16,7 @@ from posterity.bandits.policies import (
     TopTwo,
     UpperConfidenceBound,
 )
+from posterity.bandits.wrappers import Wrapper
 
 NAMES: dict[str, type[Policy]] = {
     "thompson": ThompsonSampling,
@@ -29,8 +31,8 @@ NAMES: dict[str, type[Policy]] = {
 }
 
 
-def policy_of(given: Any, default: Policy) -> Policy:
-    """A policy: as it is, by its class, or by a name of it.
+def policy_of(given: Any, default: Policy | Wrapper) -> Policy | Wrapper:
+    """A policy: as it is, by its class, or by a name of it; of a wrapper its own, too.
 
     Examples
     --------
@@ -41,6 +43,11 @@ def policy_of(given: Any, default: Policy) -> Policy:
         return default
     if isinstance(given, Policy):
         return given
+    if isinstance(given, Wrapper):
+        inner = policy_of(given.policy, default)
+        if isinstance(inner, Wrapper):
+            raise TypeError(f"policy is {given!r}: one watch can't be put around another")
+        return given if inner is given.policy else replace(given, policy=inner)
     if isinstance(given, str):
         called = NAMES.get(given.lower().replace("_", " ").replace("-", " "))
         if called is not None:
