@@ -9,25 +9,31 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
-# Rows at which sequences are narrowest, relative to what could be.
-PLANNED_ROWS = 1000
+# Rows at which sequences are narrowest, relative to what could be, where none are planned.
+_USUAL_ROWS = 1000
 # The largest bet of `LowerBound`.
 _LARGEST_BET = 0.5
 
 
 def sequence_radius(
-    variance: ArrayLike, rows: ArrayLike, level: float, planned_rows: float = PLANNED_ROWS
+    variance: ArrayLike, rows: ArrayLike, level: float, planned_rows: float | None = None
 ) -> Array:
     r"""How far a sum of errors strays from 0, at all times together, with probability ``level``.
 
-    With :math:`V_n` the sum of squared errors of :math:`n` rows, :math:`\alpha` one minus the
-    level and :math:`\eta = V_n n_0 / (c n)`,
+    With :math:`V` the sum of squared errors of :math:`n` rows, :math:`t = n / n_0` and
+    :math:`\alpha` one minus the level, it strays no farther than :math:`s \sqrt{V / t}`, where
+    :math:`s` solves, with :math:`g = 1 + \tau^2 t`,
 
-    .. math:: \sqrt{(V_n + \eta) \log \frac{V_n + \eta}{\eta \alpha^2}} ,
-        \qquad c = -2 \log \alpha + \log(-2 \log \alpha) + 1 :
+    .. math:: \frac{\tau^2 s^2 + 2 \delta s - \delta^2 t}{2 g} - \frac12 \log g - h
+        = \log \frac1\alpha :
 
-    the normal mixture of Robbins (1970), asymptotic for rows that are not normal (Waudby-Smith,
-    Arbour, Sinha, Kennedy and Ramdas 2024), narrowest around :math:`n_0` planned rows.
+    a mixture of :math:`e^{\theta S - \theta^2 t / 2}` over normal :math:`\theta`, asymptotic for
+    rows that are not normal (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024). Where no rows
+    are planned, :math:`\delta = h = 0` (Robbins 1970): nearly as narrow at any time as around
+    :math:`n_0 = 1000`. Around planned rows it is narrower, and wider far from them, with
+    :math:`\theta` around :math:`\pm \delta`, the effect that is found by then and hardly
+    before: :math:`\delta^2 = 2 \log (2 / \alpha)`, :math:`\tau = 1`, and :math:`h = \log 2` for
+    the two sides.
 
     Parameters
     ----------
@@ -37,20 +43,28 @@ def sequence_radius(
         Numbers of rows.
     level : float
         Between 0 and 1.
-    planned_rows : float
+    planned_rows : float, optional
         Chosen before anything was seen.
 
     Examples
     --------
     >>> float((sequence_radius(1000.0, 1000, 0.95) / np.sqrt(1000.0)).round(2))
     3.04
+    >>> float((sequence_radius(1000.0, 1000, 0.95, planned_rows=1000) / np.sqrt(1000.0)).round(2))
+    2.84
     """
-    alpha = 1.0 - level
-    c = -2.0 * np.log(alpha) + np.log(-2.0 * np.log(alpha)) + 1.0
-    share = planned_rows / (c * np.maximum(np.asarray(rows, dtype=np.float64), 1.0))
-    grown = 1.0 + share
-    spread = grown * (np.log(grown / share) - 2.0 * np.log(alpha))
-    return np.asarray(np.sqrt(np.asarray(variance, dtype=np.float64) * spread))
+    surprise = -np.log(1.0 - level)
+    if planned_rows is None:
+        planned_rows, shift, sides = _USUAL_ROWS, 0.0, 0.0
+        spread = 2.0 * surprise + np.log(2.0 * surprise) + 1.0  # which is tau squared
+    else:
+        sides = np.log(2.0)
+        shift, spread = np.sqrt(2.0 * (surprise + sides)), 1.0
+    time = np.maximum(np.asarray(rows, dtype=np.float64), 1.0) / planned_rows
+    grown = 1.0 + spread * time
+    needed = np.square(shift) * time + 2.0 * grown * (surprise + 0.5 * np.log(grown) + sides)
+    reach = (np.sqrt(np.square(shift) + spread * needed) - shift) / spread
+    return np.asarray(np.sqrt(np.asarray(variance, dtype=np.float64) / time) * reach)
 
 
 @dataclass
@@ -103,4 +117,4 @@ class LowerBound:
         self._bets, self._won = float(staked[-1]), float(won[-1])
 
 
-__all__ = ["PLANNED_ROWS", "LowerBound", "sequence_radius"]
+__all__ = ["LowerBound", "sequence_radius"]

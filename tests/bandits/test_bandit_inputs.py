@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression, GroupedRegression
-from posterity.bandits import Bandit, ThompsonSampling
+from posterity.bandits import Bandit, ThompsonSampling, UpperConfidenceBound
 from posterity.files import dumps
 
 NAMED = pd.DataFrame({"age": [1.0, 2.0, 3.0], "cost": [0.0, 1.0, 0.5]})
@@ -53,6 +54,82 @@ def test_names_of_arms_may_be_anything() -> None:
     assert Bandit(arms=np.arange(3)).decide([[1.0]]).arms.dtype.kind == "i"
 
 
+def test_arms_are_allowed_by_name() -> None:
+    bandit = Bandit(arms=["a", "b", 3], rng=0)
+    X = np.ones((2, 1))
+    for allowed, mask in (
+        (["a", 3], [True, False, True]),
+        ({"b"}, [False, True, False]),
+        ("b", [False, True, False]),
+        (np.array(["a", "b"]), [True, True, False]),
+        ([["a"], ["b", 3]], [[True, False, False], [False, True, True]]),
+        ([{3}, ("a", "b")], [[False, False, True], [True, True, False]]),
+    ):
+        told = bandit.propensities(X, allowed=allowed)
+        np.testing.assert_array_equal(told, bandit.propensities(X, allowed=mask))
+    assert Bandit(arms=[0, 1, 2]).decide([1.0], allowed=[2]).arm == 2
+    for wrong, message in ((["a", "q"], "'q', which is no arm"), ([], "no arm is allowed")):
+        with pytest.raises(ValueError, match=message):
+            bandit.decide(X, allowed=wrong)
+    with pytest.raises(ValueError, match="true or false"):  # numbers of arms, or flags?
+        Bandit(arms=[0, 1]).decide([1.0], allowed=[1, 0])
+
+
+def test_names_of_columns_count_and_not_their_order() -> None:
+    bandit = Bandit(arms=["a", "b"], rng=0).learn(NAMED, ["a", "b", "a"], [1.0, 2.0, 0.0])
+    other = NAMED[["cost", "age"]]
+    rows: list[Any] = other.to_dict("records")
+    told = bandit.propensities(NAMED)
+    for same in (other, rows, [other.iloc[row] for row in range(3)]):
+        np.testing.assert_array_equal(bandit.propensities(same), told)
+    np.testing.assert_array_equal(bandit.propensities(other.iloc[1]), told[1:2])
+    with pytest.raises(ValueError, match="feature names"):
+        bandit.decide(NAMED.rename(columns={"age": "years"}))
+    fresh = Bandit(arms=["a", "b"], rng=0)
+    fresh.learn(rows, ["a", "b", "a"], [1.0, 2.0, 0.0])
+    np.testing.assert_allclose(fresh.propensities(NAMED), told)
+
+
+def test_decisions_are_learned_as_they_are() -> None:
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    one, many = (Bandit(arms=["a", "b", "c"], rng=1) for _ in range(2))
+    made = many.decide(X)
+    many.learn(made, np.arange(6.0))
+    for row in range(6):
+        one.learn_one(made[row], float(row))
+    by_hand = Bandit(arms=["a", "b", "c"]).learn(X, made.arms, np.arange(6.0))
+    for bandit in (one, many):
+        np.testing.assert_allclose(bandit.propensities(X), by_hand.propensities(X), atol=1e-9)
+    ranked = many.decide(X, k=2)
+    by_hand.learn(np.repeat(X, 2, axis=0), ranked.arms.ravel(), np.arange(12.0))
+    many.learn(ranked, np.arange(12.0).reshape(6, 2))
+    np.testing.assert_allclose(many.propensities(X), by_hand.propensities(X), atol=1e-9)
+    with pytest.raises(ValueError, match="each of 2 places"):
+        many.learn(ranked, np.arange(6.0))
+    with pytest.raises(TypeError, match="rewards are missing"):
+        many.learn(X, made.arms)
+    one.learn(X[0], "a", 1.0).learn(X, "a", np.zeros(6))
+
+
+def test_decisions_are_copied_with_their_propensities() -> None:
+    bandit = Bandit(arms=["a", "b"], rng=0).learn(NAMED, ["a", "b", "a"], [1.0, 2.0, 0.0])
+    many = bandit.decide(NAMED)
+    assert len(list(many)) == 3
+    for made in (many, many[1], bandit.decide(NAMED.iloc[0])):
+        copied = pickle.loads(pickle.dumps(made))
+        np.testing.assert_array_equal(copied.propensities, made.propensities)
+
+
+def test_policies_have_names() -> None:
+    for policy in ("ucb", "UCB", UpperConfidenceBound):
+        bandit = Bandit(arms=["a", "b"], policy=policy, rng=0).learn([[1.0]], ["a"], [1.0])  # type: ignore[arg-type]
+        same = Bandit(arms=["a", "b"], policy=UpperConfidenceBound(), rng=0)
+        same.learn([[1.0]], ["a"], [1.0])
+        assert (bandit.propensities([[1.0]]) == same.propensities([[1.0]])).all()
+    with pytest.raises(ValueError, match="'thompson', 'ucb'"):
+        Bandit(arms=["a"], policy="best").decide([1.0])
+
+
 Change = Callable[[Bandit], Any]
 BAD: list[tuple[str, type[Exception], Change]] = [
     ("row 1 is 'c'", ValueError, lambda b: b.learn([[1.0], [2.0]], ["a", "c"], [1.0, 2.0])),
@@ -60,7 +137,10 @@ BAD: list[tuple[str, type[Exception], Change]] = [
     (r"is \['a'\]", ValueError, lambda b: b.learn([[1.0]], [["a"]], [1.0])),
     ("row 0 is nan", ValueError, lambda b: b.learn([[1.0]], ["a"], [np.nan])),
     ("not a number", ValueError, lambda b: b.learn([[1.0]], ["a"], ["much"])),
-    ("not finite", ValueError, lambda b: b.learn_one([1.0], "a", np.inf)),
+    ("reward is nan", ValueError, lambda b: b.learn_one([1.0], "a", np.nan)),
+    ("yes and no as 1 and 0", ValueError, lambda b: b.learn_one([1.0], "a", "yes")),
+    ("has no features", ValueError, lambda b: b.decide(None)),
+    ("must be a finite", ValueError, lambda b: b.learn_one([1.0], "a", np.inf)),
     ("one of each", ValueError, lambda b: b.learn([[1.0]], ["a", "b"], [1.0])),
     ("one of each", ValueError, lambda b: b.learn([[1.0]], ["a"], [1.0, 2.0])),
     ("2 features", ValueError, lambda b: b.learn([[1.0, 2.0]], ["a"], [1.0])),
@@ -120,7 +200,7 @@ def test_parameters_that_are_refused() -> None:
         with pytest.raises(ValueError, match=message):
             bandit.decide([1.0])
     for bandit, message in (
-        (Bandit(arms=["a"], policy="greedy"), "posterity.bandits"),  # type: ignore[arg-type]
+        (Bandit(arms=["a"], policy=3), "posterity.bandits"),  # type: ignore[arg-type]
         (Bandit(GroupedRegression(), arms=["a"], sharing="all"), "sharing"),
         (Bandit(object(), arms=["a"]), "predict_mean_distribution"),
     ):

@@ -16,6 +16,9 @@ pytest.importorskip("pandas", reason="needs pandas")
 import pandas as pd
 from click.testing import CliRunner, Result
 
+import posterity
+from posterity import BayesianLinearRegression
+from posterity.bandits import Bandit
 from posterity.cli.commands import posterity as command
 from posterity.experiments import Experiment
 from posterity.off_policy import Log, evaluate
@@ -132,3 +135,27 @@ def test_off_policy_reads_lines_of_personalizer(decisions: Path, tmp_path: Path)
     result = invoke("off-policy", path, *options)
     assert result.exit_code == 0, result.stderr
     assert "3,000 decisions" in page.read_text(encoding="utf-8")
+
+
+def test_off_policy_judges_a_saved_bandit_by_the_names_of_its_features(
+    decisions: Path, tmp_path: Path
+) -> None:
+    frame = pd.read_csv(decisions).assign(noise=0.0)
+    frame["noise"] = np.random.default_rng(0).normal(size=len(frame))
+    frame.to_csv(decisions, index=False)
+    bandit = Bandit(arms=["blue", "red"], policy="greedy", rng=0)
+    bandit.learn(frame[["noise", "age"]], frame["arm"], frame["reward"])  # not the log's order
+    model = tmp_path / "new.posterity"
+    posterity.save(bandit, model)
+    options = ("--propensities", "p_*", "--policy", model, "--method", "snips", "--json")
+    told = json.loads(invoke("off-policy", decisions, *options).stdout)
+    expected = frame["age"].clip(lower=0.0).mean()  # what the right arm pays
+    assert told["estimates"][0]["value"] == pytest.approx(expected, abs=0.1)
+    assert "'age', which is no feature of the log" in complaint(
+        "off-policy", decisions, *options, "--drop", "age"
+    )
+    regression = tmp_path / "regression.posterity"
+    posterity.save(BayesianLinearRegression().fit(frame[["age"]], frame["reward"]), regression)
+    assert "give a Bandit" in complaint(
+        "off-policy", decisions, "--propensities", "p_*", "--policy", regression
+    )

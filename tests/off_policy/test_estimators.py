@@ -286,6 +286,19 @@ def test_unbiased_over_many_logs() -> None:
     assert np.std(errors, axis=0)[1] < 0.8 * np.std(errors, axis=0)[0]
 
 
+def test_policies_and_methods_as_they_may_be_given() -> None:
+    made = Made(0, n=500)
+    whole = evaluate(made.log, {"policy": lambda X: made.policy[X[:, 0].astype(int)]}, ["ips"])
+    for same in (made.policy, made.policy[:, :, None]):  # the second as obp has them
+        told = evaluate(made.log, same, "IPS")
+        assert told["policy", "ips"] == whole["policy", "ips"]
+    names = evaluate(made.log, {"policy": lambda X: 1 + 0 * X[:, 0].astype(int)}, "ips")
+    assert names["policy", "ips"] == evaluate(made.log, {"policy": 1}, "ips")["policy", "ips"]
+    assert evaluate(made.log, "uniform", "ips")["uniform", "ips"].value > 0.0
+    with pytest.raises(ValueError, match="probabilities of 100 rows"):
+        evaluate(made.log, made.policy[:100], "ips")
+
+
 # ---- where a log can't tell ----------------------------------------------------------------------
 
 

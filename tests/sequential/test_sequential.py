@@ -55,24 +55,45 @@ def test_lower_bound_holds_at_all_times_whatever_the_weights() -> None:
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
 def test_radius_is_that_of_robbins_mixture(level: float) -> None:
-    alpha, n, planned = 1.0 - level, 700.0, 300.0
+    alpha, n, usual = 1.0 - level, 700.0, 1000.0
     c = -2.0 * np.log(alpha) + np.log(-2.0 * np.log(alpha)) + 1.0
     variance = 5.0 * n
-    eta = variance * planned / (n * c)
+    eta = variance * usual / (n * c)
     told = np.sqrt((variance + eta) * np.log((variance + eta) / (eta * alpha**2)))
-    assert sequence_radius(variance, n, level, planned) == pytest.approx(told)
+    assert sequence_radius(variance, n, level) == pytest.approx(told)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
+@pytest.mark.parametrize("time", [0.2, 1.0, 5.0])
+def test_radius_of_planned_rows_is_where_the_mixture_reaches_its_level(
+    level: float, time: float
+) -> None:
+    """The mixture, by quadrature, is 1 / alpha there; the other side adds nothing that counts."""
+    planned = 300.0
+    alpha, shift = 1.0 - level, np.sqrt(2.0 * np.log(2.0 / (1.0 - level)))
+    reached = sequence_radius(time, time * planned, level, planned)
+    effects, weights = np.polynomial.hermite_e.hermegauss(80)
+    either = [
+        weights @ np.exp(effect * reached - effect**2 * time / 2.0) / np.sqrt(2.0 * np.pi)
+        for effect in (effects + shift, effects - shift)
+    ]
+    assert 1.0 / alpha <= sum(either) / 2.0 * (1.0 + 1e-9)
+    assert sum(either) / 2.0 <= 1.05 / alpha
 
 
 def test_sequence_is_narrowest_at_the_planned_rows() -> None:
-    """Of sequences that are planned for other numbers, none is narrower there by a hundredth."""
+    """Of sequences that are planned for other numbers, or none, all are wider there."""
     here = sequence_radius(1000.0, 1000, 0.95, 1000.0)
-    others = [sequence_radius(1000.0, 1000, 0.95, planned) for planned in (250, 500, 2000, 4000)]
+    planned = (None, 250, 500, 2000, 4000)
+    others = [sequence_radius(1000.0, 1000, 0.95, rows) for rows in planned]
     assert all(here < 1.01 * other for other in others)
+    assert here < 0.95 * others[0]
 
 
-def test_sequence_holds_at_all_times() -> None:
+@pytest.mark.parametrize("planned", [None, 300.0, 1000.0])
+def test_sequence_holds_at_all_times(planned: float | None) -> None:
     rng = np.random.default_rng(1)
     n = np.arange(1.0, 3001.0)
     walks = np.cumsum(rng.normal(size=(1000, 3000)), axis=1)
-    missed = np.any(np.abs(walks) > sequence_radius(n, n, 0.95), axis=1).mean()
+    missed = np.any(np.abs(walks) > sequence_radius(n, n, 0.95, planned), axis=1).mean()
     assert missed <= 0.05

@@ -16,9 +16,12 @@ from posterity.bandits.policies import (
     UpperConfidenceBound,
 )
 from posterity.bandits.probability_best import probability_best
+from posterity.bandits.wrappers import Baseline, Budget, Ledger
 
 __all__ = [
     "Bandit",
+    "Baseline",
+    "Budget",
     "Decision",
     "Decisions",
     "DelayedRewards",
@@ -26,6 +29,7 @@ __all__ = [
     "Greedy",
     "InformationDirected",
     "InverseGap",
+    "Ledger",
     "Policy",
     "RandomizedUpperConfidenceBound",
     "Softmax",

@@ -17,8 +17,11 @@ from posterity.bandits.inputs import (
     read_allowed,
     read_arms,
     read_contexts,
+    read_decided,
+    read_reward,
     read_rewards,
 )
+from posterity.bandits.naming import policy_of
 from posterity.bandits.policies import (
     Policy,
     RandomizedUpperConfidenceBound,
@@ -26,8 +29,9 @@ from posterity.bandits.policies import (
     student_propensities,
 )
 from posterity.bandits.probability_best import Mask
-from posterity.bandits.roster import Roster
+from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import Arms, Rewards, arms_sharing
+from posterity.bandits.wrappers import Ledger, Watched, Wrapper, watched
 from posterity.kernel import ArmsPath
 from posterity.linear.inputs import check_same_features, read_weights
 from posterity.transaction import all_or_nothing, one_at_a_time
@@ -59,8 +63,9 @@ class Bandit(BaseEstimator):
         products. Default: "learned" where ``model`` allows it, else "none".
     arm_features : (K, a) array, optional
         For "all"; default one column for each arm.
-    policy : Policy
-        How beliefs become probabilities; default :class:`RandomizedUpperConfidenceBound`.
+    policy : Policy, Budget, Baseline or str, optional
+        How beliefs become probabilities, or the name of a policy, as "ucb"; default
+        :class:`RandomizedUpperConfidenceBound`.
     rng : int or numpy.random.Generator, optional
         Where decisions are drawn from: the same number, the same decisions.
 
@@ -70,6 +75,8 @@ class Bandit(BaseEstimator):
         Names of the arms, in the order of all columns.
     retired_ : list
         Names of arms that are not chosen any more.
+    ledger_ : Ledger
+        What was decided and spent under a :class:`Budget` or a :class:`Baseline`.
     n_features_in_, feature_names_in_
         Of contexts, as in scikit-learn.
 
@@ -101,7 +108,7 @@ class Bandit(BaseEstimator):
         *,
         sharing: Literal["learned", "none", "all"] | None = None,
         arm_features: ArrayLike | None = None,
-        policy: Policy | None = None,
+        policy: Policy | Wrapper | str | None = None,
         rng: int | np.random.Generator | None = None,
     ) -> None:
         self.model = model
@@ -123,17 +130,22 @@ class Bandit(BaseEstimator):
         self._start()
         return list(self._roster.retired)
 
+    @property
+    def ledger_(self) -> Ledger:
+        """What was decided and spent under a watch."""
+        return self.__dict__.get("_ledger", Ledger())
+
     # ---- deciding --------------------------------------------------------------------------------
 
-    def decide(self, X: Any, *, allowed: ArrayLike | None = None, k: int | None = None) -> Any:
+    def decide(self, X: Any, *, allowed: Any = None, k: int | None = None) -> Any:
         """Choose an arm, or a ranking of ``k`` arms, for each context. Nothing is learned.
 
         Arms of which nothing is known yet come first, all alike.
 
         Parameters
         ----------
-        X : (n, m) array or data frame, or one context: (m,) array or mapping of names
-        allowed : (n, K) or (K,) array of bool, optional
+        X : (n, m) array, data frame or mappings, or one context: (m,) array or mapping of names
+        allowed : (n, K) or (K,) array of bool, or names of arms, optional
             Which arms may be chosen.
         k : int, optional
             Length of a ranking.
@@ -158,15 +170,18 @@ class Bandit(BaseEstimator):
         return Decision(number, X, names[place], place, mean, told)
 
     @one_at_a_time
-    def _decide(self, X: Any, allowed: ArrayLike | None, k: int | None) -> Any:
+    def _decide(self, X: Any, allowed: Any, k: int | None) -> Any:
         self._start()
         contexts = read_contexts(self, X, learns=False)
         n = len(contexts)
-        mask = read_allowed(allowed, n, self._roster.open)
+        mask = read_allowed(allowed, n, self._roster)
         if k is not None and not 1 <= k <= int(mask.sum(axis=1).min()):
             raise ValueError(f"k is {k}: it must be at least 1, and no more than the arms allowed")
         ids = np.arange(self._decided, self._decided + n)
-        policy, lean, told = self._policy, self._lean(), None
+        policy: Any = watched(self._policy, self.ledger_, self._roster.names)
+        if k is not None and isinstance(policy, Watched):
+            raise ValueError("a budget or a baseline watches single arms: leave k out")
+        lean, told = self._lean(), None
         how = None if lean is None or k is not None else policy.lean_way(lean.df)
         if lean is not None and how is not None:
             places, mean, scale = lean.decide_rows(
@@ -185,18 +200,21 @@ class Bandit(BaseEstimator):
             alone = policy.propensities, beliefs, np.random.default_rng(0)
             source = alone if told is None else (np.asarray, told)
         self._decided += n
+        if isinstance(policy, Watched):
+            self._ledger = policy.ledger
         names = self._roster.names
         if is_row(X):
             arm = [names[place] for place in places[0]] if k else names[places[0]]
             return Decision(int(ids[0]), X, arm, places[0], mean[0], source)
         return Decisions(ids, contexts, self._roster.labels, places, mean, source)
 
-    def propensities(self, X: Any, *, allowed: ArrayLike | None = None) -> Array:
-        """(n, K) probabilities that the policy would pick from in each context."""
+    def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
+        """(n, K) probabilities that the policy, or another one, would pick from in each context."""
         beliefs, rng = self._beliefs(X, allowed)
-        return self._policy.propensities(beliefs, rng)
+        acting = watched(policy_of(policy, self._policy), self.ledger_, self._roster.names)
+        return acting.propensities(beliefs, rng)
 
-    def probability_best(self, X: Any, *, allowed: ArrayLike | None = None) -> Array:
+    def probability_best(self, X: Any, *, allowed: Any = None) -> Array:
         """(n, K) probabilities that each arm has the largest expected reward in each context.
 
         By quadrature where arms have models of their own, from draws where they share one; arms of
@@ -211,8 +229,8 @@ class Bandit(BaseEstimator):
     def learn(
         self,
         X: Any,
-        arms: ArrayLike,
-        rewards: ArrayLike,
+        arms: Any = None,
+        rewards: Any = None,
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
@@ -221,10 +239,11 @@ class Bandit(BaseEstimator):
 
         Parameters
         ----------
-        X : (n, m) array or data frame
-            Of decisions their ``contexts``.
+        X : (n, m) array, data frame or mappings; or Decisions
+            Decisions bring their arms: ``learn(decisions, rewards)``.
         arms : (n,) names
         rewards : (n,) array
+            Of rankings (n, k), one for each place.
         sample_weight : (n,) array, optional
         times : (n,) array, optional
             For models that forget by time.
@@ -238,10 +257,10 @@ class Bandit(BaseEstimator):
         self._arms.learn(self._rewards(X, arms, rewards, sample_weight, times))
         return self
 
-    def learn_one(self, x: Any, arm: Any, reward: float, weight: float = 1.0) -> Self:
-        """Learn one reward: of a context (m,), or a mapping of names."""
+    def learn_one(self, x: Any, arm: Any, reward: Any = None, weight: float = 1.0) -> Self:
+        """Learn one reward: of a context (m,), a mapping of names, or a decision and its reward."""
         arms = self.__dict__.get("_arms")
-        if arms is not None and not self._binary:
+        if arms is not None and reward is not None and not self._binary:
             try:
                 place = self._roster.places.get(arm)
             except TypeError:  # it has no hash: below it is said what it must be
@@ -251,22 +270,29 @@ class Bandit(BaseEstimator):
         return self._learn_one(x, arm, reward, weight)
 
     @one_at_a_time
-    def _learn_one(self, x: Any, arm: Any, reward: float, weight: float) -> Self:
-        if "n_features_in_" not in self.__dict__:
-            return self.learn(x, [arm], [reward], None if weight == 1.0 else [weight])
-        place = int(read_arms([arm], self._roster.places)[0])
+    def _learn_one(self, x: Any, arm: Any, reward: Any, weight: float) -> Self:
+        if reward is None or "n_features_in_" not in self.__dict__:
+            if reward is not None:
+                read_reward(reward)
+            return self.learn(x, arm, reward, None if weight == 1.0 else [weight])
+        places = self._roster.places
+        place = places[arm] if is_among(arm, places) else int(read_arms([arm], places)[0])
         if self._binary:
-            read_rewards([reward], 1, 1, binary=True)
+            read_reward(reward, binary=True)
         if type(x) is not np.ndarray or x.ndim != 1:
             lean = self._lean()
             read = read_contexts(self, x, learns=False) if lean is None else lean.values(x)
             x = read[0]
-        self._arms.learn_one(x, place, reward, weight)
+        try:
+            self._arms.learn_one(x, place, reward, weight)
+        except (TypeError, ValueError):
+            read_reward(reward)  # which says what is wrong with it, if that is what was wrong
+            raise
         return self
 
     @all_or_nothing
     def unlearn(
-        self, X: Any, arms: ArrayLike, rewards: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: Any, arms: Any = None, rewards: Any = None, sample_weight: Any = None
     ) -> Self:
         """Take rewards back that were learned with the same contexts, arms and weights."""
         self._start()
@@ -329,8 +355,7 @@ class Bandit(BaseEstimator):
         if "_arms" in self.__dict__:
             return
         roster = Roster.of(self.arms)
-        if self.policy is not None and not isinstance(self.policy, Policy):
-            raise TypeError(f"policy is {self.policy!r}: it must be one of posterity.bandits")
+        policy_of(self.policy, _DEFAULT)
         arms = arms_sharing(self.sharing, self.model, len(roster), self.arm_features)
         self._roster, self._decided = roster, 0
         self._seed = int(np.random.default_rng(self.rng).integers(2**63))
@@ -344,8 +369,9 @@ class Bandit(BaseEstimator):
         return branch
 
     @property
-    def _policy(self) -> Policy:
-        return _DEFAULT if self.policy is None else self.policy
+    def _policy(self) -> Policy | Wrapper:
+        given = self.policy
+        return _DEFAULT if given is None else policy_of(given, _DEFAULT)
 
     def _lean(self) -> ArmsPath | None:
         """The lean way to a decision, where there is one."""
@@ -359,10 +385,10 @@ class Bandit(BaseEstimator):
             np.random.Philox(key=self._seed, counter=[0, 0, 0, self._decided])
         )
 
-    def _beliefs(self, X: Any, allowed: ArrayLike | None) -> tuple[AnyBeliefs, np.random.Generator]:
+    def _beliefs(self, X: Any, allowed: Any) -> tuple[AnyBeliefs, np.random.Generator]:
         self._start()
         contexts = read_contexts(self, X, learns=False)
-        mask = read_allowed(allowed, len(contexts), self._roster.open)
+        mask = read_allowed(allowed, len(contexts), self._roster)
         rng = self._draws()
         return self._believed(contexts, mask, rng), rng
 
@@ -377,13 +403,14 @@ class Bandit(BaseEstimator):
         self,
         X: Any,
         arms: Any,
-        rewards: ArrayLike,
+        rewards: Any,
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
     ) -> Rewards:
         """What was given, checked; the features are taken over."""
-        places = read_arms(arms, self._roster.places)
+        X, arms, rewards = read_decided(X, arms, rewards)
         X = read_contexts(self, X, learns=True)
+        places = read_arms(arms, self._roster.places, len(X))
         values = read_rewards(rewards, len(X), len(places), binary=self._binary)
         weights = read_weights(sample_weight, len(X))
         moments = None if times is None else np.asarray(times, dtype=np.float64)

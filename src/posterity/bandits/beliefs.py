@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
 
 from posterity.bandits.probability_best import Mask, probability_best, shares_of_best
 from posterity.distributions import Normal, StudentT
@@ -74,6 +75,17 @@ class Beliefs:
         """(n, K) quantiles less the means."""
         return np.asarray(self.quantile(level) - self.mean)
 
+    def shifted(self, by: Array, allowed: Mask) -> Beliefs:
+        """The same, of each of K arms so much more, for arms that are allowed."""
+        if not by.any():
+            return Beliefs(self.arms, allowed)
+        moved = [Stretched(arm, 1.0, more) for arm, more in zip(self.arms, by, strict=True)]
+        return Beliefs(moved, allowed)
+
+    def bound(self, weights: Array, level: float) -> Array:
+        """(n,) quantiles of sums over arms with weights (n, K), as of normal distributions."""
+        return _bound(self, weights, level)
+
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles."""
         return np.stack([arm.ppf(level) for arm in self.arms], axis=1)
@@ -135,6 +147,14 @@ class StudentBeliefs:
         """The same, all values so many times as far from their means."""
         return StudentBeliefs(self.mean, by * self.scale, self.df, self.allowed)
 
+    def shifted(self, by: Array, allowed: Mask) -> StudentBeliefs:
+        """The same, of each of K arms so much more, for arms that are allowed."""
+        return StudentBeliefs(self.mean + by, self.scale, self.df, np.ascontiguousarray(allowed))
+
+    def bound(self, weights: Array, level: float) -> Array:
+        """(n,) quantiles of sums over arms with weights (n, K), as of normal distributions."""
+        return _bound(self, weights, level)
+
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles."""
         return np.asarray(self.mean + self.above(level))
@@ -158,6 +178,15 @@ class StudentBeliefs:
 
     def _flat(self) -> StudentT:
         return StudentT(self.df.ravel(), self.mean.ravel(), self.scale.ravel())
+
+
+def _bound(beliefs: Beliefs | StudentBeliefs, weights: Array, level: float) -> Array:
+    part = weights != 0.0
+    with np.errstate(invalid="ignore"):
+        spread = np.where(part, np.square(weights * beliefs.std), 0.0).sum(axis=1)
+    mean = np.where(part, weights * beliefs.mean, 0.0).sum(axis=1)
+    known = ~np.any(part & beliefs.unknown, axis=1) & np.isfinite(spread)
+    return np.where(known, mean + norm.ppf(level) * np.sqrt(np.where(known, spread, 0.0)), np.inf)
 
 
 @lru_cache(maxsize=256)
@@ -190,7 +219,7 @@ def beliefs_of(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
 
 @dataclass(frozen=True)
 class Stretched:
-    """A distribution over n rows, its values so many times as far from their means.
+    """A distribution over n rows, its values so many times as far from their means, and shifted.
 
     Examples
     --------
@@ -201,9 +230,10 @@ class Stretched:
 
     distribution: Any
     by: float
+    shift: float = 0.0
 
     def __getitem__(self, rows: Any) -> Stretched:
-        return Stretched(self.distribution[rows], self.by)
+        return Stretched(self.distribution[rows], self.by, self.shift)
 
     def is_flat(self) -> Mask:
         """(n,) whether nothing is known."""
@@ -211,7 +241,11 @@ class Stretched:
 
     def mean(self) -> Array:
         """(n,) means."""
-        return np.asarray(self.distribution.mean())
+        return np.asarray(self.distribution.mean()) + self.shift
+
+    def std(self) -> Array:
+        """(n,) standard deviations."""
+        return np.asarray(self.by * self.distribution.std())
 
     def cdf(self, x: ArrayLike) -> Array:
         """(..., n) probabilities of values below."""
@@ -223,15 +257,16 @@ class Stretched:
 
     def ppf(self, q: ArrayLike) -> Array:
         """(..., n) quantiles."""
-        return self.mean() + self.by * (self.distribution.ppf(q) - self.mean())
+        return self.mean() + self.by * (self.distribution.ppf(q) - self.distribution.mean())
 
     def rvs(self, size: Any, random_state: np.random.Generator) -> Array:
         """Draws."""
         draws = self.distribution.rvs(size, random_state=random_state)
-        return self.mean() + self.by * (draws - self.mean())
+        return self.mean() + self.by * (draws - self.distribution.mean())
 
     def _before(self, x: ArrayLike) -> Array:
-        return self.mean() + (np.asarray(x, dtype=np.float64) - self.mean()) / self.by
+        off = np.asarray(x, dtype=np.float64) - self.mean()
+        return np.asarray(self.distribution.mean() + off / self.by)
 
 
 @dataclass(frozen=True)
@@ -279,6 +314,15 @@ class JointBeliefs:
     def above(self, level: float) -> Array:
         """(n, K) quantiles less the means."""
         return np.asarray(self.quantile(level) - self.mean)
+
+    def shifted(self, by: Array, allowed: Mask) -> JointBeliefs:
+        """The same, of each of K arms so much more, for arms that are allowed."""
+        return JointBeliefs(self.draws + by, self.mean + by, allowed)
+
+    def bound(self, weights: Array, level: float) -> Array:
+        """(n,) quantiles of sums over arms with weights (n, K)."""
+        sums = np.einsum("mnk,nk->mn", self.draws, weights)
+        return np.asarray(np.quantile(sums, level, axis=0))
 
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles of the draws."""

@@ -46,6 +46,21 @@ class Decisions:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __getitem__(self, row: int) -> Decision:
+        arm = self.arms[row]
+        return Decision(
+            int(self.ids[row]),
+            self.contexts[row],
+            arm.item() if isinstance(arm, np.generic) else arm,
+            self._places[row],
+            self.expected[row],
+            (_row, self, row),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy keeps the probabilities, and not what they come from.
+        return self.__dict__ | {"_picked_from": (np.asarray, self.propensities)}
+
     def __repr__(self) -> str:
         return f"Decisions(ids={self.ids}, arms={self.arms})"
 
@@ -97,6 +112,11 @@ class Decision:
         self._picked_from = picked_from
         self._propensities: Array | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy keeps the probabilities, and not what they come from.
+        known = np.asarray, self.propensities[None]
+        return Decision, (self.id, self.context, self.arm, self._place, self.expected, known)
+
     def __repr__(self) -> str:
         return f"Decision(id={self.id}, arm={self.arm!r}, propensity={self.propensity:.4g})"
 
@@ -119,6 +139,10 @@ class Decision:
 def _worked_out(source: tuple[Any, ...]) -> Array:
     """What a function gives of its arguments, which follow it."""
     return np.asarray(source[0](*source[1:]))
+
+
+def _row(decisions: Decisions, row: int) -> Array:
+    return decisions.propensities[row][None]
 
 
 def picked(propensities: Array, k: int, rng: np.random.Generator) -> Index:

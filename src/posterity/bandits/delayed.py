@@ -113,7 +113,7 @@ class DelayedRewards(BaseEstimator):
     def reward(self, ids: Any, rewards: ArrayLike) -> Self:
         """Learn the rewards of decisions; one that had been learned before is unlearned first.
 
-        Of one decision its id and a number, of several a sequence of each.
+        Of one decision its id and a number, of several a sequence of each; or the decisions.
 
         Raises
         ------
@@ -178,6 +178,8 @@ class DelayedRewards(BaseEstimator):
             raise ValueError(f"the ids {list(names)} are not all different: give each its own id")
 
     def _known(self, ids: Any) -> list[Any]:
+        if isinstance(ids, Decision | Decisions):
+            ids = ids.id if isinstance(ids, Decision) else ids.ids
         names = _plain([ids] if isinstance(ids, str) or np.ndim(ids) == 0 else ids)
         for name in names:
             if name not in self._held:

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.probability_best import Mask
+from posterity.bandits.roster import Roster, is_among
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -34,8 +36,15 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
     """
     known = hasattr(bandit, "n_features_in_")
     reader = bandit if known or learns else copy.copy(bandit)
-    if isinstance(X, Mapping):
-        return _read_mapping(reader, X, reset=not known)
+    if isinstance(X, Mapping) or _has_labels(X):
+        return _read_mappings(reader, [X], reset=not known)
+    if isinstance(X, list | tuple) and X and (isinstance(X[0], Mapping) or _has_labels(X[0])):
+        return _read_mappings(reader, X, reset=not known)
+    if X is None or ((is_row(X) or isinstance(X, Sequence)) and not len(X)):
+        raise ValueError(
+            "the context has no features: where nothing is known of contexts, give all of them the "
+            "same number, as in [1.0]"
+        )
     if is_row(X):
         X = np.asarray(X, dtype=np.float64)[None]
     if known and isinstance(X, np.ndarray | Sequence):  # which has no names: none are asked for
@@ -45,27 +54,60 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
                 f"X has {X.shape[1]} features, but contexts have had {bandit.n_features_in_}"
             )
         return np.asarray(X)
+    X = _in_order(X, getattr(bandit, "feature_names_in_", None))
     return np.ascontiguousarray(validate_data(reader, X, reset=not known, dtype=np.float64))
 
 
-def _read_mapping(reader: Any, x: Mapping[str, Any], *, reset: bool) -> Array:
+def _has_labels(X: Any) -> bool:
+    """Whether it is one row with names, as a series of pandas has."""
+    return (
+        is_row(X) and hasattr(X, "keys") and all(isinstance(name, str) for name in list(X.keys()))
+    )
+
+
+def _in_order(X: Any, names: NDArray[Any] | None) -> Any:
+    """A table whose columns have these names, in this order; any other as it is."""
+    columns = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is None or columns is None or list(columns) == list(names):
+        return X
+    if len(columns) != len(names) or set(columns) != set(names):
+        return X
+    return X.select(list(names)) if hasattr(X, "select") else X[list(names)]
+
+
+def _read_mappings(reader: Any, rows: Sequence[Any], *, reset: bool) -> Array:
+    """Contexts (n, m) of mappings from names to values; the first one's order is kept."""
     if reset:
-        reader.n_features_in_ = len(x)
-        reader.feature_names_in_ = np.array(list(x), dtype=object)
+        reader.n_features_in_ = len(rows[0])
+        reader.feature_names_in_ = np.array(list(rows[0].keys()), dtype=object)
+    return np.concatenate([_read_mapping(reader, x) for x in rows])
+
+
+def _read_mapping(reader: Any, x: Any) -> Array:
     names = getattr(reader, "feature_names_in_", None)
     if names is None:
         raise TypeError(
             "the context is a mapping of names, but contexts have come without names: give an "
             "array, or begin with names"
         )
-    if set(names) != set(x):
+    if set(names) != set(x.keys()):
         raise ValueError(
-            f"the context has the features {', '.join(map(repr, x))}: expected "
+            f"the context has the features {', '.join(map(repr, x.keys()))}: expected "
             f"{', '.join(map(repr, names))}"
         )
-    row = np.array([[x[name] for name in names]], dtype=np.float64)
+    row = np.array([[_as_number(name, x[name]) for name in names]])
     _refuse_not_finite(row)
     return row
+
+
+def _as_number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the context's feature {name!r} is {value!r}, which is not a number: encode "
+            "categories as a number for each of their values, 0 or 1"
+        ) from None
 
 
 def _refuse_not_finite(row: Array) -> None:
@@ -74,19 +116,52 @@ def _refuse_not_finite(row: Array) -> None:
         raise ValueError(f"the context is {row[0, column]} in column {column}: it must be finite")
 
 
-def read_allowed(allowed: ArrayLike | None, n: int, is_open: NDArray[np.uint8]) -> Mask:
-    """(n, K) arms that may be chosen: those that are allowed, and open (K,)."""
-    count = len(is_open)
-    mask = np.ones(count, dtype=bool) if allowed is None else np.asarray(allowed)
+def read_allowed(allowed: Any, n: int, roster: Roster) -> Mask:
+    """(n, K) arms that may be chosen: those that are allowed, and have not retired.
+
+    Allowed are given as true or false for each arm, or by their names; for all contexts, or for
+    each of them.
+    """
+    count = len(roster)
+    mask = np.ones(count, dtype=bool) if allowed is None else _as_mask(allowed, n, roster.places)
     if mask.dtype != bool or mask.shape not in ((count,), (n, count)):
         raise ValueError(
             f"allowed has shape {mask.shape} and type {mask.dtype}: give true or false for each of "
-            f"{count} arms, or for each context and arm"
+            f"{count} arms, or for each context and arm; or the names of arms, which are "
+            f"{list(roster.names)}"
         )
-    mask = np.broadcast_to(mask, (n, count)) & is_open.astype(bool)
+    mask = np.broadcast_to(mask, (n, count)) & roster.open.astype(bool)
     none = np.flatnonzero(~mask.any(axis=1))
     if len(none):
         raise ValueError(f"no arm is allowed in row {none[0]}: allow at least one")
+    return mask
+
+
+def _as_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
+    """What was given as true and false as an array; (K,) or (n, K) where names were given."""
+    if is_among(allowed, places):
+        return _named([allowed], places)
+    given = list(allowed) if isinstance(allowed, set | frozenset | Sequence) else allowed
+    try:
+        values = np.asarray(given)
+    except ValueError:  # rows of several lengths, as names have
+        values = np.empty(0, dtype=object)
+    count = len(places)
+    flags = values.shape in ((count,), (n, count)) and np.isin(values, (0, 1)).all()
+    if flags or values.dtype == bool or not isinstance(given, list | np.ndarray):
+        return values
+    if len(given) and not any(isinstance(one, str) or is_among(one, places) for one in given):
+        return np.stack([_named(row, places) for row in given])
+    return _named(given, places)
+
+
+def _named(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
+    """(K,) whether each arm is among these names."""
+    mask = np.zeros(len(places), dtype=bool)
+    for name in names.tolist() if isinstance(names, np.ndarray) else names:
+        if not is_among(name, places):
+            raise ValueError(f"allowed has {name!r}, which is no arm: the arms are {list(places)}")
+        mask[places[name]] = True
     return mask
 
 
@@ -95,7 +170,21 @@ def as_numbers(rewards: ArrayLike) -> Array:
     try:
         return np.asarray(rewards, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"a reward is not a number: {error}") from error
+        raise ValueError(
+            f"a reward is not a number: {error}; write yes and no as 1 and 0"
+        ) from error
+
+
+def read_reward(reward: Any, *, binary: bool = False) -> None:
+    """Refuse one reward that is not finite, or neither 0 nor 1 if ``binary``."""
+    value = as_numbers(reward)
+    if value.ndim or not np.isfinite(value):
+        raise ValueError(f"the reward is {reward!r}: it must be a finite number")
+    if binary and value not in (0.0, 1.0):
+        raise ValueError(
+            f"the reward is {value:g}, but the model is of yes and no: rewards must be 0 or 1, or "
+            "another model is needed"
+        )
 
 
 def read_rewards(rewards: ArrayLike, n: int, arms: int, *, binary: bool) -> Array:
@@ -119,8 +208,10 @@ def read_rewards(rewards: ArrayLike, n: int, arms: int, *, binary: bool) -> Arra
     return values
 
 
-def read_arms(arms: Any, known: Mapping[Any, int]) -> Index:
-    """Places (n,) of arms."""
+def read_arms(arms: Any, known: Mapping[Any, int], n: int | None = None) -> Index:
+    """Places (n,) of arms; one name stands for all of ``n`` rows."""
+    if n is not None and is_among(arms, known):
+        return np.full(n, known[arms], dtype=np.intp)
     names = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
     for row, name in enumerate(names):
         if not is_among(name, known):
@@ -130,17 +221,34 @@ def read_arms(arms: Any, known: Mapping[Any, int]) -> Index:
     return np.array([known[name] for name in names], dtype=np.intp)
 
 
-def is_among(name: Any, known: Mapping[Any, int]) -> bool:
-    """Whether a name, which may be anything, is known."""
-    try:
-        return name in known
-    except TypeError:  # a list, say, which has no hash
-        return False
+def read_decided(X: Any, arms: Any, rewards: Any) -> tuple[Any, Any, Any]:
+    """Contexts, arms and rewards, of which the first two may be those of decisions.
+
+    Of one context, arm and reward are single ones; a ranking has a reward for each of its places.
+    """
+    if isinstance(X, Decision | Decisions):
+        X, arms, rewards = _of_decisions(X, arms if rewards is None else rewards)
+    if rewards is None:
+        raise TypeError(
+            "rewards are missing: give contexts, arms and rewards, or decisions and rewards"
+        )
+    return X, arms, rewards if not is_row(X) or np.ndim(rewards) else [rewards]
 
 
-def as_labels(names: Sequence[Any]) -> NDArray[Any]:
-    """(K,) names, as an array of their own type where there is one."""
-    labels = np.empty(len(names), dtype=object)
-    labels[:] = names
-    plain = np.array(names) if len({type(name) for name in names}) == 1 else labels
-    return plain if plain.ndim == 1 and plain.tolist() == list(names) else labels
+def _of_decisions(made: Any, rewards: Any) -> tuple[Any, Any, Any]:
+    """Rows of decisions; one for each place of rankings."""
+    several = isinstance(made, Decisions)
+    X, arms = (made.contexts, made.arms) if several else ([made.context], [made.arm])
+    places = made._places if several else np.asarray(made._place)[None]
+    if rewards is None:
+        return X, arms, None
+    earned = as_numbers(rewards) if several else as_numbers(rewards)[None]
+    if places.ndim == 1:
+        return X, arms, earned
+    if earned.shape != places.shape:
+        raise ValueError(
+            f"rewards have shape {np.shape(rewards)}: give one for each of {places.shape[1]} "
+            "places of a ranking"
+        )
+    names = [name for ranking in arms for name in ranking]
+    return [x for x in X for _ in range(places.shape[1])], names, earned.ravel()

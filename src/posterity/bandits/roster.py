@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from posterity.bandits.inputs import as_labels, is_among
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,14 @@ class Roster:
     @classmethod
     def of(cls, names: Sequence[Any] | NDArray[Any]) -> Roster:
         """Of names that users gave; ``ValueError`` where there are none, or two of one name."""
+        if isinstance(names, str | int):
+            raise TypeError(
+                f"arms are {names!r}: give a sequence of their names, as in Bandit(arms=['a', 'b'])"
+            )
         names = names.tolist() if isinstance(names, np.ndarray) else list(names)
+        for name in names:
+            if not isinstance(name, Hashable):
+                raise TypeError(f"an arm is called {name!r}: take text, a number or a tuple")
         if not names or len(set(names)) < len(names):
             raise ValueError(
                 f"arms are {names}: give at least one, each with a name of its own, as in "
@@ -72,3 +77,19 @@ class Roster:
         if len(retired) == len(self.names):
             raise ValueError(f"{name!r} is the last arm: add another one before it is retired")
         return replace(self, retired=tuple(one for one in self.names if one in retired))
+
+
+def is_among(name: Any, known: Mapping[Any, int]) -> bool:
+    """Whether a name, which may be anything, is known."""
+    try:
+        return name in known
+    except TypeError:  # a list, say, which has no hash
+        return False
+
+
+def as_labels(names: Sequence[Any]) -> NDArray[Any]:
+    """(K,) names, as an array of their own type where there is one."""
+    labels = np.empty(len(names), dtype=object)
+    labels[:] = names
+    plain = np.array(names) if len({type(name) for name in names}) == 1 else labels
+    return plain if plain.ndim == 1 and plain.tolist() == list(names) else labels

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import click
-
-from posterity.cli.estimates import finite, print_lines, written_number
+from posterity.cli.estimates import finite, written_number
 from posterity.cli.forgetting import parse
+from posterity.cli.intervals import page_of, tell
 from posterity.cli.models import build, parse_one
-from posterity.cli.pages import checked_page, write_text
-from posterity.cli.tables import called, table_path
+from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
 from posterity.io.rounds import arms_of
-from posterity.report import About, Line, intervals_report
+from posterity.report import Line
 
 # A p value of the sample ratio that is told aloud.
 _ALARMING = 0.01
@@ -47,7 +43,7 @@ class Settings:
 
 def run(settings: Settings) -> None:
     """Read, compare, print, and draw."""
-    page = None if settings.report is None else checked_page(settings.report)
+    page = page_of(settings)
     with table_path(settings.file) as path:
         test = _experiment(settings, path)
         test = test.observe(
@@ -59,15 +55,16 @@ def run(settings: Settings) -> None:
             missing=settings.missing,
         )
     said = _in_words(test)
-    if settings.as_json:
-        click.echo(json.dumps(_document(settings, test), allow_nan=False))
-    else:
-        title = f"{called(settings.file)}: {settings.reward} by {settings.arm}"
-        print_lines(title, said, HEADER, [line.cells for line in _lines(test)])
-    if page is not None:
-        write_text(intervals_report(_about(settings), said, HEADER, _lines(test)), page)
-        if not settings.quiet:
-            click.echo(f"The report is in {page}", err=True)
+    tell(
+        settings,
+        page,
+        title=f"{settings.reward} by {settings.arm}",
+        said=said,
+        header=HEADER,
+        lines=_lines(test),
+        document=_document(settings, test),
+        shown=_shown(settings),
+    )
 
 
 def _experiment(settings: Settings, path: str) -> Experiment:
@@ -149,8 +146,8 @@ def _document(settings: Settings, test: Experiment) -> dict[str, Any]:
     }
 
 
-def _about(settings: Settings) -> About:
-    shown = {
+def _shown(settings: Settings) -> dict[str, str]:
+    return {
         "arm": settings.arm,
         "reward": settings.reward,
         "covariates": ", ".join(settings.covariates),
@@ -158,13 +155,6 @@ def _about(settings: Settings) -> About:
         "smallest effect": f"{settings.smallest_effect:g}",
         "level": f"{settings.level:g}",
     }
-    name = os.path.basename(called(settings.file))
-    return About(
-        title=f"{name}: {settings.reward} by {settings.arm}",
-        target=settings.reward,
-        command=settings.command,
-        settings=[(name, value) for name, value in shown.items() if value],
-    )
 
 
 __all__ = ["Settings", "run"]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import click
-
-from posterity.cli.estimates import finite, print_lines, written_number
-from posterity.cli.pages import checked_page, write_text
-from posterity.cli.tables import called, table_path
+from posterity.cli.estimates import finite, written_number
+from posterity.cli.intervals import page_of, tell
+from posterity.cli.tables import table_path
 from posterity.off_policy import Estimate, Evaluation, Log, evaluate
-from posterity.report import About, Line, intervals_report
+from posterity.report import Line
 
 METHODS = ("snips", "dr")
 HEADER = ("policy", "method", "value", "interval", "at all times", "effective rows", "note")
@@ -44,7 +41,7 @@ class Settings:
 
 def run(settings: Settings) -> None:
     """Read, judge, print, and draw."""
-    page = None if settings.report is None else checked_page(settings.report)
+    page = page_of(settings)
     with table_path(settings.file) as path:
         log = _log(settings, path)
         policies = {name: _policy(name, log.arms) for name in settings.policies}
@@ -56,15 +53,16 @@ def run(settings: Settings) -> None:
             reward_range=settings.reward_range,
         )
     said = _in_words(told, log)
-    if settings.as_json:
-        click.echo(json.dumps(_document(settings, told), allow_nan=False))
-    else:
-        title = f"{called(settings.file)}: {settings.reward} a decision"
-        print_lines(title, said, HEADER, [line.cells for line in _lines(told)])
-    if page is not None:
-        write_text(intervals_report(_about(settings), said, HEADER, _lines(told)), page)
-        if not settings.quiet:
-            click.echo(f"The report is in {page}", err=True)
+    tell(
+        settings,
+        page,
+        title=f"{settings.reward} a decision",
+        said=said,
+        header=HEADER,
+        lines=_lines(told),
+        document=_document(settings, told),
+        shown=_shown(settings),
+    )
 
 
 def _log(settings: Settings, path: str) -> Log:
@@ -136,21 +134,14 @@ def _document(settings: Settings, told: Evaluation) -> dict[str, Any]:
     }
 
 
-def _about(settings: Settings) -> About:
-    shown = {
+def _shown(settings: Settings) -> dict[str, str]:
+    return {
         "policies": ", ".join(settings.policies),
         "arm": settings.arm,
         "reward": settings.reward,
         "propensity": settings.propensity or settings.propensities or "",
         "level": f"{settings.level:g}",
     }
-    name = os.path.basename(called(settings.file))
-    return About(
-        title=f"{name}: policies, judged by a log",
-        target=settings.reward,
-        command=settings.command,
-        settings=[(name, value) for name, value in shown.items() if value],
-    )
 
 
 __all__ = ["Settings", "run"]

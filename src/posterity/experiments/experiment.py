@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, Decision, Standing, Stop
-from posterity.io.rounds import RoundColumns, Rounds, open_rounds, pieces
+from posterity.io.rounds import RoundColumns, Rounds, open_rounds, pieces, rewards_of
 from posterity.rewards import RewardModel, reward_model
-from posterity.sequential import PLANNED_ROWS
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -44,8 +43,9 @@ class Experiment:
         When it is over; default :class:`AnytimeValid`.
     level : float
         Of all intervals together.
-    planned_rows : int
-        Where intervals are narrowest, relative to what could be; to be chosen before any row.
+    planned_rows : int, optional
+        How many rows there are to be, told before the first: intervals are narrower around it,
+        and wider where there are ten times as many or a tenth. Default: about alike at any time.
 
     Attributes
     ----------
@@ -76,15 +76,17 @@ class Experiment:
         allocation: Mapping[Any, float] | Literal["given"] | None = None,
         stop: Stop | None = None,
         level: float = 0.95,
-        planned_rows: float = PLANNED_ROWS,
+        planned_rows: float | None = None,
     ) -> None:
+        if isinstance(arms, str | int):
+            raise TypeError(f"arms are {arms!r}: give a sequence of names, as in ['old', 'new']")
         self.arms = tuple(arms)
         count = len(self.arms)
         if count < 2 or len(set(self.arms)) < count:
             raise ValueError(f"arms are {list(self.arms)}: give at least two, each with its name")
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1")
-        if not planned_rows > 0.0:
+        if planned_rows is not None and not planned_rows > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
         self.model, self.allocation, self.stop = model, allocation, stop or AnytimeValid()
         self.level, self.planned_rows = level, planned_rows
@@ -97,6 +99,10 @@ class Experiment:
         self._rewards: RewardModel = reward_model(model, count)
         self._contrasts = Contrasts(count)
         self._ratio = SampleRatio(count)
+
+    def __repr__(self) -> str:
+        said = self.decision_ or "nothing decided"
+        return f"Experiment({list(self.arms)}, rows={self.n_observations_}, {said})"
 
     # ---- rows ------------------------------------------------------------------------------------
 
@@ -163,7 +169,8 @@ class Experiment:
         places = np.array([where[name] for name in chosen], dtype=np.intp)
         n = len(places)
         contexts = np.zeros((n, 0)) if X is None else np.asarray(X, dtype=np.float64)
-        earned = np.asarray(rewards, dtype=np.float64)
+        contexts = contexts[:, None] if contexts.ndim == 1 else contexts
+        earned = rewards_of(rewards)
         every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
         shapes = (contexts.shape[:1], earned.shape, (n,) if every is None else every.shape[:1])
         if contexts.ndim != 2 or any(shape != (n,) for shape in shapes):
@@ -284,8 +291,11 @@ def _shares(allocation: Any, arms: Sequence[Any]) -> Array | None:
         if allocation == "given":
             return None
         raise ValueError(f'allocation is {allocation!r}: give shares of arms, or "given"')
-    if set(allocation) != set(arms):
-        raise ValueError(f"allocation is {dict(allocation)}: give a share of each of {list(arms)}")
+    if not isinstance(allocation, Mapping) or set(allocation) != set(arms):
+        raise ValueError(
+            f"allocation is {allocation}: give a share of each arm, as in "
+            f"{dict.fromkeys(arms, round(1.0 / len(arms), 2))}"
+        )
     shares = np.array([allocation[arm] for arm in arms], dtype=np.float64)
     if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) < 1e-6):
         raise ValueError(f"allocation is {dict(allocation)}: shares are above 0 and sum to 1")

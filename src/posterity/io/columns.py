@@ -92,6 +92,8 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
     cure = ""
     if DECIMAL_COMMA.fullmatch(example):
         cure = ': where a comma is the decimal point, say so (decimal=",")'
+    elif role == "reward" and _is_text(pa, field.type):
+        cure = ": write yes and no as 1 and 0"
     elif role == "target" and _is_text(pa, field.type):
         cure = ": to predict labels, take a classifier (BayesianLogisticRegression)"
     raise TableError(f"the {role} {column!r} holds {told}; it must hold numbers{cure}")

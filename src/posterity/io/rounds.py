@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.columns import require
+from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import codes_of
 from posterity.io.errors import TableError
 from posterity.io.reading import BATCH_ROWS, MEMORY
@@ -81,6 +81,16 @@ class Rounds:
         if len(rows):
             row = int(rows[0])
             raise TableError(f"the {what} in row {self.first + row} is {values[row]:g}: it {rule}")
+
+
+def rewards_of(values: Any) -> Array:
+    """Rewards (n,) as numbers, or a :class:`TableError` that says which is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TableError(
+            f"a reward is not a number: {error}; write yes and no as 1 and 0"
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +195,7 @@ def open_rounds(
     for role in ("arm", "reward", "propensity", "id"):
         named = getattr(columns, role)
         require([] if named is None else [named], present, role)
+    check_numbers(source.schema, columns.reward, "reward")
     columns, told = _told(columns, present, arms)
     if columns.id is not None or told is None:
         if isinstance(source, OnceSource):
@@ -317,4 +328,4 @@ def _looked_through(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
     return tuple(sorted(found))
 
 
-__all__ = ["RoundColumns", "RoundTable", "Rounds", "arms_of", "open_rounds", "pieces"]
+__all__ = ["RoundColumns", "RoundTable", "Rounds", "arms_of", "open_rounds", "pieces", "rewards_of"]

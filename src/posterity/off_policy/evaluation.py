@@ -57,8 +57,8 @@ class _How:
 
 def evaluate(
     log: Log,
-    policies: Mapping[str, Any] | Sequence[Any],
-    methods: Sequence[str] = METHODS,
+    policies: Any,
+    methods: Sequence[str] | str = METHODS,
     *,
     reward_model: Any = None,
     folds: int | None = None,
@@ -75,11 +75,11 @@ def evaluate(
     Parameters
     ----------
     log : Log
-    policies : mapping of name to policy, or sequence of policies
+    policies : mapping of name to policy, or a list of policies, or one
         Each a Bandit (anything with ``propensities(X)`` and ``arms_``), an arm, "uniform",
-        "logged" (what the log did), or a function of contexts (n, m) that gives probabilities
-        (n, K) in the order of ``log.arms``.
-    methods : sequence of str
+        "logged" (what the log did), a function of contexts (n, m) that gives arms (n,) or
+        probabilities (n, K) in the order of ``log.arms``, or these themselves for all rows.
+    methods : sequence of str, or one
         Of "replay" (Li and others 2011; right for logs of uniform choices only), "ips" (Horvitz
         and Thompson 1952), "snips" (Swaminathan and Joachims 2015), "dm" (the reward model alone),
         "dr" (Dudik, Langford and Li 2011), "switch_dr" (Wang, Agarwal and Dudik 2017) and
@@ -123,19 +123,22 @@ def evaluate(
     (0.4, 0.0)
     """
     how = _How(
-        methods=tuple(methods),
+        methods=_named(methods),
         level=level,
         anytime=anytime,
         reward_range=reward_range,
         switch=switch,
         shrinkage=shrinkage,
     )
-    if not isinstance(policies, Mapping):
+    if isinstance(policies, list | tuple):
         policies = {str(policy): policy for policy in policies}
+    elif not isinstance(policies, Mapping):
+        policies = {policies if isinstance(policies, str) else "policy": policies}
     if not policies:
         raise ValueError("there are no policies: give at least one")
     tallies = {
-        name: _Tally(target_of(policy, log.arms), how, log) for name, policy in policies.items()
+        name: _Tally(target_of(policy, log.arms, log.feature_names), how, log)
+        for name, policy in policies.items()
     }
     rows = 0
     for piece, expected in _expected(log, how.methods, reward_model, folds):
@@ -147,6 +150,11 @@ def evaluate(
     ]
     support = {name: tally.support.told() for name, tally in tallies.items()}
     return Evaluation(tuple(estimates), support, rows, level)
+
+
+def _named(methods: Sequence[str] | str) -> tuple[str, ...]:
+    """Names of methods in lower case, of several or of one."""
+    return tuple(name.lower() for name in ([methods] if isinstance(methods, str) else methods))
 
 
 def _expected(

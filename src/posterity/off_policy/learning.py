@@ -178,7 +178,7 @@ def _kish(log: Log, guarded: bool) -> tuple[Array, Array]:
 
 def _gained(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, float]:
     """Value less what the log earned, on the rows kept apart, and its lower bound."""
-    sums, target = Ratio(gain), target_of(bandit, log.arms)
+    sums, target = Ratio(gain), target_of(bandit, log.arms, log.feature_names)
     for rounds, expected in progressively(log, model, len(log.arms)):
         rows = ~_is_learned(rounds, True)
         if rows.any():

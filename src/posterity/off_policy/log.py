@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.io.reading import BATCH_ROWS, MEMORY
-from posterity.io.rounds import RoundColumns, Rounds, open_rounds
+from posterity.io.rounds import RoundColumns, Rounds, open_rounds, rewards_of
 from posterity.off_policy.dsjson import DsjsonTable, write_dsjson
 
 Array = NDArray[np.float64]
@@ -163,7 +163,7 @@ class Log:
         if unknown is not None:
             raise ValueError(f"the arm in row {unknown} is {chosen[unknown]!r}, not in {known}")
         places = np.array([where[name] for name in chosen], dtype=np.intp)
-        earned = np.asarray(rewards, dtype=np.float64)
+        earned = rewards_of(rewards)
         every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
         own = None if propensity is None else np.asarray(propensity, dtype=np.float64)
         if own is not None and own.ndim == 2 and every is None:
@@ -182,7 +182,7 @@ class Log:
         if own is None and every is not None:
             own = every[np.arange(n), places]
         rounds = Rounds(contexts, places, earned, own, every).checked()
-        columns = [f"x{j}" for j in range(contexts.shape[1])]
+        columns = list(map(str, getattr(X, "columns", [f"x{j}" for j in range(contexts.shape[1])])))
         return cls(lambda: [rounds], known, columns, own is not None)
 
     @classmethod

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 
 Array = NDArray[np.float64]
@@ -110,6 +111,23 @@ class Chances:
         return Judged(rounds, expected, self.probabilities(rounds.X))
 
 
+@dataclass(frozen=True)
+class Given:
+    """Probabilities (n, K) for all rows of a log."""
+
+    probabilities: Array
+
+    def judge(self, rounds: Rounds, expected: Array) -> Judged:
+        """See :class:`Target`."""
+        last = rounds.first + len(rounds)
+        if last > len(self.probabilities):
+            raise ValueError(
+                f"the policy has probabilities of {len(self.probabilities)} rows, but the log has "
+                "more: give them for all of its rows, in their order"
+            )
+        return Judged(rounds, expected, self.probabilities[rounds.first : last])
+
+
 def _chosen(values: Array, rounds: Rounds) -> Array:
     """(n,) what (n, K) values say of the arms that were chosen."""
     return np.asarray(values[np.arange(len(values)), rounds.arms])
@@ -128,8 +146,10 @@ class Always:
     arm: Any
 
 
-def target_of(policy: Any, arms: Sequence[Any]) -> Target:
-    """A bandit, an arm, "uniform", "logged", or a function X (n, m) -> (n, K).
+def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) -> Target:
+    """A bandit, an arm, "uniform", "logged", probabilities, or a function X (n, m) -> (n, K).
+
+    A bandit that knows its features by name finds them among ``features``, the columns of X.
 
     Raises
     ------
@@ -142,23 +162,41 @@ def target_of(policy: Any, arms: Sequence[Any]) -> Target:
         return Logged()
     if isinstance(policy, str) and policy == "uniform":
         return Chances(_same(np.full(len(arms), 1.0 / len(arms))))
-    if hasattr(policy, "propensities"):
-        return Chances(lambda X: _in_order(policy, X, arms))
+    if hasattr(policy, "propensities") and hasattr(policy, "arms_"):
+        columns = _columns(policy, features)
+        return Chances(lambda X: _in_order(policy, X[:, columns], arms))
     if callable(policy):
-        return Chances(lambda X: _checked(policy(X), len(X), len(arms)))
+        return Chances(lambda X: _checked(_as_chances(policy(X), arms), len(X), len(arms)))
+    if isinstance(policy, np.ndarray) and policy.shape[1:] in ((len(arms),), (len(arms), 1)):
+        return Given(_checked(policy.reshape(len(policy), -1), len(policy), len(arms)))
     raise TypeError(
         f"{policy!r} is no policy: give a Bandit, one of the arms {list(arms)}, "
-        '"uniform", "logged", or a function of contexts X'
+        '"uniform", "logged", probabilities (n, K), or a function of contexts X'
     )
 
 
 def _is_arm(policy: Any, arms: Sequence[Any]) -> bool:
-    return not callable(policy) and not hasattr(policy, "propensities") and policy in arms
+    plain = not callable(policy) and not hasattr(policy, "propensities")
+    return plain and not isinstance(policy, np.ndarray) and policy in arms
 
 
 def _one(policy: Any, arms: Sequence[Any]) -> Array:
     arm = policy.arm if isinstance(policy, Always) else policy
     return np.array([1.0 if arm == other else 0.0 for other in arms])
+
+
+def _columns(bandit: Any, features: Sequence[str]) -> slice | list[int]:
+    """Where a bandit's features are; all as they are, where names don't tell."""
+    names = list(getattr(bandit, "feature_names_in_", ()))
+    lacking = [name for name in names if name not in features]
+    if not names or (lacking and len(names) == len(features)):
+        return slice(None)
+    if lacking:
+        raise ValueError(
+            f"the bandit has learned from {lacking[0]!r}, which is no feature of the log: it has "
+            f"{', '.join(map(repr, features))}"
+        )
+    return [list(features).index(name) for name in names]
 
 
 def _same(chances: Array) -> Callable[[Array], Array]:
@@ -172,6 +210,14 @@ def _in_order(bandit: Any, X: Array, arms: Sequence[Any]) -> Array:
     columns = [places.get(arm, -1) for arm in arms]
     padded = np.concatenate([chances, np.zeros((len(X), 1))], axis=1)
     return np.asarray(padded[:, columns])
+
+
+def _as_chances(told: Any, arms: Sequence[Any]) -> Any:
+    """Probabilities (n, K) as they are, or of names (n,) of arms that are chosen."""
+    names = np.asarray(told)
+    if names.ndim != 1 or not np.isin(names, as_labels(arms)).all():
+        return told
+    return (names[:, None] == as_labels(arms)).astype(np.float64)
 
 
 def _checked(told: Any, n: int, k: int) -> Array:

@@ -1,0 +1,63 @@
+"""Policies by the names that papers and other packages have for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from posterity.bandits.policies import (
+    EpsilonGreedy,
+    Greedy,
+    InformationDirected,
+    InverseGap,
+    Policy,
+    RandomizedUpperConfidenceBound,
+    Softmax,
+    ThompsonSampling,
+    TopTwo,
+    UpperConfidenceBound,
+)
+from posterity.bandits.wrappers import Wrapper
+
+NAMES: dict[str, type[Policy]] = {
+    "thompson": ThompsonSampling,
+    "ucb": UpperConfidenceBound,
+    "randomized ucb": RandomizedUpperConfidenceBound,
+    "greedy": Greedy,
+    "epsilon greedy": EpsilonGreedy,
+    "softmax": Softmax,
+    "inverse gap": InverseGap,
+    "squarecb": InverseGap,
+    "top two": TopTwo,
+    "information directed": InformationDirected,
+}
+
+
+def policy_of(given: Any, default: Policy | Wrapper) -> Policy | Wrapper:
+    """A policy: as it is, by its class, or by a name of it; of a wrapper its own, too.
+
+    Examples
+    --------
+    >>> policy_of("ucb", Greedy())
+    UpperConfidenceBound(floor=0.02, level=0.841)
+    """
+    if given is None:
+        return default
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, Wrapper):
+        inner = policy_of(given.policy, default)
+        if isinstance(inner, Wrapper):
+            raise TypeError(f"policy is {given!r}: one watch can't be put around another")
+        return given if inner is given.policy else replace(given, policy=inner)
+    if isinstance(given, str):
+        called = NAMES.get(given.lower().replace("_", " ").replace("-", " "))
+        if called is not None:
+            return called()
+    elif isinstance(given, type) and issubclass(given, Policy) and given in NAMES.values():
+        return given()
+    kind = ValueError if isinstance(given, str) else TypeError
+    raise kind(
+        f"policy is {given!r}: give one of posterity.bandits, as ThompsonSampling(floor=0.05), or "
+        f"one of the names {', '.join(map(repr, NAMES))}"
+    )

@@ -1,0 +1,71 @@
+"""Estimates with intervals, as both verbs for decisions print and draw them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import click
+
+from posterity.cli.estimates import print_lines
+from posterity.cli.pages import checked_page, write_text
+from posterity.cli.tables import called
+from posterity.report import About, Line, intervals_report
+
+
+class Asked(Protocol):
+    """What both verbs are asked for."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def reward(self) -> str: ...
+    @property
+    def report(self) -> str | None: ...
+    @property
+    def as_json(self) -> bool: ...
+    @property
+    def quiet(self) -> bool: ...
+    @property
+    def command(self) -> str: ...
+
+
+def page_of(settings: Asked) -> Path | None:
+    """Where a report is to be written, checked before anything is read."""
+    return None if settings.report is None else checked_page(settings.report)
+
+
+def tell(
+    settings: Asked,
+    page: Path | None,
+    *,
+    title: str,
+    said: Sequence[str],
+    header: Sequence[str],
+    lines: Sequence[Line],
+    document: Mapping[str, Any],
+    shown: Mapping[str, str],
+) -> None:
+    """Print sentences and a table, or a JSON document, and draw the page if there is to be one."""
+    file = called(settings.file)
+    if settings.as_json:
+        click.echo(json.dumps(document, allow_nan=False))
+    else:
+        print_lines(f"{file}: {title}", said, header, [line.cells for line in lines])
+    if page is None:
+        return
+    about = About(
+        title=f"{os.path.basename(file)}: {title}",
+        target=settings.reward,
+        command=settings.command,
+        settings=[(name, value) for name, value in shown.items() if value],
+    )
+    write_text(intervals_report(about, said, header, lines), page)
+    if not settings.quiet:
+        click.echo(f"The report is in {page}", err=True)
+
+
+__all__ = ["page_of", "tell"]
