@@ -205,11 +205,14 @@ class LinearModel(Knowing[LinearPosterior]):
             branch._knowledge = self._knowledge.copy()
         return branch
 
-    def _begin(self, X: Array, weights: Array | None = None) -> None:
-        """Start from the prior; ``X`` (n, d) is the first batch, which fixes the basis."""
+    def _begin(
+        self, X: Array, y: Array | None = None, weights: Array | None = None
+    ) -> None:
+        """Start from the prior; ``X`` (n, d) and ``y`` (n, q) are the first batch, for the basis."""
         if self.basis is not None:
-            counted = X if weights is None else X[weights > 0.0]
-            self.basis_ = functions.fixed(self, self.basis, counted if len(counted) else X)
+            some = slice(None) if weights is None or not weights.any() else weights > 0.0
+            targets = None if y is None else y[some]
+            self.basis_ = functions.fixed(self, self.basis, X[some], targets)
         self._start()
 
     def _start(self) -> None:
