@@ -161,8 +161,8 @@ def _squared_distances(rows: Array) -> Array:
 def _targets(y: ArrayLike | None, n: int) -> Array:
     if y is None:
         raise ValueError(
-            'length_scale is "ard", which is learned from targets: call fit(X, y), or use the basis '
-            "as basis= of a model"
+            "length scales are learned from targets, and this transformer requires y to be passed, "
+            "but the target y is None: call fit(X, y), or use it as basis= of a model"
         )
     return np.asarray(y, dtype=np.float64).reshape(n, -1)
 

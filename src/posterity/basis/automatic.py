@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
 
 from posterity.basis._domain import DomainTransformer, check_choice
 from posterity.basis._kernels import KERNELS, precisions
@@ -88,6 +89,11 @@ class AutoBasis(DomainTransformer):
         self.random_state = random_state
         self.domain = domain
         self.outside = outside
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
     def prior_precisions(self) -> Array:
         """(L, m) prior precisions of the coefficients, a row for each hypothesis.

@@ -55,6 +55,8 @@ class LinearModel(Knowing[LinearPosterior]):
     target_names_: NDArray[np.object_]
 
     basis_: Basis
+    # Number of random waves of basis="auto"; None: its own.
+    _n_waves: ClassVar[int | None] = None
     _row_path: RowPath
     _learn_lean: Callable[..., bool]
     _predict_lean: Callable[..., float]

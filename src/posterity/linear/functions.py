@@ -29,7 +29,7 @@ def fixed(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = None) 
     # A row to be predicted before any was learned has no target, and says nothing of scales.
     y = np.zeros(len(X)) if y is None else y
     if isinstance(basis, str) and basis == "auto":
-        basis = AutoBasis()
+        basis = AutoBasis(n_functions=getattr(model, "_n_waves", None))
     if isinstance(basis, Mapping):
         return ByColumn(basis, None if names is None else names.tolist()).fit(X, y)
     if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):

@@ -59,8 +59,9 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         that is learned. Noise that does not depend on the features is then found to be constant.
     fit_intercept : bool, default True
         Whether to learn an intercept; its prior is flat.
-    basis : transformer from posterity.basis, any stateless one, or a mapping, optional
-        Functions of the features to be linear in: curves. A mapping has one for each column, as in
+    basis : "auto", transformer from posterity.basis, any stateless one, or a mapping, optional
+        Functions of the features to be linear in: curves. "auto" is
+        :class:`posterity.basis.AutoBasis`, for whatever function of several features it is. A mapping has one for each column, as in
         ``{"hour": Fourier(period=24.0)}``, and leaves the others straight. It is fitted once, to
         the first batch, as ``basis_``; ``coef_`` then has one number for each function. One that
         brings a prior, as :class:`posterity.basis.HilbertSpaceGP` does, has the evidence choose its
