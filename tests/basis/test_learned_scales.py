@@ -12,7 +12,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.utils.estimator_checks import check_estimator
 
-from posterity import BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+)
 from posterity.basis import AutoBasis, HilbertSpaceGP, RandomFourier
 from posterity.basis._marginal_likelihood import _Problem, learned
 from posterity.files import dumps, loads

@@ -1,4 +1,4 @@
-"""Length scales and variances of an exact Gaussian process, by the marginal likelihood of few rows."""
+"""Length scales and variances of an exact Gaussian process, by marginal likelihood."""
 
 from __future__ import annotations
 
@@ -96,7 +96,12 @@ def learned(
     found = centre
     if len(rows) > 1:
         found = minimize(
-            loss, centre, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": MOST_STEPS}
+            loss,
+            centre,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": MOST_STEPS},
         ).x
     logs = found[X.shape[1] : -1]
     return Learned(np.exp(found[: X.shape[1]]) * unit, np.exp(logs))

@@ -25,7 +25,7 @@ class Basis(Protocol):
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fix everything that is not a parameter, from ``X`` (n, d) and, it may be, ``y`` (n, q)."""
+        """Fix what is not a parameter, from ``X`` (n, d) and, it may be, ``y`` (n, q)."""
 
     def transform(self, X: Any) -> Any:
         """Columns (n, m) at the rows ``X`` (n, d)."""

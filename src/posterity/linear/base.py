@@ -207,10 +207,8 @@ class LinearModel(Knowing[LinearPosterior]):
             branch._knowledge = self._knowledge.copy()
         return branch
 
-    def _begin(
-        self, X: Array, y: Array | None = None, weights: Array | None = None
-    ) -> None:
-        """Start from the prior; ``X`` (n, d) and ``y`` (n, q) are the first batch, for the basis."""
+    def _begin(self, X: Array, y: Array | None = None, weights: Array | None = None) -> None:
+        """Start from the prior; the first batch, ``X`` (n, d) and ``y`` (n, q), fixes the basis."""
         if self.basis is not None:
             some = slice(None) if weights is None or not weights.any() else weights > 0.0
             targets = None if y is None else y[some]

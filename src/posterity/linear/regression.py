@@ -61,9 +61,9 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         Whether to learn an intercept; its prior is flat.
     basis : "auto", transformer from posterity.basis, any stateless one, or a mapping, optional
         Functions of the features to be linear in: curves. "auto" is
-        :class:`posterity.basis.AutoBasis`, for whatever function of several features it is. A mapping has one for each column, as in
-        ``{"hour": Fourier(period=24.0)}``, and leaves the others straight. It is fitted once, to
-        the first batch, as ``basis_``; ``coef_`` then has one number for each function. One that
+        :class:`posterity.basis.AutoBasis`, for whatever function of several features it is. A
+        mapping has one for each column, as in ``{"hour": Fourier(period=24.0)}``, and leaves the
+        others straight. It is fitted once, to the first batch, as ``basis_``; ``coef_`` then has one number for each function. One that
         brings a prior, as :class:`posterity.basis.HilbertSpaceGP` does, has the evidence choose its
         length scale too; a single number as ``prior_precision`` multiplies that prior's.
     forgetting : strategy from posterity.forgetting, optional
