@@ -23,8 +23,8 @@ Which one:
 Streams. ``fit`` fixes everything: the domain (given as ``domain=``, or else the range of each
 feature in the batch that ``fit`` sees), knots, centres, frequencies, length scales. ``transform``
 never learns, so rows may come in batches of any size, and a value has the same columns whenever it
-comes. Where batches are small, or models are to be merged, give the domain. What is done with a row outside of
-it is ``outside``, one parameter of each:
+comes. Where batches are small, or models are to be merged, give the domain. What is done with a
+row outside of it is ``outside``, one parameter of each:
 
 - ``"extend"``: the functions go on outside the domain, in the way that the basis documents;
 - ``"clip"``: the value is moved to the domain's nearest end, so that curves go on as constants;
