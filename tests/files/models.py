@@ -19,6 +19,7 @@ from posterity import (
     RobustBayesianRegression,
 )
 from posterity.basis import (
+    AutoBasis,
     ByColumn,
     Fourier,
     HilbertSpaceGP,
@@ -68,6 +69,7 @@ BASES = [
     Polynomial(degree=2),
     RadialBasis(n_centers=4),
     RandomFourier(n_functions=20),
+    AutoBasis(n_functions=20),
     Spline(n_knots=4, knots="quantiles"),
 ]
 

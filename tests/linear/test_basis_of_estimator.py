@@ -118,7 +118,7 @@ def test_bad_values_are_named_and_nothing_changes() -> None:
     with pytest.raises(ValueError, match="NaN in row 7"):
         model.predict(bad)
     assert np.array_equal(model.predict(x), before.predict(x))
-    with pytest.raises(TypeError, match="must be None or a transformer"):
+    with pytest.raises(TypeError, match="must be None, 'auto' or a transformer"):
         BayesianLinearRegression(basis=Spline).fit(x, y)
 
 

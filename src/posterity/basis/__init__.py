@@ -16,20 +16,22 @@ Which one:
 :class:`Fourier`           what repeats itself with a known period: hours of a day, days of a week
 :class:`Polynomial`        few rows, low degrees, interactions of features
 :class:`ByColumn`          a basis of its own for each column; a mapping alone will do in a model
+:class:`AutoBasis`         whatever it is: lines, curves, interactions and a smooth function of all
+                           features, as much of each as the targets ask for; ``basis="auto"``
 =========================  ======================================================================
 
 Streams. ``fit`` fixes everything: the domain (given as ``domain=``, or else the range of each
-feature in the batch that ``fit`` sees), knots, centres, frequencies. ``transform`` never learns, so
-rows may come in batches of any size, and a value has the same columns whenever it comes. Where
-batches are small, or models are to be merged, give the domain. What is done with a row outside of
-it is ``outside``, one parameter of each:
+feature in the batch that ``fit`` sees), knots, centres, frequencies, length scales. ``transform``
+never learns, so rows may come in batches of any size, and a value has the same columns whenever it
+comes. Where batches are small, or models are to be merged, give the domain. What is done with a
+row outside of it is ``outside``, one parameter of each:
 
 - ``"extend"``: the functions go on outside the domain, in the way that the basis documents;
 - ``"clip"``: the value is moved to the domain's nearest end, so that curves go on as constants;
 - ``"raise"``: a ``ValueError`` names feature, value and row.
 
 The contract. Any stateless scikit-learn transformer can be a basis (:class:`Basis`). What a model
-does with it is ``clone(basis).fit(X)`` on the first batch, once, and then ``transform(X)`` for
+does with it is ``clone(basis).fit(X, y)`` on the first batch, once, and then ``transform(X)`` for
 every batch that it learns or predicts. Where the transformer also has ``prior_precisions()``
 (:class:`BasisWithPrior`), that is called once after ``fit``, and says what the coefficients' prior
 is; where it has not, the columns are on a par.
@@ -49,6 +51,7 @@ True
 
 from __future__ import annotations
 
+from posterity.basis.automatic import AutoBasis
 from posterity.basis.by_column import ByColumn
 from posterity.basis.contract import Basis, BasisWithPrior
 from posterity.basis.fourier import Fourier
@@ -59,6 +62,7 @@ from posterity.basis.random_fourier import RandomFourier
 from posterity.basis.spline import Spline
 
 __all__ = [
+    "AutoBasis",
     "Basis",
     "BasisWithPrior",
     "ByColumn",

@@ -35,7 +35,8 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ----------
         X : (n, d) array or data frame
             Only its width counts when everything is given; else the range of each feature too.
-        y : ignored
+        y : (n,) or (n, q) array, optional
+            Targets, of a basis that learns length scales from them; else ignored.
 
         Raises
         ------
@@ -48,7 +49,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"outside is {self.outside!r}: it must be {ways}")
         X = self._read(X, reset=True)
         self.domain_ = self._given_domain() if self.domain is not None else self._seen_domain(X)
-        self._begin(X)
+        self._begin(X, y)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -101,7 +102,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Whether functions depend on the domain, so that its ends must differ."""
         return True
 
-    def _begin(self, X: Array) -> None:
+    def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         """Check parameters and fix what is left to fix, from the first batch (n, d)."""
         raise NotImplementedError  # each kind says how
 

@@ -63,9 +63,11 @@ def read_length_scales(length_scales: ArrayLike | Sequence[ArrayLike], n_feature
 
 
 def read_length_scale(length_scale: object, n_features: int) -> Array | None:
-    """``length_scale`` as (d,), or None for "auto"."""
+    """``length_scale`` as (d,), or None for what data are to say."""
     if isinstance(length_scale, str):
-        if length_scale != "auto":
-            raise ValueError(f"length_scale is {length_scale!r}: it must be 'auto' or a number")
+        if length_scale not in ("auto", "ard"):
+            raise ValueError(
+                f"length_scale is {length_scale!r}: it must be 'auto', 'ard' or a number"
+            )
         return None
     return check_positive("length_scale", length_scale, n_features)

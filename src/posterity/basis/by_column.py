@@ -85,7 +85,7 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             columns = varying(basis, X, columns)
             left -= set(columns)
             if columns:
-                blocks.append((columns, self._fitted(basis, X, columns)))
+                blocks.append((columns, self._fitted(basis, X, columns, y)))
         if left:
             blocks.append((sorted(left), None))
         self.blocks_ = blocks
@@ -132,13 +132,13 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return np.asarray(basis.prior_precisions(), dtype=np.float64)
         return np.ones((1, len(_names(basis, np.array(self._labels())[at]))))
 
-    def _fitted(self, basis: Any, X: Array, columns: list[int]) -> Any:
+    def _fitted(self, basis: Any, X: Array, columns: list[int], y: Any) -> Any:
         if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
             raise TypeError(
                 f"the basis of column {self._labels()[columns[0]]} is {basis!r}: it must be a "
                 "transformer with fit and transform, as in posterity.basis.Spline()"
             )
-        made = clone(basis).fit(X[:, columns])
+        made = clone(basis).fit(X[:, columns], y)
         if isinstance(made, DomainTransformer):  # which then names the column in its messages
             made.labels_ = [self._labels()[at] for at in columns]
         return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 class Basis(Protocol):
     """A transformer that makes the columns of a linear model and never learns after ``fit``.
 
-    A model calls ``sklearn.base.clone(basis).fit(X)`` on its first batch, once, and ``transform``
-    on every batch after; a row must have the same columns in whichever batch it comes.
+    A model calls ``sklearn.base.clone(basis).fit(X, y)`` on its first batch, once, and
+    ``transform`` on every batch after; a row must have the same columns in whichever batch it
+    comes.
 
     Examples
     --------
@@ -24,7 +25,7 @@ class Basis(Protocol):
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fix everything that is not a parameter, from ``X`` (n, d)."""
+        """Fix what is not a parameter, from ``X`` (n, d) and, it may be, ``y`` (n, q)."""
 
     def transform(self, X: Any) -> Any:
         """Columns (n, m) at the rows ``X`` (n, d)."""
@@ -49,5 +50,5 @@ class BasisWithPrior(Basis, Protocol):
         """
 
 
-# What models take: a basis for all features, or one for each that is named.
-Bases = Basis | Mapping[Any, Basis]
+# What models take: a basis for all features, one for each that is named, or all kinds together.
+Bases = Basis | Mapping[Any, Basis] | Literal["auto"]

@@ -57,7 +57,7 @@ class Fourier(DomainTransformer):
     def _needs_range(self) -> bool:
         return self.period is None
 
-    def _begin(self, X: Array) -> None:
+    def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         check_count("n_frequencies", self.n_frequencies)
         self._origin = self.domain_[:, 0] if self.period is None else np.zeros(X.shape[1])
         if self.period is None:

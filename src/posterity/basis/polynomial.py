@@ -71,7 +71,7 @@ class Polynomial(DomainTransformer):
     def _needs_range(self) -> bool:
         return self.family != "monomial"
 
-    def _begin(self, X: Array) -> None:
+    def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         degree = check_count("degree", self.degree, least=0)
         check_choice("family", self.family, ("legendre", "monomial"))
         d = X.shape[1]

@@ -72,7 +72,7 @@ class RadialBasis(LocalFunctions):
     def _needs_range(self) -> bool:
         return isinstance(self.centers, str)
 
-    def _begin(self, X: Array) -> None:
+    def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         d = X.shape[1]
         centers = self._places(X)
         width = None if self.width is None else check_positive("width", self.width, d)

@@ -19,6 +19,7 @@ from posterity.basis._kernels import (
     read_length_scale,
     read_length_scales,
 )
+from posterity.basis._marginal_likelihood import learned
 
 Array = NDArray[np.float64]
 
@@ -37,13 +38,16 @@ class RandomFourier(DomainTransformer):
 
     Parameters
     ----------
-    n_functions : int, default 200
-        Number of columns m, even: a cosine and a sine for each frequency.
+    n_functions : int, optional
+        Number of columns m, even: a cosine and a sine for each frequency. None: 200; with "ard"
+        1,000, or four for each row of the first batch where these are fewer, but not below 200.
     kernel : {"squared_exponential", "matern52", "matern32"}, default "squared_exponential"
-    length_scale : "auto", float or (d,) array, default "auto"
+    length_scale : "auto", "ard", float or (d,) array, default "auto"
         In the unit of the features. ``"auto"``: candidates for the evidence to choose among, 12
         from a tenth of the domain's half length to all of it; frequencies are then drawn for all
-        of them at once, which costs some of the accuracy for each.
+        of them at once, which costs some of the accuracy for each. ``"ard"``: one for each feature
+        (automatic relevance determination), the most probable ones of an exact Gaussian process on
+        600 rows of the first batch, or all of it; they stay as they are from then on.
     random_state : int, RandomState or None, default 0
         The seed is fixed so that models fitted apart have the same columns and can be merged.
     domain : (low, high) or (d, 2) array, optional
@@ -88,7 +92,7 @@ class RandomFourier(DomainTransformer):
     def __init__(
         self,
         *,
-        n_functions: int = 200,
+        n_functions: int | None = None,
         kernel: str = "squared_exponential",
         length_scale: str | ArrayLike = "auto",
         random_state: int | RandomState | None = 0,
@@ -137,14 +141,20 @@ class RandomFourier(DomainTransformer):
     def _needs_range(self) -> bool:
         return isinstance(self.length_scale, str)
 
-    def _begin(self, X: Array) -> None:
+    def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         check_choice("kernel", self.kernel, KERNELS)
-        count = check_count("n_functions", self.n_functions, least=2)
+        learns = isinstance(self.length_scale, str) and self.length_scale == "ard"
+        count = 200 if self.n_functions is None else self.n_functions
+        if learns and self.n_functions is None:
+            count = n_waves(len(X))
+        count = check_count("n_functions", count, least=2)
         if count % 2:
             raise ValueError(
                 f"n_functions is {count}: it must be even, for cosines and sines come in pairs"
             )
         scale = read_length_scale(self.length_scale, X.shape[1])
+        if learns:
+            scale = learned(X, y, self.kernel).length_scales
         if scale is None:
             half = self._middle_and_half()[1]
             self.length_scales_ = np.geomspace(0.1, 1.0, CANDIDATES)[:, None] * half
@@ -217,3 +227,8 @@ class RandomFourier(DomainTransformer):
     def _column_names(self, inputs: list[str]) -> list[str]:
         waves = range(len(self.frequencies_))
         return [f"random_{wave}{k}" for k in waves for wave in ("cos", "sin")]
+
+
+def n_waves(n_rows: int) -> int:
+    """Number of columns for scales that are learned: few rows have no use for many."""
+    return min(1000, max(200, 4 * n_rows))

@@ -74,7 +74,7 @@ class Spline(LocalFunctions):
     def _needs_range(self) -> bool:
         return isinstance(self.knots, str)
 
-    def _begin(self, X: Array) -> None:
+    def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         degree = check_count("degree", self.degree)
         if isinstance(self.knots, str):
             check_choice("knots", self.knots, ("even", "quantiles"))

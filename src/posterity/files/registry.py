@@ -38,6 +38,7 @@ HOMES = {
     "DiagonalPoissonRegression": "posterity.sparse.poisson",
     "Recalibrated": "posterity.calibration.recalibrated",
     # bases
+    "AutoBasis": "posterity.basis",
     "ByColumn": "posterity.basis",
     "Fourier": "posterity.basis",
     "HilbertSpaceGP": "posterity.basis",

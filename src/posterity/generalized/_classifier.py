@@ -258,7 +258,8 @@ class Classifier(GeneralizedModel):
         X, y, weights, elapsed = rows
         if model._knowledge is None:
             if model.basis is not None:
-                model.basis_ = functions.fixed(model, model.basis, X)
+                shares = (y == np.arange(len(met))).astype(np.float64)
+                model.basis_ = functions.fixed(model, model.basis, X, shares)
             model.classes_ = met
             model._start()
         columns = model._columns(X)

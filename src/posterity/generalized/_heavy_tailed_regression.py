@@ -16,6 +16,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
     """A linear model whose rows are reweighted; see the two that there are."""
 
     noise_scale: float | None
+    _n_waves: ClassVar[int | None] = 60
 
     # ---- reading ---------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ Approximation = Literal["auto", "laplace", "moments"]
 
 class GeneralizedModel(LinearEstimator):
     """A scikit-learn estimator around one :class:`GeneralizedPosterior`."""
+
+    # Rows are learned in several passes, each at the cost of the columns squared.
+    _n_waves: ClassVar[int | None] = 60
 
     approximation: Approximation
 

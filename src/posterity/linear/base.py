@@ -55,6 +55,8 @@ class LinearModel(Knowing[LinearPosterior]):
     target_names_: NDArray[np.object_]
 
     basis_: Basis
+    # Number of random waves of basis="auto"; None: its own.
+    _n_waves: ClassVar[int | None] = None
     _row_path: RowPath
     _learn_lean: Callable[..., bool]
     _predict_lean: Callable[..., float]
@@ -205,11 +207,12 @@ class LinearModel(Knowing[LinearPosterior]):
             branch._knowledge = self._knowledge.copy()
         return branch
 
-    def _begin(self, X: Array, weights: Array | None = None) -> None:
-        """Start from the prior; ``X`` (n, d) is the first batch, which fixes the basis."""
+    def _begin(self, X: Array, y: Array | None = None, weights: Array | None = None) -> None:
+        """Start from the prior; the first batch, ``X`` (n, d) and ``y`` (n, q), fixes the basis."""
         if self.basis is not None:
-            counted = X if weights is None else X[weights > 0.0]
-            self.basis_ = functions.fixed(self, self.basis, counted if len(counted) else X)
+            some = slice(None) if weights is None or not weights.any() else weights > 0.0
+            targets = None if y is None else y[some]
+            self.basis_ = functions.fixed(self, self.basis, X[some], targets)
         self._start()
 
     def _start(self) -> None:

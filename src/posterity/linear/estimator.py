@@ -310,7 +310,7 @@ class LinearEstimator(LinearReader):
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
         read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))
         if first:
-            model._begin(X, weights)
+            model._begin(X, y, weights)
         told = model._told(way, read)
         model._now = now
         if first:

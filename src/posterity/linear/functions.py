@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
-from posterity.basis import Basis, ByColumn
+from posterity.basis import AutoBasis, Basis, ByColumn
 from posterity.basis.by_column import varying
 from posterity.basis.contract import Bases
 from posterity.kernel import RowPath
@@ -19,24 +19,28 @@ from posterity.linear.inputs import refuse_unusable
 Array = NDArray[np.float64]
 
 
-def fixed(model: BaseEstimator, basis: Bases, X: Array) -> Basis:
-    """A copy of ``basis``, fixed by the first batch ``X`` (n, d).
+def fixed(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = None) -> Basis:
+    """A copy of ``basis``, fixed by the first batch ``X`` (n, d), ``y`` (n, q).
 
     Of a mapping, or where a feature is constant in that batch, it is a basis by column.
     """
     _check_finite(model, X)
     names = getattr(model, "feature_names_in_", None)
+    # A row to be predicted before any was learned has no target, and says nothing of scales.
+    y = np.zeros(len(X)) if y is None else y
+    if isinstance(basis, str) and basis == "auto":
+        basis = AutoBasis(n_functions=getattr(model, "_n_waves", None))
     if isinstance(basis, Mapping):
-        return ByColumn(basis, None if names is None else names.tolist()).fit(X)
+        return ByColumn(basis, None if names is None else names.tolist()).fit(X, y)
     if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
         raise TypeError(
-            f"basis is {basis!r}: it must be None or a transformer with fit and transform, as in "
-            "posterity.basis.Spline()"
+            f"basis is {basis!r}: it must be None, 'auto' or a transformer with fit and transform, "
+            "as in posterity.basis.Spline()"
         )
     some = varying(basis, X, range(X.shape[1]))
     if 0 < len(some) < X.shape[1]:
-        return ByColumn({tuple(some): basis}, None if names is None else names.tolist()).fit(X)
-    return clone(basis).fit(X)
+        return ByColumn({tuple(some): basis}, None if names is None else names.tolist()).fit(X, y)
+    return clone(basis).fit(X, y)
 
 
 def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:

@@ -17,7 +17,14 @@ from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear import functions
 from posterity.linear.estimator import LinearEstimator, Way
-from posterity.linear.inputs import read_points, read_times, read_weights, refuse_unusable
+from posterity.linear.inputs import (
+    read_points,
+    read_rows,
+    read_times,
+    read_weights,
+    refuse_unusable,
+)
+from posterity.linear.leaving_out import leave_one_out
 from posterity.linear.matrices import block_starts, check_width, checked_matrix
 from posterity.linear.reader import asked
 from posterity.linear.spread import noise_depends, with_spread
@@ -59,12 +66,14 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         that is learned. Noise that does not depend on the features is then found to be constant.
     fit_intercept : bool, default True
         Whether to learn an intercept; its prior is flat.
-    basis : transformer from posterity.basis, any stateless one, or a mapping, optional
-        Functions of the features to be linear in: curves. A mapping has one for each column, as in
-        ``{"hour": Fourier(period=24.0)}``, and leaves the others straight. It is fitted once, to
-        the first batch, as ``basis_``; ``coef_`` then has one number for each function. One that
-        brings a prior, as :class:`posterity.basis.HilbertSpaceGP` does, has the evidence choose its
-        length scale too; a single number as ``prior_precision`` multiplies that prior's.
+    basis : "auto", transformer from posterity.basis, any stateless one, or a mapping, optional
+        Functions of the features to be linear in: curves. "auto" is
+        :class:`posterity.basis.AutoBasis`, for whatever function of several features it is. A
+        mapping has one for each column, as in ``{"hour": Fourier(period=24.0)}``, and leaves the
+        others straight. It is fitted once, to the first batch, as ``basis_``; ``coef_`` then has
+        one number for each function. One that brings a prior, as
+        :class:`posterity.basis.HilbertSpaceGP` does, has the evidence choose its length scale too;
+        a single number as ``prior_precision`` multiplies that prior's.
     forgetting : strategy from posterity.forgetting, optional
         How old rows lose their say; None: never.
 
@@ -223,6 +232,53 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         array([[-0.89,  1.89]])
         """
         return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
+
+    def leave_one_out(self, X: Any, y: Any) -> Any:
+        """Distribution of each row's target given all other rows, in closed form.
+
+        Its ``logpdf(y)`` adds up to the expected log predictive density of leave-one-out cross
+        validation, without Pareto smoothing or refits.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+            Rows that were learned, each with weight 1; that they were can't be checked.
+        y : (n,) array
+            Their targets.
+
+        Returns
+        -------
+        Normal, StudentT or Mixture
+            n rows. A row without which a direction is open is flat.
+
+        Raises
+        ------
+        ValueError
+            If the model forgets, has several targets or other noise than constant Gaussian, or has
+            learned fewer rows than these.
+
+        Notes
+        -----
+        With leverage h and residual e under the posterior of all rows, the residual without the
+        row is e / (1 - h), its leverage h / (1 - h), and the sum of squares less by e^2 / (1 - h)
+        (Gelman et al. 2013, section 7.2; Cook and Weisberg 1982). Where the prior is learned, its
+        nodes stay as all rows chose them, and their weights are those without the row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.1, 4.9, 7.0])
+        >>> model = BayesianLinearRegression(prior_precision=1.0).fit(X, y)
+        >>> without = BayesianLinearRegression(prior_precision=1.0).fit(X[1:], y[1:])
+        >>> told, again = model.leave_one_out(X, y), without.predict_distribution(X[:1])
+        >>> bool(np.allclose(told.mean()[0], again.mean()[0]))
+        True
+        """
+        known = self._known
+        X, targets, _ = read_rows(self, X, y, None, reset=False)
+        read_points(self, X)
+        refuse_unusable(self, X, targets)
+        return leave_one_out(known, self._columns(X), targets)
 
     # ---- inner -----------------------------------------------------------------------------------
 

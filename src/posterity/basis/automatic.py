@@ -1,0 +1,169 @@
+"""All kinds of functions in one basis, as much of each as the targets ask for."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
+
+from posterity.basis._domain import DomainTransformer, check_choice
+from posterity.basis._kernels import KERNELS, precisions
+from posterity.basis._marginal_likelihood import MOST_ROWS, learned
+from posterity.basis.random_fourier import RandomFourier, n_waves
+from posterity.basis.spline import Spline
+
+Array = NDArray[np.float64]
+
+KINDS = ("lines", "curves", "products", "waves")
+# With more features the columns would be too many.
+MOST_CURVED, MOST_MULTIPLIED = 50, 20
+N_KNOTS = 6
+# What is tried besides the shares that were learned, while rows are few: which kinds there are.
+ALTERNATIVES = ((1, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 0, 0, 1), (1, 1, 1, 1))
+
+
+class AutoBasis(DomainTransformer):
+    """Lines, curves, products of two features, and a smooth function of all: ``basis="auto"``.
+
+    The function is a sum of four Gaussian processes, and how much each contributes is learned, as
+    is a length scale for each feature in the last. A model with this basis is a Gaussian process in
+    the main, that learns streams at a constant cost for each row.
+
+    Parameters
+    ----------
+    n_functions : int, optional
+        Number of random waves, even; None: as in :class:`RandomFourier` with ``"ard"``.
+    kernel : {"squared_exponential", "matern52", "matern32"}, default "squared_exponential"
+        Of the function of all features.
+    random_state : int, RandomState or None, default 0
+        Of the waves.
+    domain : (low, high) or (d, 2) array, optional
+        Range of every feature, or of each; None: the range in the batch that ``fit`` sees.
+    outside : {"extend", "clip", "raise"}, default "extend"
+        ``"extend"``: lines go on, curves and products stay as they are at the domain's end, and the
+        function of all features goes back to its mean.
+
+    Attributes
+    ----------
+    domain_ : (d, 2) array
+    length_scales_ : (d,) array
+        Of the function of all features.
+    shares_ : (L, 4) array
+        Prior variances of lines, curves, products and waves, for each hypothesis that the evidence
+        averages: what was learned, and, where the first batch has less than 600 rows, simpler ones.
+
+    Notes
+    -----
+    Shares and length scales are the most probable ones of an exact Gaussian process on 600 rows of
+    the first batch at most, and stay as they are: give a first batch of a few hundred rows, where
+    rows come in a stream. With more than 50 features there are no curves, and with more than 20 no
+    products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 2))
+    >>> y = 3.0 * X[:, 0] + np.sin(4.0 * X[:, 0] * X[:, 1])
+    >>> model = BayesianLinearRegression(basis="auto").fit(X[:150], y[:150])
+    >>> bool(np.abs(model.predict(X[150:]) - y[150:]).max() < 0.1)
+    True
+    """
+
+    _ways_outside: ClassVar[tuple[str, ...]] = ("extend", "clip", "raise")
+
+    def __init__(
+        self,
+        *,
+        n_functions: int | None = None,
+        kernel: str = "squared_exponential",
+        random_state: int | RandomState | None = 0,
+        domain: ArrayLike | None = None,
+        outside: str = "extend",
+    ) -> None:
+        self.n_functions = n_functions
+        self.kernel = kernel
+        self.random_state = random_state
+        self.domain = domain
+        self.outside = outside
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def prior_precisions(self) -> Array:
+        """(L, m) prior precisions of the coefficients, a row for each hypothesis.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.linspace(0.0, 1.0, 9)[:, None]
+        >>> basis = AutoBasis().fit(x, 2.0 * x)
+        >>> basis.prior_precisions().shape == (len(basis.shares_), basis.transform(x).shape[1])
+        True
+        """
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.shares_)[:, self._kinds]
+        return precisions(np.maximum(logs, -100.0))
+
+    def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
+        check_choice("kernel", self.kernel, KERNELS)
+        d = X.shape[1]
+        self._curved, self._multiplied = d <= MOST_CURVED, d <= MOST_MULTIPLIED
+        self._spline = Spline(n_knots=N_KNOTS, domain=self.domain_, outside="clip").fit(X)
+        parts = self._raw_parts(X)
+        self._centres = [part.mean(axis=0) for part in parts]
+        # A function of unit variance, on average over the first batch.
+        spreads = [np.sqrt(np.square(p - c).sum(axis=1).mean()) for p, c in self._pairs(parts)]
+        self._scales = [float(spread) if spread > 0.0 else 1.0 for spread in spreads]
+        found = learned(X, y, self.kernel, self._parts(X))
+        self.length_scales_ = found.length_scales
+        self._waves = RandomFourier(
+            n_functions=n_waves(len(X)) if self.n_functions is None else self.n_functions,
+            kernel=self.kernel,
+            length_scale=found.length_scales,
+            random_state=self.random_state,
+            domain=self.domain_,
+        ).fit(X)
+        widths = [part.shape[1] for part in parts] + [2 * len(self._waves.frequencies_)]
+        there = [True, self._curved, self._multiplied, True]
+        self._kinds = np.repeat(np.flatnonzero(there), widths)
+        shares = np.zeros(len(KINDS))
+        shares[there] = found.variances
+        others = [one for one in ALTERNATIVES if len(X) < MOST_ROWS]
+        self.shares_ = np.array([shares, *others], dtype=np.float64)
+
+    def _pairs(self, parts: list[Array]) -> list[tuple[Array, Array]]:
+        return list(zip(parts, self._centres, strict=True))
+
+    def _raw_parts(self, X: Array) -> list[Array]:
+        """Lines, curves and products, as far as they are there, in units of the domain."""
+        lines = self._scaled(X)
+        parts = [lines]
+        if self._curved:
+            parts.append(self._spline._columns_at(X))
+        if self._multiplied:
+            first, second = np.triu_indices(X.shape[1])
+            inside = np.clip(lines, -1.0, 1.0)
+            parts.append(inside[:, first] * inside[:, second])
+        return parts
+
+    def _parts(self, X: Array) -> list[Array]:
+        parts = self._pairs(self._raw_parts(X))
+        return [(p - c) / s for (p, c), s in zip(parts, self._scales, strict=True)]
+
+    def _columns(self, X: Array) -> Array:
+        return np.concatenate([*self._parts(X), self._waves._columns(X)], axis=1)
+
+    def _column_names(self, inputs: list[str]) -> list[str]:
+        names = list(inputs)
+        if self._curved:
+            names += self._spline._column_names(inputs)
+        if self._multiplied:
+            pairs = zip(*np.triu_indices(len(inputs)), strict=True)
+            names += [f"{inputs[i]}^2" if i == j else f"{inputs[i]} {inputs[j]}" for i, j in pairs]
+        return names + self._waves._column_names(inputs)
