@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class Wrapper:
     """
 
     policy: Any = None
+    floor: ClassVar[float] = 0.0
 
     def lean_way(self, df: float) -> None:
         """None: a watch needs the beliefs of all arms."""
