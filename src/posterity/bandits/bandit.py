@@ -197,6 +197,17 @@ class Bandit(BaseEstimator):
             return Decision(int(ids[0]), X, arm, places[0], mean[0], picked_from)
         return Decisions(ids, contexts, self._roster.labels, places, mean, picked_from)
 
+    def beliefs(self, X: Any, *, allowed: ArrayLike | None = None) -> Beliefs | JointBeliefs:
+        """What is believed of the expected rewards of all arms in each context: means and more."""
+        lean = self._lean()
+        if lean is None:
+            return self._beliefs(X, allowed)[0]
+        contexts = read_contexts(self, X, learns=False)
+        mask = read_allowed(allowed, len(contexts), self._roster.open)
+        may = mask.view(np.uint8)
+        _, mean, scale = lean.decide_rows(contexts, may, 0.0, 1.0, self._seed, self._decided)
+        return student_beliefs(lean.df, mean, scale, mask)
+
     def propensities(self, X: Any, *, allowed: ArrayLike | None = None) -> Array:
         """(n, K) probabilities that the policy would pick from in each context."""
         beliefs, rng = self._beliefs(X, allowed)
