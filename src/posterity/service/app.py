@@ -57,11 +57,12 @@ def create_app(engine: Engine, *, say: Callable[[str], Any] = print) -> Starlett
 
 
 async def _first_token(engine: Engine, tokens: Tokens) -> str:
-    def do(_: Found, group: Group) -> str:
+    def do(_: Found, group: Group) -> Any:
         return tokens.make(group, "first", "admin")
 
-    made: str = await engine.submit(Work(do))
-    return made
+    made, record = await engine.submit(Work(do))
+    tokens.add(record)
+    return str(made)
 
 
 def _handler(

@@ -162,12 +162,14 @@ async def make_token(call: Call) -> Any:
     """Make a token; it is told once."""
     asked = call.body
 
-    def do(_: Found, group: Group) -> say.MadeToken:
+    def do(_: Found, group: Group) -> Any:
         made = call.tokens.make(group, asked.name, asked.role, asked.expires)
         call.engine.audit(group, call.token, f"token {asked.name}", None, asked.role)
-        return say.MadeToken(made)
+        return made
 
-    return await call.engine.submit(Work(do))
+    told, record = await call.engine.submit(Work(do))
+    call.tokens.add(record)
+    return say.MadeToken(told)
 
 
 async def revoke_token(call: Call) -> Any:

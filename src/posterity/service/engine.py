@@ -158,6 +158,8 @@ class Engine:
         return self._named(name, Predictor)
 
     def _named(self, name: str, kind: Any) -> Any:
+        if not self.ready:
+            raise RefusedError(503, "the log is being read: try again", retry_after=1)
         found = self.models.get(name)
         if not isinstance(found, kind):
             raise RefusedError(404, f"there is no {kind.kind} {name!r}", "name")
@@ -181,6 +183,7 @@ class Engine:
                 through = 0 if before is None else before.learned_through
                 served = Experiment(name, version, settings, self._secret, known, through)
             else:
+                _check_features(settings)
                 served = Predictor(name, version, settings)
             written = msgspec.json.encode(settings).decode()
             now = self.clock()
@@ -289,6 +292,7 @@ class Engine:
             raise
         except Exception as error:
             self.counts["failures"] += 1
+            self.ready = False  # the models hold what the log does not
             refused = RefusedError(503, f"nothing was written: {_said(error)}", retry_after=1)
             for work in works:
                 _settle(work, refused)
@@ -335,7 +339,6 @@ class Engine:
 
     async def _recover(self) -> None:
         """Read the models anew: what was done in memory is not in the log."""
-        self.ready = False
         while not self.stops:
             try:
                 await self._on_disk(self._restore)
@@ -406,9 +409,15 @@ def _refuse_other(before: Served, kind: str, settings: Any) -> None:
         raise RefusedError(409, "arms can't change: take another name for the experiment", "arms")
 
 
+def _check_features(settings: Any) -> None:
+    if len(set(settings.features)) < len(settings.features):
+        raise RefusedError(422, "two features have one name: give each its own", "features")
+
+
 def _check_ranges(settings: ExperimentSettings) -> None:
     if len(set(settings.arms)) < len(settings.arms):
         raise RefusedError(422, "two arms have one name: give each its own", "arms")
+    _check_features(settings)
     for name, (low, high) in settings.ranges.items():
         if name not in settings.features:
             raise RefusedError(422, f"ranges name {name!r}, which is no feature", f"ranges.{name}")

@@ -50,8 +50,10 @@ class Tokens:
     def __len__(self) -> int:
         return len(self._known)
 
-    def make(self, group: Group, name: str, role: str, expires: float | None = None) -> str:
-        """A new token, which is told once."""
+    def make(
+        self, group: Group, name: str, role: str, expires: float | None = None
+    ) -> tuple[str, Record]:
+        """A new token, which is told once, and what is kept of it: to be added once written."""
         if any(one["name"] == name for one in self._known.values()):
             raise RefusedError(
                 409, f"there is a token {name!r} already: revoke it, or name another"
@@ -66,8 +68,11 @@ class Tokens:
             "revoked": None,
         }
         group.add(table, **record)
+        return made, record
+
+    def add(self, record: Record) -> None:
+        """Let a token in from now on."""
         self._known[record["hash"]] = record
-        return made
 
     def revoke(self, group: Group, name: str) -> None:
         """Refuse a token from now on."""
