@@ -60,7 +60,10 @@ class Experiment:
         self._places = {arm: place for place, arm in enumerate(settings.arms)}
 
     def _fresh(self) -> Bandit:
-        return Bandit(model_of(self.settings.model), arms=self.settings.arms, rng=0)
+        bandit = Bandit(model_of(self.settings.model), arms=self.settings.arms, rng=0)
+        # A bandit begins when it is first used, also by a read: begun here, reads change no byte.
+        assert bandit.arms_ == self.settings.arms
+        return bandit
 
     # ---- deciding --------------------------------------------------------------------------------
 
