@@ -131,7 +131,8 @@ class Served:
         if not self.token:
             assert self.process.stdout is not None
             self.token = self.process.stdout.readline().rsplit(" ", 1)[-1].strip()
-        for _ in range(600):
+        for _ in range(3600):
+            assert self.process.poll() is None, f"ended by {self.process.returncode} at its start"
             try:
                 self.ask("GET", "/readyz")
                 return

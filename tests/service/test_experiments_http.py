@@ -16,6 +16,7 @@ pytest.importorskip("httpx")
 from posterity import BayesianLinearRegression
 from posterity.bandits import Bandit
 from posterity.files import dumps, loads
+from posterity.service.run import audit
 from tests.service.harness import ARMS, Service, with_service
 
 URL = "/v1/experiments/e"
@@ -167,6 +168,7 @@ def test_deleting_a_decision_unlearns_it_and_erases_its_context(tmp_path: Path) 
         before = loads((await service.ask("GET", f"{URL}/model")).content)
         one = (await service.post(f"{URL}/decide", {"context": [7.0]}))["id"]
         await service.post(f"{URL}/reward", {"decision_id": one, "value": 1.0})
+        await service.post(f"{URL}/decide", {"id": "between", "context": [1.0]})
         assert (await service.ask("DELETE", f"{URL}/decisions/{one}")).status_code == 200
         after = (await service.ask("GET", f"{URL}/model")).content
         X = np.array([[0.5]])
@@ -177,6 +179,11 @@ def test_deleting_a_decision_unlearns_it_and_erases_its_context(tmp_path: Path) 
         await service.crash()
         await service.start()
         assert (await service.ask("GET", f"{URL}/model")).content == after
+        with pytest.raises(ValueError, match="was deleted"):
+            audit(str(tmp_path), "e", one)
+        with pytest.raises(ValueError, match="what was learned is not known"):
+            audit(str(tmp_path), "e", "between")
+        assert audit(str(tmp_path), "e", "0-9")["same"]
 
     with_service(tmp_path, do)
 

@@ -16,6 +16,7 @@ import msgspec
 import sqlalchemy as sql
 
 from posterity.files import dumps, loads_with_notes
+from posterity.service.changes import check_features, check_ranges, refuse_other
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.messages import Activate, Decide, ExperimentSettings, PredictorSettings
@@ -175,15 +176,15 @@ class Engine:
             if before is not None:
                 if msgspec.structs.asdict(before.settings) == msgspec.structs.asdict(settings):
                     return {"name": name, "version": before.version}
-                _refuse_other(before, kind, settings)
+                refuse_other(before, kind, settings)
             served: Served
             if isinstance(settings, ExperimentSettings):
-                _check_ranges(settings)
+                check_ranges(settings)
                 known = None if before is None else before.model
                 through = 0 if before is None else before.learned_through
                 served = Experiment(name, version, settings, self._secret, known, through)
             else:
-                _check_features(settings)
+                check_features(settings)
                 served = Predictor(name, version, settings)
             written = msgspec.json.encode(settings).decode()
             now = self.clock()
@@ -395,31 +396,3 @@ def _settle(work: Work, outcome: Any) -> None:
 
 def _said(error: Exception) -> str:
     return str(getattr(error, "orig", error)).splitlines()[0] if str(error) else "an error"
-
-
-def _refuse_other(before: Served, kind: str, settings: Any) -> None:
-    if before.kind != kind:
-        raise RefusedError(409, f"{before.name!r} is a {before.kind}: take another name", "name")
-    if kind == "predictor":
-        raise RefusedError(409, f"{before.name!r} is there with other settings: take another name")
-    for name in ("features", "model"):
-        if getattr(before.settings, name) != getattr(settings, name):
-            raise RefusedError(409, f"{name} can't change: take another name for it", name)
-    if getattr(before.settings, "arms", None) != settings.arms:
-        raise RefusedError(409, "arms can't change: take another name for the experiment", "arms")
-
-
-def _check_features(settings: Any) -> None:
-    if len(set(settings.features)) < len(settings.features):
-        raise RefusedError(422, "two features have one name: give each its own", "features")
-
-
-def _check_ranges(settings: ExperimentSettings) -> None:
-    if len(set(settings.arms)) < len(settings.arms):
-        raise RefusedError(422, "two arms have one name: give each its own", "arms")
-    _check_features(settings)
-    for name, (low, high) in settings.ranges.items():
-        if name not in settings.features:
-            raise RefusedError(422, f"ranges name {name!r}, which is no feature", f"ranges.{name}")
-        if not low < high:
-            raise RefusedError(422, f"the range of {name!r} is empty", f"ranges.{name}")

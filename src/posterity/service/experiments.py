@@ -222,6 +222,8 @@ class Experiment:
         """
         former, total = happened["former"], happened["total"]
         if former != total:
+            if happened["context"] is None:
+                raise RefusedError(410, "what was learned is not known: a decision was deleted")
             x, arm = np.frombuffer(happened["context"]), self.settings.arms[happened["arm"]]
             try:
                 if former is None:

@@ -13,6 +13,7 @@ import uvicorn
 
 from posterity.service.app import create_app
 from posterity.service.engine import Engine
+from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment, pick
 from posterity.service.store import Store
 
@@ -99,6 +100,8 @@ def audit(folder: str, experiment: str, id: str, database: str | None = None) ->
         if made["context"] is None or not isinstance(served, Experiment):
             raise ValueError(f"decision {id!r} was deleted: nothing is left to work out")
         return _compared(served, made)
+    except RefusedError as error:
+        raise ValueError(f"decision {id!r} can't be worked out: {error}") from error
     finally:
         store.close()
 

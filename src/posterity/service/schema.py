@@ -151,6 +151,11 @@ def connect(url: str) -> sql.Engine:
 
 def _settle(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
-    for setting in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
+    for setting in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "busy_timeout=5000",
+        "secure_delete=ON",
+    ):
         cursor.execute(f"PRAGMA {setting}")
     cursor.close()
