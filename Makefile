@@ -17,7 +17,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -n auto
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-exhaustive test-integration test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
+.PHONY: help demo serve test test-exhaustive test-integration test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/fi
   tests/generalized/test_softmax.py tests/generalized/test_softmax_forgetting.py \
   tests/generalized/test_softmax_one_pass.py tests/generalized/test_lean_softmax.py \
   tests/noise/test_heteroscedastic.py tests/posteriors/test_changepoint.py tests/posteriors/test_regimes.py
+
+serve: $(STAMPS)/runtime $(STAMPS)/installed  ## serve a folder over HTTP, in the foreground
+	$(VENV)/bin/posterity serve $(or $(ARGS),build/served)
 
 test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the exhaustive or the slow ones)
 	$(PYTEST) --dist loadfile -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) \

@@ -27,6 +27,7 @@ ROOMS = [
     "off_policy",
     "experiments",
     "sparse",
+    "service",
 ]
 DIRECTIVE = re.compile(
     r"\.\. (currentmodule|autoclass|autofunction|autoexception|py:class):: (\S+)"

@@ -45,7 +45,8 @@ FLOORS = {
     "factorization": 7,
     "report": 8,
     "adapters": 8,
-    "cli": 9,
+    "service": 9,
+    "cli": 10,
 }
 PACKAGE = Path(posterity.__file__).parent
 FILES = sorted(

@@ -2,7 +2,8 @@
 
 Floors: imports point down (a test holds this)::
 
-    9  commands      cli
+   10  commands      cli
+    9  service       service
     8  doors         report  adapters  off_policy  experiments
     7  uses          evaluation  calibration  bandits  io  rewards  sparse  factorization
     6  models        generalized  grouped  averaging  files

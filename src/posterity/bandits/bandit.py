@@ -208,6 +208,10 @@ class Bandit(BaseEstimator):
             return Decision(int(ids[0]), X, arm, places[0], mean[0], source)
         return Decisions(ids, contexts, self._roster.labels, places, mean, source)
 
+    def beliefs(self, X: Any, *, allowed: Any = None) -> AnyBeliefs:
+        """What is believed of the expected rewards of all arms in each context: means and more."""
+        return self._beliefs(X, allowed)[0]
+
     def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
         """(n, K) probabilities that the policy, or another one, would pick from in each context."""
         beliefs, rng = self._beliefs(X, allowed)

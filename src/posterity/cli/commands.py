@@ -179,5 +179,33 @@ def demo(what: str, output: str | None) -> None:
     guarded(run, output or "posterity-demo.png")
 
 
+@posterity.command(short_help="Serve decisions and predictions over HTTP.")
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=7067, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--database", metavar="URL", help="postgresql://...; default: a file in FOLDER.")
+@click.option("--public", is_flag=True, help="Listen on an address that others can reach.")
+def serve(folder: str, **how: Any) -> None:
+    """Serve experiments and predictors from FOLDER, until told to stop.
+
+    The first start prints a token of role admin. What was answered is on the disk.
+    """
+    from posterity.cli.serve import run
+
+    guarded(run, folder, **how)
+
+
+@posterity.command(short_help="Work a served decision out anew.")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False))
+@click.argument("experiment")
+@click.argument("decision")
+@click.option("--database", metavar="URL", help="As in serve.")
+def audit(folder: str, experiment: str, decision: str, database: str | None) -> None:
+    """Draw DECISION of EXPERIMENT again, from the log in FOLDER, and compare."""
+    from posterity.cli.serve import run_audit
+
+    guarded(run_audit, folder, experiment, decision, database)
+
+
 for verb in (*verbs.VERBS, *decisions.VERBS):
     posterity.add_command(verb)

@@ -1,0 +1,29 @@
+"""Serve a folder, and audit a decision of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+
+def run(folder: str, **how: Any) -> None:
+    """Serve until told to stop."""
+    try:
+        from posterity.service.run import serve
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"posterity: serve needs {error.name}: pip install 'posterity[service]'\n")
+        sys.exit(1)
+    serve(folder, **how)
+
+
+def run_audit(folder: str, experiment: str, decision: str, database: str | None) -> None:
+    """Work a decision out anew, print both, and say by the exit code whether they agree."""
+    from posterity.service.run import audit
+
+    told = audit(folder, experiment, decision, database)
+    click.echo(json.dumps(told, indent=2))
+    if not told["same"]:
+        sys.exit(1)

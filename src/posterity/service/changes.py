@@ -1,0 +1,39 @@
+"""Which settings can be, and which changes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from posterity.service.errors import RefusedError
+from posterity.service.messages import ExperimentSettings
+
+
+def refuse_other(before: Any, kind: str, settings: Any) -> None:
+    """Refuse settings that a model which is there can't take over."""
+    if before.kind != kind:
+        raise RefusedError(409, f"{before.name!r} is a {before.kind}: take another name", "name")
+    if kind == "predictor":
+        raise RefusedError(409, f"{before.name!r} is there with other settings: take another name")
+    for name in ("features", "model"):
+        if getattr(before.settings, name) != getattr(settings, name):
+            raise RefusedError(409, f"{name} can't change: take another name for it", name)
+    if getattr(before.settings, "arms", None) != settings.arms:
+        raise RefusedError(409, "arms can't change: take another name for the experiment", "arms")
+
+
+def check_features(settings: Any) -> None:
+    """Refuse two features of one name."""
+    if len(set(settings.features)) < len(settings.features):
+        raise RefusedError(422, "two features have one name: give each its own", "features")
+
+
+def check_ranges(settings: ExperimentSettings) -> None:
+    """Refuse arms, features and ranges that do not go together."""
+    if len(set(settings.arms)) < len(settings.arms):
+        raise RefusedError(422, "two arms have one name: give each its own", "arms")
+    check_features(settings)
+    for name, (low, high) in settings.ranges.items():
+        if name not in settings.features:
+            raise RefusedError(422, f"ranges name {name!r}, which is no feature", f"ranges.{name}")
+        if not low < high:
+            raise RefusedError(422, f"the range of {name!r} is empty", f"ranges.{name}")

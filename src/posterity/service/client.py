@@ -1,0 +1,107 @@
+"""A client in Python, with nothing but the standard library."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class Client:
+    """Speaks to a service; what fails on the way is sent again, and counts once all the same.
+
+    Parameters
+    ----------
+    token : str
+        As ``posterity serve`` printed it.
+    url : str
+    timeout : float
+        Seconds until a request is sent again.
+    tries : int
+        How often it is sent at most.
+
+    Examples
+    --------
+    >>> client = Client("a token", "http://127.0.0.1:7067")
+    >>> decision = client.decide("headlines", {"age": 0.5})  # doctest: +SKIP
+    >>> client.reward("headlines", decision["id"], 1.0)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        token: str,
+        url: str = "http://127.0.0.1:7067",
+        *,
+        timeout: float = 10.0,
+        tries: int = 5,
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"url is {url!r}: it must begin with http:// or https://")
+        self.token, self.url, self.timeout, self.tries = token, url.rstrip("/"), timeout, tries
+
+    def put(self, kind: str, name: str, **settings: Any) -> Any:
+        """Create one of the "experiments" or "predictors", or change its settings."""
+        return self._ask("PUT", kind, name, "", settings)
+
+    def decide(
+        self, experiment: str, context: Mapping[str, float] | Sequence[float] = (), **how: Any
+    ) -> Any:
+        """An arm for a context."""
+        how.setdefault("id", uuid.uuid4().hex)
+        given = dict(context) if isinstance(context, Mapping) else list(context)
+        return self._ask("POST", "experiments", experiment, "/decide", {"context": given, **how})
+
+    def reward(self, experiment: str, decision_id: str, value: float, **how: Any) -> Any:
+        """Tell what a decision earned."""
+        told = {"decision_id": decision_id, "value": value, **how}
+        return self._ask("POST", "experiments", experiment, "/reward", told)
+
+    def predict(self, predictor: str, x: Mapping[str, float] | Sequence[float]) -> Any:
+        """Mean, standard deviation and interval of a row."""
+        given = dict(x) if isinstance(x, Mapping) else list(x)
+        return self._ask("POST", "predictors", predictor, "/predict", {"x": given})
+
+    def learn(
+        self, predictor: str, id: str, x: Mapping[str, float] | Sequence[float], y: float
+    ) -> Any:
+        """Have a row predicted, then learned, once for each id."""
+        given = dict(x) if isinstance(x, Mapping) else list(x)
+        return self._ask("POST", "predictors", predictor, "/learn", {"id": id, "x": given, "y": y})
+
+    def state(self, kind: str, name: str) -> Any:
+        """Settings and what was learned, of one of the "experiments" or "predictors"."""
+        return self._ask("GET", kind, name, "", None)
+
+    def _ask(self, method: str, kind: str, name: str, what: str, body: Any) -> Any:
+        url = f"{self.url}/v1/{kind}/{urllib.parse.quote(name, safe='')}{what}"
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+        for attempt in range(self.tries):
+            request = urllib.request.Request(url, content, headers, method=method)
+            try:
+                with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                with error:
+                    if error.code not in (429, 503) or attempt + 1 == self.tries:
+                        raise ValueError(_said(error)) from None
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                if attempt + 1 == self.tries:
+                    raise
+            time.sleep(0.1 * 2**attempt)
+        raise AssertionError("unreachable")
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    content = error.read().decode(errors="replace")
+    try:
+        told = json.loads(content)
+        field = f"{told['field']}: " if told.get("field") else ""
+        return f"{error.code}: {field}{told['error']}"
+    except (ValueError, KeyError, TypeError):
+        return f"{error.code}: {content[:200]}"

@@ -1,0 +1,269 @@
+"""What can be asked for: paths, roles, bodies, and who answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from posterity.files import dumps
+from posterity.service import logs
+from posterity.service import messages as say
+from posterity.service.engine import Engine, Work
+from posterity.service.errors import RefusedError
+from posterity.service.state import metrics, overview, state_of
+from posterity.service.store import Found, Group
+from posterity.service.tokens import Tokens
+
+_NEVER = {"cache-control": "no-store"}
+
+
+@dataclass
+class Call:
+    """A request that was let in: who asks, and what."""
+
+    engine: Engine
+    tokens: Tokens
+    request: Request
+    token: str
+    body: Any
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+        return str(self.request.path_params["name"])
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One thing that can be asked for; ``role`` "" lets everybody."""
+
+    method: str
+    path: str
+    role: str
+    body: Any
+    answer: Callable[[Call], Awaitable[Any]]
+    largest: int = 65_536
+
+    @property
+    def summary(self) -> str:
+        """The first line of what its function says of itself."""
+        return (self.answer.__doc__ or "").splitlines()[0]
+
+
+async def put_experiment(call: Call) -> Any:
+    """Create an experiment, or change its settings."""
+    return await call.engine.put(call.name, call.body, call.token)
+
+
+async def put_predictor(call: Call) -> Any:
+    """Create a predictor."""
+    return await call.engine.put(call.name, call.body, call.token)
+
+
+async def decide(call: Call) -> Any:
+    """Choose an arm for a context; the same id again has the same answer."""
+    return (await call.engine.decide(call.name, [call.body]))[0]
+
+
+async def decide_batch(call: Call) -> Any:
+    """Choose arms for up to 1,000 contexts, in one transaction."""
+    return say.DecidedBatch(await call.engine.decide(call.name, call.body.decisions))
+
+
+async def reward(call: Call) -> Any:
+    """Learn what a decision earned, once for each event id."""
+    return await call.engine.happened(call.name, "reward", call.body)
+
+
+async def take_back(call: Call) -> Any:
+    """Unlearn a reward."""
+    return await call.engine.happened(call.name, "retraction", call.body)
+
+
+async def activate(call: Call) -> Any:
+    """Say that a decision was shown after all: its rewards are learned."""
+    return await call.engine.happened(call.name, "activate", call.body)
+
+
+async def delete_decision(call: Call) -> Any:
+    """Unlearn a decision, and erase its context."""
+    asked = say.Activate(decision_id=call.request.path_params["id"])
+    return await call.engine.happened(call.name, "delete", asked)
+
+
+async def experiment_state(call: Call) -> Any:
+    """Settings of an experiment, and how far it has learned."""
+    return state_of(call.engine.experiment(call.name))
+
+
+async def predictor_state(call: Call) -> Any:
+    """Settings of a predictor, and its scores."""
+    return state_of(call.engine.predictor(call.name))
+
+
+async def experiment_file(call: Call) -> Any:
+    """The bandit as a model file, which ``posterity.load`` reads."""
+    return _file(call.engine.experiment(call.name).model)
+
+
+async def predictor_file(call: Call) -> Any:
+    """The model as a model file, which ``posterity.load`` reads."""
+    return _file(call.engine.predictor(call.name).model)
+
+
+def _file(model: Any) -> Response:
+    return Response(dumps(model), media_type="application/octet-stream", headers=_NEVER)
+
+
+async def log(call: Call) -> Any:
+    """The log from a number on, as lines of JSON, an Arrow stream or Parquet."""
+    served, store = call.engine.experiment(call.name), call.engine.store
+    given = call.request.query_params
+    form, after = given.get("format", "ndjson"), given.get("after", "0")
+    if not (after.isascii() and after.isdigit() and len(after) < 19):
+        raise RefusedError(422, f"after is {after!r}: give the number of a decision", "after")
+    if form not in ("ndjson", "arrow", "parquet"):
+        raise RefusedError(422, f"format is {form!r}: give ndjson, arrow or parquet", "format")
+    if form == "ndjson":
+        pieces = logs.lines(served, store, int(after))
+        return StreamingResponse(pieces, media_type="application/x-ndjson")
+    pieces = logs.arrow(served, store, int(after), parquet=form == "parquet")
+    kind = "vnd.apache.parquet" if form == "parquet" else "vnd.apache.arrow.stream"
+    return StreamingResponse(pieces, media_type=f"application/{kind}")
+
+
+async def evaluate(call: Call) -> Any:
+    """What other policies would have earned, told from the experiment's own log."""
+    policies = call.request.query_params.getlist("policy") or ["uniform", "logged"]
+    served = call.engine.experiment(call.name)
+    return await call.engine.read(logs.evaluated, served, call.engine.store, policies)
+
+
+async def predict(call: Call) -> Any:
+    """Predict a row; nothing is learned or kept."""
+    return call.engine.predictor(call.name).predict(call.body)
+
+
+async def learn(call: Call) -> Any:
+    """Predict a row, then learn it, once for each id."""
+    return await call.engine.row(call.name, "learn", call.body)
+
+
+async def unlearn(call: Call) -> Any:
+    """Take a row back."""
+    return await call.engine.row(call.name, "unlearn", call.body)
+
+
+async def make_token(call: Call) -> Any:
+    """Make a token; it is told once."""
+    asked = call.body
+
+    def do(_: Found, group: Group) -> Any:
+        made = call.tokens.make(group, asked.name, asked.role, asked.expires)
+        call.engine.audit(group, call.token, f"token {asked.name}", None, asked.role)
+        return made
+
+    told, record = await call.engine.submit(Work(do))
+    call.tokens.add(record)
+    return say.MadeToken(told)
+
+
+async def revoke_token(call: Call) -> Any:
+    """Revoke a token."""
+    name = call.body.name
+
+    def do(_: Found, group: Group) -> say.Told:
+        call.tokens.revoke(group, name)
+        call.engine.audit(group, call.token, f"token {name}", None, "revoked")
+        return say.Told("revoked")
+
+    return await call.engine.submit(Work(do))
+
+
+async def audited(call: Call) -> Any:
+    """Who changed which settings, and when."""
+    return await call.engine.read(call.engine.store.audited)
+
+
+async def healthy(call: Call) -> Any:
+    """That the process lives."""
+    return {"status": "alive"}
+
+
+async def ready(call: Call) -> Any:
+    """That it has read its log and can write."""
+    if not call.engine.ready:
+        raise RefusedError(503, "not ready: the log is being read, or is away", retry_after=1)
+    return {"status": "ready"}
+
+
+async def measured(call: Call) -> Any:
+    """Counters and gauges, as Prometheus reads them."""
+    return Response(metrics(call.engine), media_type="text/plain; version=0.0.4")
+
+
+async def overviewed(call: Call) -> Any:
+    """All models at a glance: traffic, rewards, propensities, scores along time."""
+    return await call.engine.read(overview, call.engine)
+
+
+async def events(call: Call) -> Any:
+    """Server-Sent Events: "changed" whenever something was written."""
+    return StreamingResponse(_changes(call.engine), media_type="text/event-stream", headers=_NEVER)
+
+
+async def _changes(engine: Engine) -> AsyncIterator[str]:
+    import asyncio
+
+    changed = asyncio.Event()
+    engine.changed.append(changed)
+    try:
+        yield "event: hello\ndata: {}\n\n"
+        while not engine.stops:
+            try:
+                await asyncio.wait_for(changed.wait(), 1.0)
+            except TimeoutError:
+                continue
+            changed.clear()
+            yield "event: changed\ndata: {}\n\n"
+            await asyncio.sleep(0.2)  # five a second are enough for a page
+    finally:
+        engine.changed.remove(changed)
+
+
+_EXPERIMENT, _PREDICTOR = "/v1/experiments/{name}", "/v1/predictors/{name}"
+_BATCH_BYTES = 1_048_576
+
+ENDPOINTS = (
+    Endpoint("PUT", _EXPERIMENT, "admin", say.ExperimentSettings, put_experiment, _BATCH_BYTES),
+    Endpoint("GET", _EXPERIMENT, "read", None, experiment_state),
+    Endpoint("POST", _EXPERIMENT + "/decide", "decide", say.Decide, decide),
+    Endpoint(
+        "POST", _EXPERIMENT + "/decide/batch", "decide", say.DecideBatch, decide_batch, _BATCH_BYTES
+    ),
+    Endpoint("POST", _EXPERIMENT + "/reward", "decide", say.Reward, reward),
+    Endpoint("POST", _EXPERIMENT + "/take-back", "decide", say.Of, take_back),
+    Endpoint("POST", _EXPERIMENT + "/activate", "decide", say.Activate, activate),
+    Endpoint("DELETE", _EXPERIMENT + "/decisions/{id}", "admin", None, delete_decision),
+    Endpoint("GET", _EXPERIMENT + "/log", "read", None, log),
+    Endpoint("GET", _EXPERIMENT + "/evaluate", "read", None, evaluate),
+    Endpoint("GET", _EXPERIMENT + "/model", "read", None, experiment_file),
+    Endpoint("PUT", _PREDICTOR, "admin", say.PredictorSettings, put_predictor, _BATCH_BYTES),
+    Endpoint("GET", _PREDICTOR, "read", None, predictor_state),
+    Endpoint("POST", _PREDICTOR + "/predict", "read", say.Predict, predict),
+    Endpoint("POST", _PREDICTOR + "/learn", "decide", say.Row, learn),
+    Endpoint("POST", _PREDICTOR + "/unlearn", "decide", say.Unlearn, unlearn),
+    Endpoint("GET", _PREDICTOR + "/model", "read", None, predictor_file),
+    Endpoint("POST", "/v1/tokens", "admin", say.NewToken, make_token),
+    Endpoint("POST", "/v1/tokens/revoke", "admin", say.Revoke, revoke_token),
+    Endpoint("GET", "/v1/audit", "admin", None, audited),
+    Endpoint("GET", "/v1/overview", "read", None, overviewed),
+    Endpoint("GET", "/v1/events", "read", None, events),
+    Endpoint("GET", "/healthz", "", None, healthy),
+    Endpoint("GET", "/readyz", "", None, ready),
+    Endpoint("GET", "/metrics", "read", None, measured),
+)

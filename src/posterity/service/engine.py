@@ -1,0 +1,398 @@
+"""The service without its doors: requests wait, are done in groups, and answered when on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import sqlalchemy as sql
+
+from posterity.files import dumps, loads_with_notes
+from posterity.service.changes import check_features, check_ranges, refuse_other
+from posterity.service.errors import RefusedError
+from posterity.service.experiments import Experiment
+from posterity.service.messages import Activate, Decide, ExperimentSettings, PredictorSettings
+from posterity.service.predictors import Predictor
+from posterity.service.schema import audit, decision, model, snapshot
+from posterity.service.store import Found, Group, Key, Record, Store, erasures
+
+Served = Experiment | Predictor
+
+# Requests that may wait, and that are done in one transaction.
+MOST_WAITING = 10_000
+MOST_AT_ONCE = 1_000
+# Events between two snapshots of a model: what a restart has to learn again, at most.
+SNAPSHOT_EVERY = 1_000
+_SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
+
+
+@dataclass
+class Work:
+    """One request that writes: what it must know of the log, and what is to be done."""
+
+    do: Callable[[Found, Group], Any]
+    decisions: tuple[Key, ...] = ()
+    rows: tuple[Key, ...] = ()
+    # Decisions that are asked for: those of a group are made together.
+    decides: tuple[Experiment, list[tuple[Any, ...]]] | None = None
+    answer: asyncio.Future[Any] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class Engine:
+    """Models in memory, the log on disk, and one writer between them.
+
+    A group of requests is looked up, done in memory and committed in one transaction, and only
+    then answered. Where the commit fails nothing was done: the models are read anew from the log.
+
+    Parameters
+    ----------
+    store : Store
+    clock : callable
+        Seconds since 1970; it may jump, for nothing hangs on its order.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self.store, self.clock = store, clock
+        self.models: dict[str, Served] = {}
+        self.counts = {"decisions": 0, "events": 0, "rows": 0, "commits": 0, "failures": 0}
+        self.changed: list[asyncio.Event] = []
+        self.ready = False
+        self.stops = False
+        self._number = 0
+        self._secret = ""
+        self._snapshots: dict[str, int] = {}
+        self._heard: dict[str, float] = {}
+        self._queue: deque[Work] = deque()
+        self._wake = asyncio.Event()
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # ---- life ------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Read what there is, and begin to work."""
+        await self._on_disk(self._restore)
+        self.ready = True
+        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._expire())]
+
+    async def stop(self) -> None:
+        """Do what waits, keep snapshots, and close."""
+        self.stops = True
+        self._wake.set()
+        for task in self._tasks[1:]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        group = Group()
+        self._keep(group, every=1)
+        if group and self.ready:
+            await self._on_disk(self.store.commit, group)
+        self._disk.shutdown()
+        self.store.close()
+
+    def _restore(self) -> None:
+        self._number = self.store.last_number()
+        self._secret = self.store.secret(secrets.token_hex(32))
+        self.models = {one["name"]: self.restored(one) for one in self.store.models()}
+        self._snapshots = {
+            name: (self.store.snapshot(name) or {"learned_through": 0})["learned_through"]
+            for name in self.models
+        }
+
+    def restored(self, kept: Record, through: int | None = None) -> Served:
+        """A model as the log has it, or as it was when it had learned no more than ``through``."""
+        name, kind = kept["name"], kept["kind"]
+        found = self.store.snapshot(name, through)
+        after = found["learned_through"] if found else 0
+        known, notes = loads_with_notes(found["file"]) if found else (None, None)
+        settings = msgspec.json.decode(kept["settings"], type=_SETTINGS[kind])
+        served: Served
+        if isinstance(settings, ExperimentSettings):
+            served = Experiment(name, kept["version"], settings, self._secret, known, after)
+            served.replay(self.store.learned(name, after, through))
+        else:
+            served = Predictor(name, kept["version"], settings, known, notes, after)
+            served.replay(self.store.rows(name, after, through))
+        return served
+
+    def as_it_was(self, kept: Record, made: Record) -> Served:
+        """The experiment that made a decision, with the settings and the model of that time."""
+        self._secret = self.store.secret("")
+        settings = self.store.settings(kept["name"], made["settings_version"])
+        return self.restored({**kept, **settings}, made["learned_through"])
+
+    async def _on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
+
+    # ---- what is asked ---------------------------------------------------------------------------
+
+    async def submit(self, work: Work) -> Any:
+        """Wait until it is done and on the disk."""
+        if not self.ready:
+            raise RefusedError(503, "the database is away: try again", retry_after=1)
+        if len(self._queue) >= MOST_WAITING:
+            raise RefusedError(503, "too many requests wait: try again", retry_after=1)
+        self._queue.append(work)
+        self._wake.set()
+        return await work.answer
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait."""
+        return len(self._queue)
+
+    def experiment(self, name: str) -> Experiment:
+        """The experiment of that name."""
+        return self._named(name, Experiment)
+
+    def predictor(self, name: str) -> Predictor:
+        """The predictor of that name."""
+        return self._named(name, Predictor)
+
+    def _named(self, name: str, kind: Any) -> Any:
+        if not self.ready:
+            raise RefusedError(503, "the log is being read: try again", retry_after=1)
+        found = self.models.get(name)
+        if not isinstance(found, kind):
+            raise RefusedError(404, f"there is no {kind.kind} {name!r}", "name")
+        return found
+
+    async def put(self, name: str, settings: Any, token: str) -> Record:
+        """Create a model, or change its settings; an experiment's arms and features stay."""
+        kind = "experiment" if isinstance(settings, ExperimentSettings) else "predictor"
+
+        def do(_: Found, group: Group) -> Record:
+            before = self.models.get(name)
+            version = 1 if before is None else before.version + 1
+            if before is not None:
+                if msgspec.structs.asdict(before.settings) == msgspec.structs.asdict(settings):
+                    return {"name": name, "version": before.version}
+                refuse_other(before, kind, settings)
+            served: Served
+            if isinstance(settings, ExperimentSettings):
+                check_ranges(settings)
+                known = None if before is None else before.model
+                through = 0 if before is None else before.learned_through
+                served = Experiment(name, version, settings, self._secret, known, through)
+            else:
+                check_features(settings)
+                served = Predictor(name, version, settings)
+            written = msgspec.json.encode(settings).decode()
+            now = self.clock()
+            group.add(
+                model,
+                seq=self.number(),
+                name=name,
+                version=version,
+                kind=kind,
+                settings=written,
+                at=now,
+            )
+            was = None if before is None else msgspec.json.encode(before.settings).decode()
+            self.audit(group, token, f"{kind} {name}", was, written)
+            self.models[name] = served
+            return {"name": name, "version": version}
+
+        answer: Record = await self.submit(Work(do))
+        return answer
+
+    async def decide(self, name: str, asked: list[Decide]) -> list[Any]:
+        """Arms for contexts."""
+        experiment = self.experiment(name)
+        read = [(one, one.id or uuid.uuid4().hex, *experiment.read(one)) for one in asked]
+        named = tuple((name, one.id) for one in asked if one.id is not None)
+
+        def do(found: Found, group: Group) -> list[Any]:
+            made = [found.decisions[name, one[1]] for one in read]
+            for position, (given, one) in enumerate(zip(read, made, strict=True)):
+                if one["context"] != given[2].tobytes():
+                    gone = one["context"] is None
+                    said = "was deleted" if gone else "was made in another context"
+                    field = "id" if len(read) == 1 else f"decisions[{position}].id"
+                    raise RefusedError(
+                        410 if gone else 409, f"decision {one['id']!r} {said}", field
+                    )
+            return [self.experiment(name).answer(one) for one in made]
+
+        answer: list[Any] = await self.submit(Work(do, decisions=named, decides=(experiment, read)))
+        return answer
+
+    async def happened(self, name: str, kind: str, asked: Any) -> Any:
+        """A reward, a correction, a retraction, an activation or a deletion."""
+        self.experiment(name)
+
+        def do(found: Found, group: Group) -> Any:
+            experiment = self.experiment(name)
+            told = experiment.happened(kind, asked, found, group, self._number + 1, self.clock())
+            self._number = max(self._number, experiment.learned_through)
+            if kind == "delete":
+                group.statements += erasures(name, [asked.decision_id])
+                self._snapshots[name] = -SNAPSHOT_EVERY  # a new one, with this group
+            return told
+
+        return await self.submit(Work(do, decisions=((name, asked.decision_id),)))
+
+    async def row(self, name: str, way: str, asked: Any) -> Any:
+        """A row to learn, or to unlearn."""
+        self.predictor(name)
+
+        def do(found: Found, group: Group) -> Any:
+            predictor = self.predictor(name)
+            told = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
+            self._number = max(self._number, predictor.learned_through)
+            return told
+
+        return await self.submit(Work(do, rows=((name, asked.id),)))
+
+    def audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
+        """Note who changed what."""
+        now = self.clock()
+        group.add(
+            audit, seq=self.number(), at=now, token=token, what=what, before=before, after=after
+        )
+
+    def number(self) -> int:
+        """The next number of the log."""
+        self._number += 1
+        return self._number
+
+    # ---- groups ----------------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        while self._queue or not self.stops:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._queue:
+                count = min(len(self._queue), MOST_AT_ONCE)
+                await self._do_together([self._queue.popleft() for _ in range(count)])
+
+    async def _do_together(self, works: list[Work]) -> None:
+        group = Group()
+        try:
+            keys = [key for work in works for key in work.decisions]
+            rows = [key for work in works for key in work.rows]
+            found = Found()
+            if keys or rows:
+                found = await self._on_disk(self.store.find, keys, rows)
+            self._decide_together(works, found, group)
+            told = [_outcome(work, found, group) for work in works]
+            self._keep(group, every=SNAPSHOT_EVERY)
+            if group:
+                await self._on_disk(self.store.commit, group)
+                self._count(group)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self.counts["failures"] += 1
+            self.ready = False  # the models hold what the log does not
+            refused = RefusedError(503, f"nothing was written: {_said(error)}", retry_after=1)
+            for work in works:
+                _settle(work, refused)
+            await self._recover()
+            return
+        for work, outcome in zip(works, told, strict=True):
+            _settle(work, outcome)
+        if group:
+            for changed in self.changed:
+                changed.set()
+
+    def _decide_together(self, works: list[Work], found: Found, group: Group) -> None:
+        """Make all decisions of a group that are not in the log, those of an experiment at once."""
+        asked: dict[str, dict[str, tuple[Any, ...]]] = {}
+        for work in works:
+            if work.decides is not None:
+                experiment, read = work.decides
+                new = asked.setdefault(experiment.name, {})
+                for one in read:
+                    if (experiment.name, one[1]) not in found.decisions:
+                        new.setdefault(one[1], one)
+        for name, new in asked.items():
+            if new:
+                numbers = [self.number() for _ in new]
+                made = self.experiment(name).decide(list(new.values()), numbers, self.clock())
+                group.inserts += [(decision, one) for one in made]
+                found.decisions.update({(name, one["id"]): one for one in made})
+
+    def _keep(self, group: Group, every: int) -> None:
+        """Snapshots of models that have learned enough since the last, in the same transaction."""
+        for name, served in self.models.items():
+            through = served.learned_through
+            if through and through - self._snapshots.get(name, 0) >= every:
+                file = dumps(served.model, getattr(served, "notes", None))
+                group.add(snapshot, model=name, learned_through=through, file=file, at=self.clock())
+                self._snapshots[name] = through
+
+    def _count(self, group: Group) -> None:
+        self.counts["commits"] += 1
+        for table, _ in group.inserts:
+            word = {"decision": "decisions", "event": "events", "row": "rows"}.get(table.name)
+            if word is not None:
+                self.counts[word] += 1
+
+    async def _recover(self) -> None:
+        """Read the models anew: what was done in memory is not in the log."""
+        while not self.stops:
+            try:
+                await self._on_disk(self._restore)
+            except (sql.exc.SQLAlchemyError, OSError):
+                for work in [self._queue.popleft() for _ in range(len(self._queue))]:
+                    _settle(
+                        work, RefusedError(503, "the database is away: try again", retry_after=1)
+                    )
+                await asyncio.sleep(0.5)
+            else:
+                self.ready = True
+                return
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    async def _expire(self) -> None:
+        """Learn the default of decisions whose horizon has passed."""
+        while True:
+            await asyncio.sleep(0.5)
+            for name, served in list(self.models.items()):
+                if isinstance(served, Experiment) and served.settings.horizon and self.ready:
+                    await self.expire(name)
+
+    async def expire(self, name: str) -> int:
+        """Learn the default of an experiment's decisions whose horizon has passed; how many."""
+        now = self.clock()
+        ids = await self._on_disk(self.store.expired, name, now, self._heard.get(name, 0.0))
+        works = [self.happened(name, "default", Activate(decision_id=id)) for id in ids]
+        await asyncio.gather(*works, return_exceptions=True)
+        if not ids:
+            self._heard[name] = now - 60.0
+        return len(ids)
+
+    async def read(self, do: Callable[..., Any], *given: Any) -> Any:
+        """Read the database in another thread."""
+        return await asyncio.to_thread(do, *given)
+
+
+def _outcome(work: Work, found: Found, group: Group) -> Any:
+    try:
+        return work.do(found, group)
+    except RefusedError as refused:
+        return refused
+
+
+def _settle(work: Work, outcome: Any) -> None:
+    if work.answer.done():
+        return
+    if isinstance(outcome, RefusedError):
+        work.answer.set_exception(outcome)
+    else:
+        work.answer.set_result(outcome)
+
+
+def _said(error: Exception) -> str:
+    return str(getattr(error, "orig", error)).splitlines()[0] if str(error) else "an error"

@@ -1,0 +1,25 @@
+"""What the service refuses, and why: a status of HTTP, the field, and what to do."""
+
+from __future__ import annotations
+
+
+class RefusedError(Exception):
+    """A request that changed nothing.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP: 4xx what was asked for can't be, 503 not now.
+    message : str
+    field : str
+        What it is about; "" where it is about no field.
+    retry_after : int, optional
+        Seconds after which the same request may do.
+    """
+
+    def __init__(
+        self, status: int, message: str, field: str = "", retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.field = status, message, field
+        self.retry_after = retry_after

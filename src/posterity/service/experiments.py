@@ -1,0 +1,292 @@
+"""An experiment: a bandit, and what the log says that it has learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.bandits import Bandit
+from posterity.service.errors import RefusedError
+from posterity.service.inputs import read_context
+from posterity.service.messages import Decide, Decided, ExperimentSettings, Reward, Told
+from posterity.service.propensities import policy_of, propensities_of
+from posterity.service.schema import event
+from posterity.service.store import Found, Group, Key, Record
+
+Array = NDArray[np.float64]
+
+
+class Experiment:
+    """Decides by what it has learned through an event of the log, and learns events one by one.
+
+    So the model is a function of the log alone: restarted from any snapshot it is the same, byte
+    by byte, for each event is learned on its own, in order.
+
+    Parameters
+    ----------
+    name : str
+    version : int
+        Of the settings.
+    settings : ExperimentSettings
+    bandit : Bandit, optional
+        What a snapshot held.
+    learned_through : int
+        Number of the last event that it has learned.
+    secret : str
+        Arms are drawn by a hash of this and the decision's id: the same id, the same arm.
+    """
+
+    kind = "experiment"
+
+    def __init__(
+        self,
+        name: str,
+        version: int,
+        settings: ExperimentSettings,
+        secret: str,
+        bandit: Bandit | None = None,
+        learned_through: int = 0,
+    ) -> None:
+        self.name, self.version, self.settings = name, version, settings
+        self.model = self._fresh() if bandit is None else bandit
+        self.learned_through = learned_through
+        self.policy = policy_of(settings)
+        self._key = blake2b(f"{secret}/{name}".encode(), digest_size=32).digest()
+        self._places = {arm: place for place, arm in enumerate(settings.arms)}
+
+    def _fresh(self) -> Bandit:
+        bandit = Bandit(model_of(self.settings.model), arms=self.settings.arms, rng=0)
+        # A bandit begins when it is first used, also by a read: begun here, reads change no byte.
+        assert bandit.arms_ == self.settings.arms
+        return bandit
+
+    # ---- deciding --------------------------------------------------------------------------------
+
+    def believed(self, X: Array, allowed: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+        """Propensities, means and widths (n, K) of contexts."""
+        return propensities_of(self.model, self.policy, X, allowed)
+
+    def draw(self, id: str) -> float:
+        """A number between 0 and 1 that hangs on the id alone."""
+        digest = blake2b(id.encode(), key=self._key, digest_size=8).digest()
+        return float((int.from_bytes(digest, "big") >> 11) * 2.0**-53)
+
+    def read(self, asked: Decide) -> tuple[Array, NDArray[np.bool_]]:
+        """The context (m,), and which arms may be chosen (K,)."""
+        context = read_context(asked.context, self.settings.features, self.settings.ranges)
+        allowed = np.ones(len(self._places), dtype=bool)
+        if asked.arms is not None:
+            for arm in asked.arms:
+                if arm not in self._places:
+                    raise RefusedError(
+                        422, f"there is no arm {arm!r}: arms are {self.settings.arms}", "arms"
+                    )
+            allowed = np.array([arm in set(asked.arms) for arm in self.settings.arms])
+            if not allowed.any():
+                raise RefusedError(
+                    422, "no arm is allowed: give at least one, or leave it out", "arms"
+                )
+        return context, allowed
+
+    def decide(
+        self,
+        asked: Sequence[tuple[Decide, str, Array, NDArray[np.bool_]]],
+        numbers: Sequence[int],
+        now: float,
+    ) -> list[Record]:
+        """Rows of the log, of requests that were read, each with its id and number."""
+        X = np.stack([context for _, _, context, _ in asked])
+        allowed = np.stack([may for _, _, _, may in asked])
+        told, means, widths = self.believed(X, allowed)
+        expires = None if self.settings.horizon is None else now + self.settings.horizon
+        places = pick(told, np.array([self.draw(id) for _, id, _, _ in asked]))
+        return [
+            {
+                "seq": number,
+                "model": self.name,
+                "id": id,
+                "at": now,
+                "learned_through": self.learned_through,
+                "settings_version": self.version,
+                "context": context.tobytes(),
+                "allowed": None if one.arms is None else may.tobytes(),
+                "arm": int(place),
+                "propensities": chances.tobytes(),
+                "means": mean.tobytes(),
+                "widths": width.tobytes(),
+                "active": int(one.activate),
+                "expires": expires,
+            }
+            for (one, id, context, may), number, place, chances, mean, width in zip(
+                asked, numbers, places, told, means, widths, strict=True
+            )
+        ]
+
+    def answer(self, made: Record) -> Decided:
+        """What the log holds, as it is answered; of a decision made before the same again."""
+        chances = np.frombuffer(made["propensities"])
+        arms = self.settings.arms[: len(chances)]
+        return Decided(
+            made["id"],
+            arms[made["arm"]],
+            float(chances[made["arm"]]),
+            dict(zip(arms, chances.tolist(), strict=True)),
+            dict(zip(arms, _finite(made["means"]), strict=True)),
+            dict(zip(arms, _finite(made["widths"]), strict=True)),
+            made["learned_through"],
+            made["expires"],
+        )
+
+    # ---- what comes for a decision ---------------------------------------------------------------
+
+    def happened(
+        self, kind: str, asked: Any, found: Found, group: Group, number: int, now: float
+    ) -> Told:
+        """Learn an event, and add it to the group; what changes nothing adds nothing."""
+        key = (self.name, asked.decision_id)
+        made = self._decision(found, key)
+        before = found.events.setdefault(key, [])
+        event_id = getattr(asked, "event_id", kind)
+        value = getattr(asked, "value", None)
+        status = self._status(kind, asked, before, bool(made["active"]))
+        former = before[-1]["total"] if before else None
+        if status == "duplicate":
+            return Told(status, former)
+        happened: Record = {
+            "seq": number,
+            "model": self.name,
+            "decision_id": asked.decision_id,
+            "event_id": event_id,
+            "kind": "correction" if status == "corrected" else kind,
+            "value": value,
+            "former": former,
+            "at": now,
+        }
+        happened["total"] = self._total([*before, happened], bool(made["active"]))
+        self.learn({**happened, "context": made["context"], "arm": made["arm"]})
+        group.add(event, **happened)
+        before.append(happened)
+        return Told(status, happened["total"])
+
+    def _decision(self, found: Found, key: Key) -> Record:
+        if key not in found.decisions:
+            raise RefusedError(404, f"there is no decision {key[1]!r}", "decision_id")
+        made = found.decisions[key]
+        if made["context"] is None or any(
+            one["kind"] == "delete" for one in found.events.get(key, [])
+        ):
+            raise RefusedError(410, f"decision {key[1]!r} was deleted", "decision_id")
+        return made
+
+    def _status(self, kind: str, asked: Any, before: Sequence[Record], active: bool) -> str:
+        live = values_of(before)
+        if kind == "reward":
+            return _status_of_reward(asked, live)
+        if kind == "retraction":
+            known = any(one["event_id"] == asked.event_id for one in before)
+            if not known:
+                raise RefusedError(404, f"there is no reward {asked.event_id!r}", "event_id")
+            return "taken back" if asked.event_id in live else "duplicate"
+        if kind == "activate":
+            done = active or any(one["kind"] == "activate" for one in before)
+            return "duplicate" if done else "activated"
+        if kind == "default":
+            return "duplicate" if before and before[-1]["total"] is not None else "new"
+        return "deleted"
+
+    def _total(self, events: Sequence[Record], active: bool) -> float | None:
+        """What is to be learned of a decision, from all that came for it."""
+        kinds = {one["kind"] for one in events}
+        if "delete" in kinds or not (active or "activate" in kinds):
+            return None
+        values = list(values_of(events).values())
+        if values:
+            total = {"sum": sum, "first": lambda v: v[0], "last": lambda v: v[-1]}
+            return float(total[self.settings.aggregation](values))
+        return self.settings.default_reward if "default" in kinds else None
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def learn(self, happened: Record) -> None:
+        """Learn what an event changes, or nothing at all.
+
+        Raises
+        ------
+        RefusedError
+            The model can't learn it.
+        """
+        former, total = happened["former"], happened["total"]
+        if former != total:
+            if happened["context"] is None:
+                raise RefusedError(410, "what was learned is not known: a decision was deleted")
+            x, arm = np.frombuffer(happened["context"]), self.settings.arms[happened["arm"]]
+            try:
+                if former is None:
+                    self.model.learn_one(x, arm, total)
+                else:
+                    after = math.nan if total is None else total
+                    self.model.correct(x[None], [arm], former=[former], rewards=[after])
+            except ValueError as error:
+                raise RefusedError(422, str(error), "value") from error
+        self.learned_through = happened["seq"]
+
+    def replay(self, log: Iterable[Record]) -> None:
+        """Learn what the log holds after a snapshot."""
+        for happened in log:
+            self.learn(happened)
+
+
+def model_of(word: str) -> Any:
+    """The model of rewards: None is the bandit's own, of normal noise."""
+    if word == "linear":
+        return None
+    from posterity import BayesianLogisticRegression, BayesianPoissonRegression
+
+    return BayesianLogisticRegression() if word == "logistic" else BayesianPoissonRegression()
+
+
+def values_of(events: Sequence[Record]) -> dict[str, float]:
+    """Rewards that count, by event id, in the order in which they first came."""
+    live: dict[str, float] = {}
+    for one in events:
+        if one["kind"] in ("reward", "correction"):
+            live[one["event_id"]] = one["value"]
+        elif one["kind"] == "retraction":
+            live.pop(one["event_id"], None)
+    return live
+
+
+def pick(told: Array, draws: Array) -> NDArray[np.intp]:
+    """Arms (n,): the first whose cumulated probability (n, K) is above the draw (n,).
+
+    Examples
+    --------
+    >>> pick(np.array([[0.25, 0.75], [0.0, 1.0]]), np.array([0.3, 0.0])).tolist()
+    [1, 1]
+    """
+    edges = np.cumsum(told, axis=1)
+    return np.asarray(np.argmax(edges > (draws * edges[:, -1])[:, None], axis=1))
+
+
+def _status_of_reward(asked: Reward, live: dict[str, float]) -> str:
+    if asked.event_id not in live:
+        return "new"
+    if live[asked.event_id] == asked.value:
+        return "duplicate"
+    if asked.correct:
+        return "corrected"
+    raise RefusedError(
+        409,
+        f"reward {asked.event_id!r} of this decision is {live[asked.event_id]:g} already: send it "
+        "with correct=true, or with an event_id of its own",
+        "value",
+    )
+
+
+def _finite(numbers: bytes) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in np.frombuffer(numbers).tolist()]

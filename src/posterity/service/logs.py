@@ -1,0 +1,141 @@
+"""The log as others read it: rows of text, or an Arrow table; and what it says of policies."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from posterity.service.errors import RefusedError
+from posterity.service.experiments import Experiment
+from posterity.service.store import Record, Store
+
+_BATCH = 10_000
+
+
+def rows_of(served: Experiment, store: Store, after: int) -> Iterator[dict[str, Any]]:
+    """Decisions in order, with rewards, propensities and features; erased ones are left out."""
+    arms, features = served.settings.arms, served.settings.features
+    for one in store.decisions(served.name, after):
+        if one["context"] is None:
+            continue
+        chances = np.frombuffer(one["propensities"]).tolist()
+        row = {
+            "seq": one["seq"],
+            "id": one["id"],
+            "at": one["at"],
+            "arm": arms[one["arm"]],
+            "propensity": chances[one["arm"]],
+            "reward": one["reward"],
+            "learned_through": one["learned_through"],
+        }
+        row |= {f"p_{arm}": chance for arm, chance in zip(arms, chances, strict=True)}
+        if features:
+            context = np.frombuffer(one["context"]).tolist()
+            row |= {f"x_{name}": value for name, value in zip(features, context, strict=True)}
+        yield row
+
+
+def lines(served: Experiment, store: Store, after: int) -> Iterator[bytes]:
+    """A line of JSON for each decision."""
+    for row in rows_of(served, store, after):
+        yield msgspec.json.encode(row) + b"\n"
+
+
+def arrow(served: Experiment, store: Store, after: int, *, parquet: bool) -> Iterator[bytes]:
+    """An Arrow stream or a Parquet file, in pieces."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = _schema(pa, served)
+    sink = _Pieces()
+    writer = pq.ParquetWriter(sink, schema) if parquet else pa.ipc.new_stream(sink, schema)
+    rows = rows_of(served, store, after)
+    with writer:
+        while batch := list(islice(rows, _BATCH)):
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+            yield sink.take()
+    yield sink.take()
+
+
+def _schema(pa: Any, served: Experiment) -> Any:
+    numbers = [f"p_{arm}" for arm in served.settings.arms]
+    numbers += [f"x_{name}" for name in served.settings.features]
+    fields = [("seq", pa.int64()), ("id", pa.string()), ("at", pa.float64()), ("arm", pa.string())]
+    fields += [("propensity", pa.float64()), ("reward", pa.float64())]
+    fields += [("learned_through", pa.int64())]
+    return pa.schema([*fields, *((name, pa.float64()) for name in numbers)])
+
+
+class _Pieces(io.RawIOBase):
+    """A file that is taken away as it is written; its writer is told how far it has come."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """All that was written."""
+        return self._length
+
+    def write(self, content: Any) -> int:
+        """Keep it until it is taken."""
+        part = bytes(content)
+        self._parts.append(part)
+        self._length += len(part)
+        return len(part)
+
+    def take(self) -> bytes:
+        """What was written since."""
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+
+def evaluated(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
+    """What policies would have earned, told from the experiment's own log.
+
+    Raises
+    ------
+    RefusedError
+        A policy that is none, or a log without rewards.
+    """
+    from posterity.off_policy import Log, evaluate
+
+    arms = served.settings.arms
+    for policy in policies:
+        if policy not in (*arms, "uniform", "logged"):
+            known = ", ".join(["uniform", "logged", *arms])
+            raise RefusedError(422, f"there is no policy {policy!r}: give {known}", "policy")
+    log: list[Record] = [
+        one
+        for one in store.decisions(served.name)
+        if one["reward"] is not None and one["context"] is not None
+    ]
+    if len(log) < 2:
+        raise RefusedError(
+            409, "fewer than two decisions have rewards: there is nothing to judge by"
+        )
+    contexts = np.stack([np.frombuffer(one["context"]) for one in log])
+    chosen = [arms[one["arm"]] for one in log]
+    rewards = [one["reward"] for one in log]
+    chances = np.stack([np.frombuffer(one["propensities"]) for one in log])
+    table = Log.of(contexts, chosen, rewards, propensities=chances, names=arms)
+    told = evaluate(table, {policy: policy for policy in policies}, ["snips"])
+    return [
+        {
+            "policy": one.policy,
+            "method": one.method,
+            "value": one.value,
+            "low": one.low,
+            "high": one.high,
+        }
+        for one in told.estimates
+    ]

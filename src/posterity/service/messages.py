@@ -1,0 +1,174 @@
+"""What is asked and answered, as msgspec reads it: unknown fields are refused by name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Context = dict[str, float] | list[float]
+
+LARGEST_BATCH = 1000
+
+
+class Asked(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What all requests share: a field that is unknown is an error."""
+
+
+class ExperimentSettings(Asked):
+    """Arms, features in order, and how it decides and learns."""
+
+    arms: Annotated[list[Name], Meta(min_length=1, max_length=1000)]
+    features: Annotated[list[Name], Meta(max_length=10_000)] = []
+    ranges: dict[str, tuple[float, float]] = {}
+    model: Literal["linear", "logistic", "poisson"] = "linear"
+    policy: Literal[
+        "thompson",
+        "upper confidence bound",
+        "randomized upper confidence bound",
+        "inverse gap",
+        "greedy",
+    ] = "thompson"
+    floor: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.02
+    aggregation: Literal["sum", "first", "last"] = "sum"
+    horizon: Annotated[float, Meta(gt=0.0)] | None = None
+    default_reward: float = 0.0
+
+
+class PredictorSettings(Asked):
+    """Features in order, the model by its name, and its parameters."""
+
+    features: Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
+    model: Literal["linear", "robust", "quantile", "poisson"] = "linear"
+    parameters: dict[str, str | float | bool | None] = {}
+    level: Annotated[float, Meta(gt=0.0, lt=1.0)] = 0.9
+
+
+class Decide(Asked):
+    """One context; the same id again has the same answer."""
+
+    context: Context = []
+    id: Name | None = None
+    arms: list[str] | None = None
+    activate: bool = True
+
+
+class DecideBatch(Asked):
+    """Many of them, in one transaction."""
+
+    decisions: Annotated[list[Decide], Meta(min_length=1, max_length=LARGEST_BATCH)]
+
+
+class Decided(Struct):
+    """An arm, and with what probability it was picked; means and widths are what was believed."""
+
+    id: str
+    arm: str
+    propensity: float
+    propensities: dict[str, float]
+    means: dict[str, float | None]
+    widths: dict[str, float | None]
+    model_version: int
+    expires: float | None = None
+
+
+class DecidedBatch(Struct):
+    """In the order that was asked."""
+
+    decisions: list[Decided]
+
+
+class Reward(Asked):
+    """What a decision earned; an event id tells several rewards of one decision apart."""
+
+    decision_id: Name
+    value: float
+    event_id: Name = "reward"
+    correct: bool = False
+
+
+class Of(Asked):
+    """A decision, and one of its events: by default the reward without an event id."""
+
+    decision_id: Name
+    event_id: Name = "reward"
+
+
+class Activate(Asked):
+    """A decision that was shown after all."""
+
+    decision_id: Name
+
+
+class Told(Struct):
+    """What became of it: new, duplicate, corrected, taken back, activated or deleted."""
+
+    status: str
+    total: float | None = None
+
+
+class Predict(Asked):
+    """One row."""
+
+    x: Context
+
+
+class Row(Asked):
+    """One row with its target; the same id again is not learned again."""
+
+    id: Name
+    x: Context
+    y: float
+
+
+class Unlearn(Asked):
+    """A row that was learned."""
+
+    id: Name
+
+
+class Predicted(Struct):
+    """Mean, standard deviation and interval; None where nothing finite is known yet."""
+
+    mean: float | None
+    std: float | None
+    low: float | None
+    high: float | None
+    level: float
+
+
+class Learned(Struct):
+    """Whether the row is new, a duplicate or unlearned; and what was predicted before."""
+
+    status: str
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    log_score: float | None = None
+
+
+class NewToken(Asked):
+    """A token by its name."""
+
+    name: Name
+    role: Literal["read", "decide", "admin"]
+    expires: float | None = None
+
+
+class Revoke(Asked):
+    """A token by its name."""
+
+    name: Name
+
+
+class MadeToken(Struct):
+    """Shown once; only its hash is kept."""
+
+    token: str
+
+
+class Anything(Struct):
+    """A state, in words of its own."""
+
+    state: dict[str, Any]

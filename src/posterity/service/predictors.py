@@ -1,0 +1,225 @@
+"""A predictor: a model that predicts, and learns each row once, by its id."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+
+from posterity import (
+    BayesianLinearRegression,
+    BayesianPoissonRegression,
+    BayesianQuantileRegression,
+    RobustBayesianRegression,
+)
+from posterity.service.errors import RefusedError
+from posterity.service.inputs import read_context
+from posterity.service.messages import Learned, Predict, Predicted, PredictorSettings, Row, Unlearn
+from posterity.service.schema import row
+from posterity.service.store import Found, Group, Record
+
+Array = NDArray[np.float64]
+
+_CLASSES: dict[str, Any] = {
+    "linear": BayesianLinearRegression,
+    "robust": RobustBayesianRegression,
+    "quantile": BayesianQuantileRegression,
+    "poisson": BayesianPoissonRegression,
+}
+_NOTHING = Predicted(None, None, None, None, 0.0)
+
+
+@dataclass
+class Scores:
+    """Sums over rows that were predicted before they were learned."""
+
+    n: int = 0
+    squared: float = 0.0
+    absolute: float = 0.0
+    inside: int = 0
+    log_score: float = 0.0
+
+    def add(self, told: Record) -> None:
+        """One row more, as the log holds it; rows that nothing was known of are left out."""
+        if told["mean"] is None or told["log_score"] is None:
+            return
+        error = told["y"] - told["mean"]
+        self.n += 1
+        self.squared += error * error
+        self.absolute += abs(error)
+        self.inside += told["low"] <= told["y"] <= told["high"]
+        self.log_score += told["log_score"]
+
+    def state(self) -> dict[str, float | None]:
+        """Means: root mean squared and absolute error, coverage, log score."""
+        if not self.n:
+            return {"n": 0, "rmse": None, "mae": None, "coverage": None, "log_score": None}
+        return {
+            "n": self.n,
+            "rmse": math.sqrt(self.squared / self.n),
+            "mae": self.absolute / self.n,
+            "coverage": self.inside / self.n,
+            "log_score": self.log_score / self.n,
+        }
+
+
+class Predictor:
+    """A model and its scores, a function of the rows in the log alone.
+
+    Parameters
+    ----------
+    name, version, settings
+        As in the log.
+    model : estimator, optional
+        What a snapshot held.
+    notes : mapping, optional
+        Scores, of the same snapshot.
+    learned_through : int
+        Number of the last row it has learned.
+    """
+
+    kind = "predictor"
+
+    def __init__(
+        self,
+        name: str,
+        version: int,
+        settings: PredictorSettings,
+        model: Any = None,
+        notes: Any = None,
+        learned_through: int = 0,
+    ) -> None:
+        self.name, self.version, self.settings = name, version, settings
+        self.model = self._fresh() if model is None else model
+        self.scores = Scores(**(notes or {}))
+        self.learned_through = learned_through
+
+    def _fresh(self) -> Any:
+        settings = self.settings
+        kind = _CLASSES[settings.model]
+        known = kind().get_params(deep=False)
+        for name in settings.parameters:
+            if name not in known:
+                raise RefusedError(
+                    422,
+                    f"no parameter {name!r}: there are {', '.join(sorted(known))}",
+                    f"parameters.{name}",
+                )
+        return kind(**settings.parameters)
+
+    @property
+    def notes(self) -> dict[str, float]:
+        """What goes into a snapshot beside the model."""
+        return asdict(self.scores)
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict(self, asked: Predict) -> Predicted:
+        """Mean, standard deviation and interval of a row."""
+        told = self._distribution(self._read(asked.x))
+        if told is None:
+            raise RefusedError(
+                409, f"{self.name!r} has learned nothing yet: give it a row by learn"
+            )
+        return self._predicted(told)
+
+    def _distribution(self, x: Array) -> Any:
+        try:
+            return self.model.predict_distribution(x[None])
+        except NotFittedError:
+            return None
+
+    def _predicted(self, told: Any) -> Predicted:
+        low, high = told.interval(self.settings.level)
+        numbers = (told.mean(), told.std(), low, high)
+        mean, std, low, high = (_plain(np.ravel(number)[0]) for number in numbers)
+        return Predicted(mean, std, low, high, self.settings.level)
+
+    def _read(self, x: Any) -> Array:
+        return read_context(x, self.settings.features, {}, "x")
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def learn(self, asked: Row, found: Found, group: Group, number: int, now: float) -> Learned:
+        """Predict a row, then learn it, where its id is new; else say what was predicted then."""
+        key = (self.name, asked.id)
+        x = self._read(asked.x)
+        if not math.isfinite(asked.y):
+            raise RefusedError(422, f"y is {asked.y}: it must be finite", "y")
+        known = found.rows.get(key)
+        if known is not None and known["kind"] == "learn":
+            if known["y"] != asked.y or known["x"] != x.tobytes():
+                said = f"row {asked.id!r} was learned with other values: unlearn it first"
+                raise RefusedError(409, said, "id")
+            return _learned("duplicate", known)
+        made = {
+            "seq": number,
+            "model": self.name,
+            "row_id": asked.id,
+            "kind": "learn",
+            "x": x.tobytes(),
+            "y": asked.y,
+            "at": now,
+            **self._told(x, asked.y),
+        }
+        self._apply(made)
+        group.add(row, **made)
+        found.rows[key] = made
+        return _learned("new", made)
+
+    def unlearn(
+        self, asked: Unlearn, found: Found, group: Group, number: int, now: float
+    ) -> Learned:
+        """Take a row back."""
+        key = (self.name, asked.id)
+        known = found.rows.get(key)
+        if known is None:
+            raise RefusedError(404, f"there is no row {asked.id!r}", "id")
+        if known["kind"] == "unlearn":
+            return Learned("duplicate")
+        nothing = dict.fromkeys(("mean", "low", "high", "log_score"))
+        made = {**known, "seq": number, "kind": "unlearn", "at": now, **nothing}
+        self._apply(made)
+        group.add(row, **made)
+        found.rows[key] = made
+        return Learned("unlearned")
+
+    def _told(self, x: Array, y: float) -> Record:
+        told = self._distribution(x)
+        predicted = _NOTHING if told is None else self._predicted(told)
+        score = None
+        if told is not None and predicted.low is not None and predicted.mean is not None:
+            density = getattr(told, "logpmf", None) or told.logpdf
+            score = _plain(np.ravel(density(np.array([y])))[0])
+        values = (predicted.mean, predicted.low, predicted.high, score)
+        return dict(zip(("mean", "low", "high", "log_score"), values, strict=True))
+
+    def _apply(self, made: Record) -> None:
+        x = np.frombuffer(made["x"])
+        try:
+            if made["kind"] == "learn":
+                self.model.learn_one(x, made["y"])
+            else:
+                self.model.unlearn(x[None], [made["y"]])
+        except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
+            raise RefusedError(422, str(error), "y") from error
+        self.scores.add(made)
+        self.learned_through = made["seq"]
+
+    def replay(self, log: Iterable[Record]) -> None:
+        """Learn what the log holds after a snapshot."""
+        for made in log:
+            self._apply(made)
+
+
+def _learned(status: str, made: Record) -> Learned:
+    return Learned(status, made["mean"], made["low"], made["high"], made["log_score"])
+
+
+def _plain(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None

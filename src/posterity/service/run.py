@@ -1,0 +1,126 @@
+"""Start a service in a folder, and look up how a decision of it came about."""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvicorn
+
+from posterity.service.app import create_app
+from posterity.service.engine import Engine
+from posterity.service.errors import RefusedError
+from posterity.service.experiments import Experiment, pick
+from posterity.service.store import Store
+
+PORT = 7067
+
+
+def serve(
+    folder: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    database: str | None = None,
+    public: bool = False,
+) -> None:
+    """Serve until the process is told to stop.
+
+    Raises
+    ------
+    ValueError
+        The address can be reached from elsewhere and ``public`` was not said, or another server
+        has the folder.
+    """
+    refuse_public(host, public)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ValueError(f"another server has {folder}: stop it first") from error
+        store = opened(folder, database)
+        store.claim()
+        app = create_app(Engine(store), say=_say_token)
+        uvicorn.run(
+            app,
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=10,
+            server_header=False,
+        )
+
+
+def opened(folder: str, database: str | None) -> Store:
+    """The database of a folder, or the one that is named."""
+    return Store(database or f"sqlite:///{(Path(folder) / 'posterity.db').resolve()}")
+
+
+def refuse_public(host: str, public: bool) -> None:
+    """Refuse an address that others can reach, where nobody said that they may."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not (local or public):
+        raise ValueError(
+            f"{host} can be reached from elsewhere, and tokens would go over the wire as they are: "
+            "put a proxy with TLS before 127.0.0.1, or say --public"
+        )
+
+
+def _say_token(token: str) -> None:
+    sys.stdout.write(f"admin token, shown once: {token}\n")
+    sys.stdout.flush()
+
+
+def audit(folder: str, experiment: str, id: str, database: str | None = None) -> dict[str, Any]:
+    """Work a decision out anew, from the log and the snapshot before it.
+
+    Raises
+    ------
+    ValueError
+        No such experiment or decision, or what it needs was erased.
+    """
+    store = opened(folder, database)
+    try:
+        kept = {one["name"]: one for one in store.models()}.get(experiment)
+        made = store.find([(experiment, id)], []).decisions.get((experiment, id))
+        if kept is None or made is None:
+            raise ValueError(f"{folder} has no decision {id!r} of an experiment {experiment!r}")
+        engine = Engine(store)
+        served = engine.as_it_was(kept, made)
+        if made["context"] is None or not isinstance(served, Experiment):
+            raise ValueError(f"decision {id!r} was deleted: nothing is left to work out")
+        return _compared(served, made)
+    except RefusedError as error:
+        raise ValueError(f"decision {id!r} can't be worked out: {error}") from error
+    finally:
+        store.close()
+
+
+def _compared(served: Experiment, made: dict[str, Any]) -> dict[str, Any]:
+    arms = len(served.settings.arms)
+    allowed = np.ones((1, arms), dtype=bool)
+    if made["allowed"] is not None:
+        allowed = np.frombuffer(made["allowed"], dtype=bool)[None]
+    told, _, _ = served.believed(np.frombuffer(made["context"])[None], allowed)
+    logged = np.frombuffer(made["propensities"])
+    place = int(pick(told, np.array([served.draw(made["id"])]))[0])
+    same = place == made["arm"] and bool(np.allclose(told[0], logged, rtol=0.0, atol=1e-9))
+    return {
+        "decision": made["id"],
+        "arm": served.settings.arms[made["arm"]],
+        "arm_again": served.settings.arms[place],
+        "propensities": logged.tolist(),
+        "propensities_again": told[0].tolist(),
+        "learned_through": made["learned_through"],
+        "same": same,
+    }

@@ -1,0 +1,161 @@
+"""The tables, on SQLite and PostgreSQL alike: a log to which is only appended, and snapshots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, String, Table, Text
+
+# Of the tables below; a database of another version is refused.
+VERSION = 1
+
+metadata = sql.MetaData()
+
+# SQLite numbers rows itself only where the key is an INTEGER; everywhere else 64 bits.
+Sequence = sql.BigInteger().with_variant(Integer(), "sqlite")
+
+meta = Table("meta", metadata, Column("name", String, primary_key=True), Column("value", Text))
+
+# Settings as they were, version by version; the newest counts.
+model = Table(
+    "model",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=False),
+    Column("name", String, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    sql.UniqueConstraint("name", "version"),
+)
+
+decision = Table(
+    "decision",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=False),
+    Column("model", String, nullable=False),
+    Column("id", String, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("learned_through", Sequence, nullable=False),
+    Column("settings_version", Integer, nullable=False),
+    Column("context", LargeBinary),  # float64; NULL once it was erased
+    Column("allowed", LargeBinary),  # a byte an arm; NULL: all
+    Column("arm", Integer, nullable=False),
+    Column("propensities", LargeBinary, nullable=False),
+    Column("means", LargeBinary, nullable=False),
+    Column("widths", LargeBinary, nullable=False),
+    Column("active", Integer, nullable=False),
+    Column("expires", Float),
+    sql.UniqueConstraint("model", "id"),
+    Index("decision_expires", "model", "expires"),
+    Index("decision_seq", "model", "seq"),
+)
+
+# What came for a decision. `former` and `total` are what was learned of it before and after.
+event = Table(
+    "event",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=False),
+    Column("model", String, nullable=False),
+    Column("decision_id", String, nullable=False),
+    Column("event_id", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("value", Float),
+    Column("former", Float),
+    Column("total", Float),
+    Column("at", Float, nullable=False),
+    Index("event_decision", "model", "decision_id"),
+    Index("event_seq", "model", "seq"),
+)
+
+# Rows of predictors: what was learned or unlearned, and what had been predicted.
+row = Table(
+    "row",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=False),
+    Column("model", String, nullable=False),
+    Column("row_id", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("x", LargeBinary, nullable=False),
+    Column("y", Float, nullable=False),
+    Column("mean", Float),
+    Column("low", Float),
+    Column("high", Float),
+    Column("log_score", Float),
+    Column("at", Float, nullable=False),
+    Index("row_id", "model", "row_id"),
+    Index("row_seq", "model", "seq"),
+)
+
+snapshot = Table(
+    "snapshot",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("learned_through", Sequence, primary_key=True, autoincrement=False),
+    Column("file", LargeBinary, nullable=False),
+    Column("at", Float, nullable=False),
+)
+
+token = Table(
+    "token",
+    metadata,
+    Column("hash", String, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    Column("role", String, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("expires", Float),
+    Column("revoked", Float),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("token", String, nullable=False),
+    Column("what", String, nullable=False),
+    Column("before", Text),
+    Column("after", Text),
+)
+
+# Tables whose rows have numbers of the one sequence.
+NUMBERED = (model, decision, event, row, audit)
+
+
+def connect(url: str) -> sql.Engine:
+    """Open a database and make its tables; commits reach the disk before they return.
+
+    Raises
+    ------
+    ValueError
+        The database was made by another version of the service.
+    """
+    if url.startswith("postgresql://"):
+        url = url.replace("postgresql://", "postgresql+psycopg://", 1)
+    engine = sql.create_engine(url)
+    if engine.dialect.name == "sqlite":
+        sql.event.listen(engine, "connect", _settle)
+    with engine.begin() as connection:
+        metadata.create_all(connection)
+        found = connection.scalar(sql.select(meta.c.value).where(meta.c.name == "version"))
+        if found is None:
+            connection.execute(meta.insert(), {"name": "version", "value": str(VERSION)})
+        elif found != str(VERSION):
+            raise ValueError(
+                f"the database has version {found} of the tables, and this is posterity with "
+                f"version {VERSION}: serve it with the posterity that made it"
+            )
+    return engine
+
+
+def _settle(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    for setting in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "busy_timeout=5000",
+        "secure_delete=ON",
+    ):
+        cursor.execute(f"PRAGMA {setting}")
+    cursor.close()

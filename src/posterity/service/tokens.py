@@ -1,0 +1,99 @@
+"""Who may do what: bearer tokens, of which only hashes are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from posterity.service.errors import RefusedError
+from posterity.service.schema import token as table
+from posterity.service.store import Group, Record, revocation
+
+# Each role may do what those before it may.
+ROLES = ("read", "decide", "admin")
+# Requests that a token may make at once, and that it is given again each second.
+BURST, RATE = 20_000.0, 10_000.0
+
+
+def hashed(token: str) -> str:
+    """What is kept of a token: 256 random bits need no salt."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+@dataclass
+class Bucket:
+    """Requests that are left to a token, filled up as time goes by."""
+
+    left: float = BURST
+    at: float = field(default_factory=time.monotonic)
+
+    def take(self, rate: float = RATE, burst: float = BURST) -> bool:
+        """Whether one more request may be made."""
+        now = time.monotonic()
+        self.left, self.at = min(burst, self.left + rate * (now - self.at)), now
+        if self.left < 1.0:
+            return False
+        self.left -= 1.0
+        return True
+
+
+class Tokens:
+    """All tokens, in memory; what changes goes through the writer like everything else."""
+
+    def __init__(self, known: list[Record]) -> None:
+        self._known = {one["hash"]: one for one in known}
+        self._buckets: dict[str, Bucket] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def make(
+        self, group: Group, name: str, role: str, expires: float | None = None
+    ) -> tuple[str, Record]:
+        """A new token, which is told once, and what is kept of it: to be added once written."""
+        if any(one["name"] == name for one in self._known.values()):
+            raise RefusedError(
+                409, f"there is a token {name!r} already: revoke it, or name another"
+            )
+        made = secrets.token_urlsafe(32)
+        record: dict[str, Any] = {
+            "hash": hashed(made),
+            "name": name,
+            "role": role,
+            "created": time.time(),
+            "expires": expires,
+            "revoked": None,
+        }
+        group.add(table, **record)
+        return made, record
+
+    def add(self, record: Record) -> None:
+        """Let a token in from now on."""
+        self._known[record["hash"]] = record
+
+    def revoke(self, group: Group, name: str) -> None:
+        """Refuse a token from now on."""
+        for one in self._known.values():
+            if one["name"] == name:
+                one["revoked"] = time.time()
+                group.statements.append(revocation(name))
+                return
+        raise RefusedError(404, f"there is no token {name!r}", "name")
+
+    def check(self, header: str, role: str) -> str:
+        """The name of the token in an ``Authorization`` header that may act in this role."""
+        kind, _, given = header.partition(" ")
+        # By its hash: how long looking it up takes tells nothing of the token.
+        known = self._known.get(hashed(given)) if kind.lower() == "bearer" else None
+        if known is None or known["revoked"] is not None:
+            raise RefusedError(401, "give a token: Authorization: Bearer TOKEN")
+        if known["expires"] is not None and known["expires"] <= time.time():
+            raise RefusedError(401, f"the token {known['name']!r} has expired")
+        if ROLES.index(known["role"]) < ROLES.index(role):
+            raise RefusedError(403, f"this needs a token of role {role!r}")
+        if not self._buckets.setdefault(known["hash"], Bucket()).take():
+            raise RefusedError(429, "too many requests: try again", retry_after=1)
+        return str(known["name"])

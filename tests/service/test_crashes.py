@@ -1,0 +1,242 @@
+"""What a kill, or a database that is away, may do: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the service needs posterity[service]")
+pytest.importorskip("httpx")
+
+import numpy as np
+
+from posterity.bandits import Bandit
+from posterity.files import dumps
+from posterity.service.engine import Engine
+from posterity.service.run import audit
+from posterity.service.store import Group, Store
+from tests.service.harness import ARMS, Service, with_service
+
+URL = "/v1/experiments/e"
+
+
+def test_a_commit_that_fails_was_never_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        one = (await service.post(f"{URL}/decide", {"context": [1.0]}))["id"]
+        before = (await service.ask("GET", f"{URL}/model")).content
+        commit = Store.commit
+
+        def full(_: Store, __: Group) -> None:
+            raise OSError("no space left on device")
+
+        monkeypatch.setattr(Store, "commit", full)
+        asked = {"decision_id": one, "value": 1.0}
+        told = await service.ask("POST", f"{URL}/reward", asked)
+        assert (told.status_code, told.headers["retry-after"]) == (503, "1")
+        monkeypatch.setattr(Store, "commit", commit)
+        while not service.engine.ready:
+            await asyncio.sleep(0.01)
+        assert (await service.ask("GET", f"{URL}/model")).content == before
+        assert (await service.post(f"{URL}/reward", asked))["status"] == "new"
+
+    with_service(tmp_path, do)
+
+
+def test_the_log_alone_makes_the_same_model_and_an_audit_the_same_decisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("posterity.service.engine.SNAPSHOT_EVERY", 25)
+    made = []
+
+    async def do(service: Service) -> bytes:
+        await service.put(URL, ARMS)
+        rng = np.random.default_rng(1)
+        for n in range(60):
+            asked = {"context": [float(rng.normal())], "id": str(n)}
+            one = await service.post(f"{URL}/decide", asked)
+            made.append(one)
+            told = {"decision_id": str(rng.integers(n + 1)), "value": float(rng.normal())}
+            await service.post(f"{URL}/reward", {**told, "correct": True})
+            if n % 10 == 9:
+                await service.crash()
+                await service.start()
+        content: bytes = (await service.ask("GET", f"{URL}/model")).content
+        return content
+
+    content = with_service(tmp_path, do)
+    store = Store(f"sqlite:///{tmp_path / 'posterity.db'}")
+    engine = Engine(store)
+    kept = store.models()[0]
+    assert dumps(engine.restored(kept).model) == content
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM snapshot")
+    assert dumps(engine.restored(kept).model) == content
+    for one in made[::7]:
+        told = audit(str(tmp_path), "e", one["id"])
+        assert told["same"], told
+        assert told["arm"] == one["arm"]
+    store.close()
+    with pytest.raises(ValueError, match="no decision 'nothing'"):
+        audit(str(tmp_path), "e", "nothing")
+
+
+def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'posterity.db'}"
+    store = Store(url)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE meta SET value = '99' WHERE name = 'version'")
+    store.close()
+    with pytest.raises(ValueError, match="version 99"):
+        Store(url)
+
+
+# ---- a process that is killed --------------------------------------------------------------------
+
+
+class Served:
+    """``posterity serve`` in a process of its own."""
+
+    def __init__(self, folder: Path, token: str = "") -> None:
+        self.folder, self.token = folder, token
+        self.port = random.SystemRandom().randrange(20_000, 60_000)
+        self.start()
+
+    def start(self) -> None:
+        command = (
+            "from posterity.service.run import serve; "
+            f"serve({str(self.folder)!r}, port={self.port})"
+        )
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", command],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        if not self.token:
+            assert self.process.stdout is not None
+            self.token = self.process.stdout.readline().rsplit(" ", 1)[-1].strip()
+        for _ in range(3600):
+            assert self.process.poll() is None, f"ended by {self.process.returncode} at its start"
+            try:
+                self.ask("GET", "/readyz")
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError("the server did not start")
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        content = self.bytes(method, path, body)
+        return json.loads(content)
+
+    def bytes(self, method: str, path: str, body: Any = None) -> bytes:
+        given = None if body is None else json.dumps(body).encode()
+        headers = {"authorization": f"Bearer {self.token}"}
+        url = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(url, given, headers, method=method)
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            content: bytes = answer.read()
+            return content
+
+    def end(self, how: int) -> int:
+        self.process.send_signal(how)
+        code = self.process.wait(30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+
+def load(server: Served, seed: int, stop: threading.Event, sent: dict[str, Any]) -> None:
+    """Decide and reward until the server is gone; keep what was acknowledged."""
+    rng = random.Random(seed)
+    n = 0
+    while not stop.is_set():
+        id, age = f"{seed}-{n}", rng.uniform(-1.0, 1.0)
+        n += 1
+        try:
+            told = server.ask("POST", f"{URL}/decide", {"id": id, "context": [age]})
+            sent[id] = {"decided": told, "age": age}
+            value = rng.uniform(0.0, 1.0)
+            sent[id]["tried"] = value
+            server.ask("POST", f"{URL}/reward", {"decision_id": id, "value": value})
+            sent[id]["rewarded"] = value
+        except OSError:
+            return
+
+
+def check(server: Served, sent: dict[str, Any]) -> None:
+    """All that was acknowledged is in the log, once, and the model is what the log makes."""
+    lines = server.bytes("GET", f"{URL}/log").splitlines()
+    log = [json.loads(line) for line in lines]
+    assert len({one["id"] for one in log}) == len(log)
+    by_id = {one["id"]: one for one in log}
+    for id, one in sent.items():
+        assert by_id[id]["arm"] == one["decided"]["arm"]
+        assert by_id[id]["propensity"] == one["decided"]["propensity"]
+        if "rewarded" in one:
+            assert by_id[id]["reward"] == one["rewarded"]
+        asked = {"id": id, "context": [one["age"]]}
+        if id.endswith("0"):
+            assert server.ask("POST", f"{URL}/decide", asked) == one["decided"]
+    store = Store(f"sqlite:///{server.folder / 'posterity.db'}")
+    bandit = Bandit(arms=["red", "blue"], rng=0)
+    for happened in store.learned("e", 0):  # each reward once, in the order of the log
+        arm = ("red", "blue")[happened["arm"]]
+        bandit.learn_one(np.frombuffer(happened["context"]), arm, happened["total"])
+    store.close()
+    assert server.bytes("GET", f"{URL}/model") == dumps(bandit)
+
+
+def killed(folder: Path, kills: int, seconds: float) -> int:
+    """Kill a server under load so many times; how many decisions were acknowledged."""
+    server = Served(folder)
+    sent: dict[str, Any] = {}
+    try:
+        server.ask("PUT", URL, ARMS)
+        for kill in range(kills):
+            stop = threading.Event()
+            threads = [
+                threading.Thread(target=load, args=(server, 100 * kill + one, stop, sent))
+                for one in range(4)
+            ]
+            for thread in threads:
+                thread.start()
+            time.sleep(random.Random(kill).uniform(0.2 * seconds, seconds))
+            server.end(signal.SIGKILL)
+            stop.set()
+            for thread in threads:
+                thread.join(60)
+            server.start()
+            check(server, sent)
+        assert server.end(signal.SIGTERM) in (0, -signal.SIGTERM)
+        server.start()
+        check(server, sent)
+    finally:
+        if server.process.poll() is None:
+            server.end(signal.SIGKILL)
+    return len(sent)
+
+
+def test_nothing_acknowledged_is_lost_or_counted_twice_after_a_kill(tmp_path: Path) -> None:
+    assert killed(tmp_path, kills=2, seconds=1.0) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_two_hundred_kills(tmp_path: Path) -> None:
+    assert killed(tmp_path, kills=200, seconds=1.0) > 200

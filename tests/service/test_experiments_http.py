@@ -1,0 +1,339 @@
+"""Experiments over HTTP: decide, reward, correct, take back, and what the log says of it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the service needs posterity[service]")
+pytest.importorskip("httpx")
+
+from posterity import BayesianLinearRegression
+from posterity.bandits import Bandit
+from posterity.files import dumps, loads
+from posterity.service.run import audit
+from tests.service.harness import ARMS, Service, with_service
+
+URL = "/v1/experiments/e"
+
+
+async def played(service: Service, rounds: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Decide and reward; blue is better where age is positive."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for n in range(rounds):
+        age = float(rng.normal())
+        one = await service.post(f"{URL}/decide", {"id": f"{seed}-{n}", "context": {"age": age}})
+        value = (age if one["arm"] == "blue" else -age) + 0.1 * float(rng.normal())
+        await service.post(f"{URL}/reward", {"decision_id": one["id"], "value": value})
+        made.append({**one, "age": age, "value": value})
+    return made
+
+
+def test_it_learns_which_arm_is_better(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        await played(service, 80)
+        told = await service.post(f"{URL}/decide", {"context": [2.0]})
+        assert told["arm"] == "blue"
+        assert told["propensities"]["blue"] == pytest.approx(0.99)
+        assert told["propensity"] == told["propensities"][told["arm"]]
+        assert told["means"]["blue"] == pytest.approx(2.0, abs=0.2)
+        assert told["widths"]["blue"] > 0.0
+
+    with_service(tmp_path, do)
+
+
+def test_the_same_id_again_gives_the_same_answer_also_after_learning(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        asked = {"id": "x", "context": {"age": 1.0}}
+        first = await service.post(f"{URL}/decide", asked)
+        await played(service, 20)
+        assert await service.post(f"{URL}/decide", asked) == first
+        other = await service.ask("POST", f"{URL}/decide", {"id": "x", "context": {"age": 2.0}})
+        assert other.status_code == 409
+        assert other.json()["field"] == "id"
+
+    with_service(tmp_path, do)
+
+
+def test_the_model_is_what_a_bandit_learns_by_itself(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        made = await played(service, 30)
+        bandit = Bandit(arms=["red", "blue"], rng=0)
+        for one in made:
+            bandit.learn_one(np.array([one["age"]]), one["arm"], one["value"])
+        told = await service.ask("GET", f"{URL}/model")
+        assert told.content == dumps(bandit)
+        assert loads(told.content).arms_ == ["red", "blue"]
+
+    with_service(tmp_path, do)
+
+
+def test_rewards_count_once_and_can_be_corrected_and_taken_back(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        await played(service, 10)
+        before = (await service.ask("GET", f"{URL}/model")).content
+        one = (await service.post(f"{URL}/decide", {"context": [0.5]}))["id"]
+
+        async def send(what: str, **told: Any) -> Any:
+            return await service.post(f"{URL}/{what}", {"decision_id": one, **told})
+
+        assert await send("reward", value=1.0) == {"status": "new", "total": 1.0}
+        once = (await service.ask("GET", f"{URL}/model")).content
+        assert once != before
+        assert await send("reward", value=1.0) == {"status": "duplicate", "total": 1.0}
+        assert (await service.ask("GET", f"{URL}/model")).content == once
+        body = {"decision_id": one, "value": 3.0}
+        refused = await service.ask("POST", f"{URL}/reward", body)
+        assert (refused.status_code, refused.json()["field"]) == (409, "value")
+        assert (await send("reward", value=3.0, correct=True))["status"] == "corrected"
+        assert await send("reward", value=2.0, event_id="later") == {"status": "new", "total": 5.0}
+        assert (await send("take-back"))["total"] == 2.0
+        assert (await send("take-back", event_id="later")) == {
+            "status": "taken back",
+            "total": None,
+        }
+        assert (await send("take-back"))["status"] == "duplicate"
+        after = loads((await service.ask("GET", f"{URL}/model")).content)
+        want = loads(before).beliefs(np.array([[0.5]])).mean
+        np.testing.assert_allclose(after.beliefs(np.array([[0.5]])).mean, want, atol=1e-9)
+
+    with_service(tmp_path, do)
+
+
+def test_a_decision_that_was_not_shown_is_learned_once_it_was(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        asked = {"context": [1.0], "activate": False}
+        one = (await service.post(f"{URL}/decide", asked))["id"]
+        told = await service.post(f"{URL}/reward", {"decision_id": one, "value": 1.0})
+        assert told == {"status": "new", "total": None}
+        assert await service.post(f"{URL}/activate", {"decision_id": one}) == {
+            "status": "activated",
+            "total": 1.0,
+        }
+
+    with_service(tmp_path, do)
+
+
+@pytest.mark.parametrize(("how", "total"), [("sum", 3.0), ("first", 1.0), ("last", 2.0)])
+def test_rewards_of_a_decision_add_up_as_the_settings_say(
+    tmp_path: Path, how: str, total: float
+) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, {**ARMS, "aggregation": how})
+        one = (await service.post(f"{URL}/decide", {"context": [1.0]}))["id"]
+        for event, value in (("a", 1.0), ("b", 2.0)):
+            told = await service.post(
+                f"{URL}/reward", {"decision_id": one, "value": value, "event_id": event}
+            )
+        assert told["total"] == total
+
+    with_service(tmp_path, do)
+
+
+def test_the_default_is_learned_at_the_horizon_and_a_late_reward_takes_its_place(
+    tmp_path: Path,
+) -> None:
+    now = [1000.0]
+
+    async def do(service: Service) -> None:
+        await service.put(URL, {**ARMS, "horizon": 10.0, "default_reward": -1.0})
+        one = (await service.post(f"{URL}/decide", {"context": [1.0]}))["id"]
+        assert await service.engine.expire("e") == 0
+        now[0] += 11.0
+        assert await service.engine.expire("e") == 1
+        assert await service.engine.expire("e") == 0
+        log = (await service.ask("GET", f"{URL}/log")).text
+        assert '"reward":-1.0' in log
+        told = await service.post(f"{URL}/reward", {"decision_id": one, "value": 4.0})
+        assert told == {"status": "new", "total": 4.0}
+
+    with_service(tmp_path, do, clock=lambda: now[0])
+
+
+def test_deleting_a_decision_unlearns_it_and_erases_its_context(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        await played(service, 10)
+        before = loads((await service.ask("GET", f"{URL}/model")).content)
+        one = (await service.post(f"{URL}/decide", {"context": [7.0]}))["id"]
+        await service.post(f"{URL}/reward", {"decision_id": one, "value": 1.0})
+        await service.post(f"{URL}/decide", {"id": "between", "context": [1.0]})
+        assert (await service.ask("DELETE", f"{URL}/decisions/{one}")).status_code == 200
+        after = (await service.ask("GET", f"{URL}/model")).content
+        X = np.array([[0.5]])
+        np.testing.assert_allclose(loads(after).beliefs(X).mean, before.beliefs(X).mean, atol=1e-9)
+        late = await service.ask("POST", f"{URL}/reward", {"decision_id": one, "value": 1.0})
+        assert late.status_code == 410
+        assert one not in (await service.ask("GET", f"{URL}/log")).text
+        await service.crash()
+        await service.start()
+        assert (await service.ask("GET", f"{URL}/model")).content == after
+        with pytest.raises(ValueError, match="was deleted"):
+            audit(str(tmp_path), "e", one)
+        with pytest.raises(ValueError, match="what was learned is not known"):
+            audit(str(tmp_path), "e", "between")
+        assert audit(str(tmp_path), "e", "0-9")["same"]
+
+    with_service(tmp_path, do)
+
+
+def test_a_batch_is_one_commit_and_a_retry_of_it_the_same(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        asked = {"decisions": [{"id": f"d{n}", "context": [n / 10]} for n in range(100)]}
+        before = service.engine.counts["commits"]
+        first = await service.post(f"{URL}/decide/batch", asked)
+        assert service.engine.counts["commits"] == before + 1
+        assert len(first["decisions"]) == 100
+        assert await service.post(f"{URL}/decide/batch", asked) == first
+
+    with_service(tmp_path, do)
+
+
+def test_many_at_once_share_commits(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        before = service.engine.counts["commits"]
+        asked = {"id": "one", "context": [1.0]}
+        same = [service.post(f"{URL}/decide", asked) for _ in range(20)]
+        others = [service.post(f"{URL}/decide", {"context": [1.0]}) for _ in range(40)]
+        told = await asyncio.gather(*same, *others)
+        assert all(one == told[0] for one in told[:20])
+        assert service.engine.counts["commits"] - before < 30
+        assert service.engine.counts["decisions"] == 41
+
+    with_service(tmp_path, do)
+
+
+def test_only_allowed_arms_are_chosen(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        await played(service, 30)
+        for _ in range(10):
+            told = await service.post(f"{URL}/decide", {"context": [2.0], "arms": ["red"]})
+            assert (told["arm"], told["propensity"]) == ("red", 1.0)
+
+    with_service(tmp_path, do)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy": "upper confidence bound"},
+        {"policy": "inverse gap"},
+        {"policy": "greedy"},
+        {"model": "logistic"},
+        {"features": []},
+    ],
+    ids=str,
+)
+def test_every_policy_and_model_decides_and_learns(tmp_path: Path, settings: Any) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, {**ARMS, **settings})
+        context = [] if settings.get("features") == [] else [0.5]
+        for n in range(12):
+            told = await service.post(f"{URL}/decide", {"context": context})
+            await service.post(f"{URL}/reward", {"decision_id": told["id"], "value": n % 2})
+        assert sum(told["propensities"].values()) == pytest.approx(1.0)
+
+    with_service(tmp_path, do)
+
+
+def test_the_log_is_read_as_arrow_and_parquet_and_judges_policies(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        made = await played(service, 40)
+        arrow = (await service.ask("GET", f"{URL}/log?format=arrow")).content
+        table = pa.ipc.open_stream(arrow).read_all()
+        assert table["id"].to_pylist() == [one["id"] for one in made]
+        assert table["reward"].to_pylist() == [one["value"] for one in made]
+        assert table["p_red"].to_pylist() == [one["propensities"]["red"] for one in made]
+        parquet = (await service.ask("GET", f"{URL}/log?format=parquet")).content
+        assert pq.read_table(io.BytesIO(parquet)).equals(table)
+        last = table["seq"][-2].as_py()
+        rest = (await service.ask("GET", f"{URL}/log?after={last}")).text.splitlines()
+        assert len(rest) == 1
+        told = (await service.ask("GET", f"{URL}/evaluate?policy=uniform&policy=blue")).json()
+        assert {one["policy"] for one in told} == {"uniform", "blue"}
+
+    with_service(tmp_path, do)
+
+
+def test_a_predictor_learns_each_row_once_and_keeps_scores(tmp_path: Path) -> None:
+    url = "/v1/predictors/p"
+
+    async def do(service: Service) -> None:
+        await service.put(url, {"features": ["a", "b"]})
+        nothing = await service.ask("POST", f"{url}/predict", {"x": [1.0, 2.0]})
+        assert nothing.status_code == 409
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 2))
+        y = X @ [1.0, -2.0] + 0.1 * rng.normal(size=60)
+        model = BayesianLinearRegression()
+        for n in range(60):
+            row = {"id": str(n), "x": {"a": X[n, 0], "b": X[n, 1]}, "y": y[n]}
+            first = await service.post(f"{url}/learn", row)
+            again = await service.post(f"{url}/learn", row)
+            assert again == {**first, "status": "duplicate"}
+            model.learn_one(X[n], y[n])
+        assert (await service.ask("GET", f"{url}/model")).content == dumps(model)
+        told = await service.post(f"{url}/predict", {"x": [1.0, 1.0]})
+        assert told["low"] < -1.0 < told["high"]
+        other = await service.ask("POST", f"{url}/learn", {"id": "3", "x": [1, 1], "y": 0})
+        assert other.status_code == 409
+        scores = (await service.ask("GET", url)).json()["scores"]
+        assert 0.8 < scores["coverage"] <= 1.0
+        await service.crash()
+        await service.start()
+        assert (await service.ask("GET", url)).json()["scores"] == scores
+        assert (await service.ask("GET", f"{url}/model")).content == dumps(model)
+        assert (await service.post(f"{url}/unlearn", {"id": "3"}))["status"] == "unlearned"
+        assert (await service.post(f"{url}/unlearn", {"id": "3"}))["status"] == "duplicate"
+        overview = (await service.ask("GET", "/v1/overview")).json()
+        assert len(overview["predictors"][0]["coverage"]) > 10
+
+    with_service(tmp_path, do)
+
+
+def test_an_overview_tells_all_that_a_page_shows(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        await played(service, 30)
+        told = (await service.ask("GET", "/v1/overview")).json()["experiments"][0]
+        assert sum(arm["pulls"] for arm in told["arms"]) == 30
+        assert len(told["propensities"]) == len(told["rewards"]) == len(told["times"]) == 30
+        assert told["last"][0]["means"].keys() == {"red", "blue"}
+        assert told["delays"]["50%"] >= 0.0
+        assert told["support"] == pytest.approx(0.01)
+
+    with_service(tmp_path, do)
+
+
+def test_events_say_that_something_changed(tmp_path: Path) -> None:
+    from posterity.service.endpoints import _changes
+
+    async def do(service: Service) -> None:
+        changes = _changes(service.engine)
+        assert "hello" in await anext(changes)
+        waiting = asyncio.ensure_future(anext(changes))
+        await asyncio.sleep(0)
+        await service.put(URL, ARMS)
+        assert "changed" in await asyncio.wait_for(waiting, 10)
+        await changes.aclose()
+        assert service.engine.changed == []
+
+    with_service(tmp_path, do)
