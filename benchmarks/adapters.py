@@ -69,10 +69,13 @@ def measure(run: Run) -> list[Figure]:
 
 
 def _check_agreement(rows: list[dict[str, float]], targets: list[float]) -> None:
-    told = [
+    predictive = [
         loop(model, rows, targets, True).predict_one(rows[0], with_dist=True)
         for model in (ours(), RiverRegression())
     ]
-    for one, other in ((told[0].mu, told[1].mu), (told[0].sigma, told[1].sigma)):
+    for one, other in (
+        (predictive[0].mu, predictive[1].mu),
+        (predictive[0].sigma, predictive[1].sigma),
+    ):
         if abs(one - other) > 1e-8 * abs(other):
             raise RuntimeError(f"river solves another problem: {one} is not {other}")

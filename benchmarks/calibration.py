@@ -26,23 +26,23 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def told(model: Any, X: Any, y: Any) -> Any:
+def predictive(model: Any, X: Any, y: Any) -> Any:
     return model.predict_then_learn(X, y)
 
 
 def intervals(model: Any, X: Any, y: Any) -> object:
-    return told(model, X, y).interval(0.95)
+    return predictive(model, X, y).interval(0.95)
 
 
 def densities(model: Any, X: Any, y: Any) -> object:
-    return told(model, X, y).logpdf(y)
+    return predictive(model, X, y).logpdf(y)
 
 
 def measure(run: Run) -> list[Figure]:
     X, y = peers.problem(run.rows(ROWS), 10)
     figures = []
 
-    def add(what: str, wrapped: Any, asked: Any = told, target: float | None = None) -> None:
+    def add(what: str, wrapped: Any, asked: Any = predictive, target: float | None = None) -> None:
         """Fresh models each time: a wrapper clones what it is given."""
         seconds = alternate(
             {

@@ -40,8 +40,8 @@ def measure(run: Run) -> list[Figure]:
         rows = run.rows(2_000_000)
         path = written(Path(folder) / "rows", rows)
         tasks = both(spark, path)
-        told = [task() for task in tasks.values()]
-        if not np.allclose(*told, rtol=1e-8):
+        predictive = [task() for task in tasks.values()]
+        if not np.allclose(*predictive, rtol=1e-8):
             raise RuntimeError("MLlib solves another problem")
         seconds = alternate(tasks, max(run.rounds // 3, 1))
         ours, theirs = (seconds[name] / rows * 1e9 for name in tasks)

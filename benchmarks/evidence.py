@@ -31,8 +31,8 @@ def fitted(prior_precision: Any, X: Any, y: Any) -> object:
 
 
 def streamed(prior_precision: Any, X: Any, y: Any) -> object:
-    told = BayesianLinearRegression(prior_precision=prior_precision).predict_then_learn(X, y)
-    return told.mean(), told.std()
+    predictive = BayesianLinearRegression(prior_precision=prior_precision).predict_then_learn(X, y)
+    return predictive.mean(), predictive.std()
 
 
 def measure(run: Run) -> list[Figure]:

@@ -72,10 +72,11 @@ def main() -> None:
         ]
         rows, refitted, each = _statsmodels(stream, y)
         unit = np.nanmean(naive)
-        told = [np.nanmean(score) / unit for score in (ours, *river)]
+        scores = [np.nanmean(score) / unit for score in (ours, *river)]
         there = np.nanmean(refitted) / np.nanmean(ours[rows])
         print(
-            f"| {name} | {stream.h} | {unit:.4g} | {told[0]:.3f} | {told[1]:.3f} | {told[2]:.3f} "
+            f"| {name} | {stream.h} | {unit:.4g} | {scores[0]:.3f} | {scores[1]:.3f} "
+            f"| {scores[2]:.3f} "
             f"| {held:.3f} | {1e3 * seconds:.0f} | {there:.2f} of ours | {1e3 * each:.0f} |",
             flush=True,
         )

@@ -78,13 +78,13 @@ def scores(
     train: Series, test: Series, m: int, median: Array, low: Array, high: Array
 ) -> tuple[float, ...]:
     """OWA, sMAPE, MASE, MSIS and the share held, means over series."""
-    told = []
+    predictive = []
     for y, came, point, below, above in zip(train, test, median, low, high, strict=True):
         naive = naive2(y, m, len(came))
         scale = np.abs(y[m:] - y[:-m]).mean()
         width = above - below + 40.0 * np.maximum(below - came, 0.0)
         width += 40.0 * np.maximum(came - above, 0.0)
-        told.append(
+        predictive.append(
             (
                 _smape(came, point),
                 _smape(came, naive),
@@ -94,7 +94,7 @@ def scores(
                 np.mean((below <= came) & (came <= above)),
             )
         )
-    smape, smape_naive, mase, mase_naive, msis, held = np.mean(told, axis=0)
+    smape, smape_naive, mase, mase_naive, msis, held = np.mean(predictive, axis=0)
     return 0.5 * (smape / smape_naive + mase / mase_naive), smape, mase, msis, held
 
 

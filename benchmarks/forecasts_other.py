@@ -35,11 +35,11 @@ def main() -> None:
         seconds = time.process_time() - start
         owa, _, _, _, held = forecasts.scores(train, test, m, median, low, high)
         peers = [np.array([say(y, m, h) for y in train]) for say in (theta, season_ago)]
-        told = [forecasts.scores(train, test, m, one, one, one)[0] for one in peers]
+        scores = [forecasts.scores(train, test, m, one, one, one)[0] for one in peers]
         rows = int(np.median([len(y) for y in train]))
         print(
-            f"| {name} | {len(train)} | {rows} | {h} | {owa:.3f} | {told[0]:.3f} | {told[1]:.3f} "
-            f"| {held:.3f} | {seconds:.0f} |",
+            f"| {name} | {len(train)} | {rows} | {h} | {owa:.3f} | {scores[0]:.3f} "
+            f"| {scores[1]:.3f} | {held:.3f} | {seconds:.0f} |",
             flush=True,
         )
 

@@ -54,8 +54,8 @@ def ours(approximation: str, prior_precision: float | str, X: Array, y: Labels) 
 
 def gaussian(X: Array, y: Array) -> object:
     model = BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0, fit_intercept=False)
-    told = model.predict_then_learn(X, y)
-    return told.mean(), told.std()
+    predictive = model.predict_then_learn(X, y)
+    return predictive.mean(), predictive.std()
 
 
 def river_loop(rows: list[dict[str, float]], labels: list[bool]) -> Pipeline:

@@ -39,11 +39,11 @@ def main() -> None:
         start = time.process_time()
         model = BayesianFactorizationMachine(rank).fit(X[train], y[train])
         seconds = time.process_time() - start
-        told = model.predict_distribution(X[test])
-        low, high = told.interval(0.95)
-        error = np.sqrt(np.mean((told.mean() - y[test]) ** 2))
+        predictive = model.predict_distribution(X[test])
+        low, high = predictive.interval(0.95)
+        error = np.sqrt(np.mean((predictive.mean() - y[test]) ** 2))
         held = np.mean((low <= y[test]) & (y[test] <= high))
-        score = told.logpdf(y[test]).mean()
+        score = predictive.logpdf(y[test]).mean()
         print(f"{rank:4d} {seconds:8.1f}  {error:.4f}  {score:9.3f}  {held:.3f}", flush=True)
 
 

@@ -96,16 +96,16 @@ def main() -> None:
         folder = root / name / "data"
         count = min(asked.splits, len(list(folder.glob("index_train_*.txt"))))
         for model in asked.models.split(","):
-            told = []
+            predictive = []
             for number in range(count):
                 X, y, X_new, y_new = split(folder, number)
                 start = time.process_time()
                 predicted = MODELS[model]().fit(X, y).predict_distribution(X_new)
                 density = float(np.mean(predicted.logpdf(y_new)))
                 rmse = float(np.sqrt(np.mean(np.square(predicted.mean() - y_new))))
-                told.append((density, rmse, time.process_time() - start))
-            density, rmse, seconds = np.mean(told, axis=0)
-            error = np.std([one[0] for one in told]) / np.sqrt(count)
+                predictive.append((density, rmse, time.process_time() - start))
+            density, rmse, seconds = np.mean(predictive, axis=0)
+            error = np.std([one[0] for one in predictive]) / np.sqrt(count)
             published = ", ".join(f"{one:g}" for one in PUBLISHED[name])
             print(
                 f"{name:26} {model:8} {density:9.3f} {error:6.3f} {rmse:9.4f} {seconds:8.1f} | "

@@ -63,9 +63,9 @@ def measured(name: str, X: pd.DataFrame, y: Array, probability: Array | None, **
             held.append((ends[:, 0] <= probability[some]) & (probability[some] <= ends[:, 1]))
         logs.append(model.predict_then_learn(X[some], y[some]).log_probabilities)
     seconds = time.process_time() - start
-    told = np.concatenate(logs)
-    loss = -np.mean(np.where(y > 0.5, told[:, 1], told[:, 0]))
-    error = relative_calibration_error(np.exp(told[:, 1]), y)
+    predictive = np.concatenate(logs)
+    loss = -np.mean(np.where(y > 0.5, predictive[:, 1], predictive[:, 0]))
+    error = relative_calibration_error(np.exp(predictive[:, 1]), y)
     line = f"{name}: {model.n_features_:,} features, log loss {loss:.4f}, calibration {error:.3f}"
     line += f", {seconds / len(y) * 1e6:.2f} us a row with reading"
     if probability is not None:

@@ -66,11 +66,11 @@ def all_effects(
     rng: np.random.Generator, *, kind: str, n: int, p: int, drawn: bool, **parameters: str
 ) -> tuple[int, int]:
     """The same, averaged over effects from nothing to ten standard errors."""
-    told = [
+    predictive = [
         effects(rng, kind=kind, n=n, p=p, size=size, drawn=drawn, **parameters)
         for size in (0.0, 0.5, 1.0, 1.5, 3.0, 10.0)
     ]
-    return sum(held for held, _ in told), sum(of for _, of in told)
+    return sum(held for held, _ in predictive), sum(of for _, of in predictive)
 
 
 def ab_test(rng: np.random.Generator, *, kind: str, rates: tuple[float, float]) -> tuple[int, int]:

@@ -58,8 +58,8 @@ def held(rng: np.random.Generator, *, world: World) -> tuple[int, int]:
     coefficients, sd = world(rng)
     X = rng.normal(size=(N, 3))
     y = np.sum(X * coefficients, axis=1) + sd * rng.normal(size=N)
-    told = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
-    probability = told.cdf(y)[FIRST:]  # quicker than the ends of intervals
+    predictive = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
+    probability = predictive.cdf(y)[FIRST:]  # quicker than the ends of intervals
     return int(np.sum((probability > 0.025) & (probability < 0.975))), N - FIRST
 
 

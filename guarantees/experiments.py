@@ -58,8 +58,8 @@ def values(rng: np.random.Generator, *, exact: bool) -> tuple[int, int]:
     every = np.tile([0.9, 0.1], (4000, 1))
     for n in range(200, 4001, 200):
         log = Log.of(np.zeros((n, 0)), arms[:n], rewards[:n], None, every[:n], names=[0, 1])
-        told = evaluate(log, {"one": 1}, ["ips"], reward_range=(0.0, 1.0) if exact else None)
-        estimate = told["one", "ips"]
+        predictive = evaluate(log, {"one": 1}, ["ips"], reward_range=(0.0, 1.0) if exact else None)
+        estimate = predictive["one", "ips"]
         if not estimate.anytime_low <= 0.3 <= estimate.anytime_high:
             return 0, 1
     return 1, 1

@@ -24,9 +24,9 @@ def drawn(rng: np.random.Generator, n: int, q: int) -> tuple[JointPrediction, Ar
     return model.predict_distribution(X[n:]), y[n:]
 
 
-def held(told: JointPrediction, y: Array) -> tuple[int, int]:
+def held(predictive: JointPrediction, y: Array) -> tuple[int, int]:
     """Intervals of each target by itself."""
-    low, high = told.interval(0.95)
+    low, high = predictive.interval(0.95)
     return int(np.sum((low <= y) & (y <= high))), y.size
 
 
@@ -37,8 +37,8 @@ def alone(rng: np.random.Generator, *, n: int, q: int) -> tuple[int, int]:
 
 def given(rng: np.random.Generator, *, n: int, q: int, known: int) -> tuple[int, int]:
     """The last target where the first ``known`` are known."""
-    told, y = drawn(rng, n, q)
-    some = told.given(list(range(known)), y[:, :known])
+    predictive, y = drawn(rng, n, q)
+    some = predictive.given(list(range(known)), y[:, :known])
     return held(some, y[:, known:])
 
 
@@ -56,10 +56,10 @@ def lacking(rng: np.random.Generator, *, n: int, monotone: bool) -> tuple[int, i
 
 def together(rng: np.random.Generator, *, n: int, q: int) -> tuple[int, int]:
     """The smallest region of all targets: an ellipsoid, by the F distribution."""
-    told, y = drawn(rng, n, q)
-    z = (y - told.loc) / told.scale
-    squared = np.sum(z * np.linalg.solve(told.correlation, z.T).T, axis=1) / q
-    return int(np.sum(squared <= stats.f.ppf(0.95, q, told.df))), POINTS
+    predictive, y = drawn(rng, n, q)
+    z = (y - predictive.loc) / predictive.scale
+    squared = np.sum(z * np.linalg.solve(predictive.correlation, z.T).T, axis=1) / q
+    return int(np.sum(squared <= stats.f.ppf(0.95, q, predictive.df))), POINTS
 
 
 def checks() -> list[Check]:

@@ -181,8 +181,8 @@ def whole(make: Make, data: Data) -> None:
     """Fits, streams, single rows, what is read of them, and files."""
     fitted = call(make().fit, data.of(slice(None)))
     model = make()
-    told = call(model.predict_then_learn, data.of(slice(0, 40), **data.classes))
-    assert len(told) == 40
+    predictive = call(model.predict_then_learn, data.of(slice(0, 40), **data.classes))
+    assert len(predictive) == 40
     call(model.partial_fit, data.of(slice(40, 44)))
     for i in range(44, N):
         model.learn_one(X[i], data.y[i], **data.group(i))
@@ -199,12 +199,14 @@ def whole(make: Make, data: Data) -> None:
         single = one.predict_one(X[0], **data.group(0))
         many = call(one.predict, here)[0]
         # As in a stream, whose prior is a few rows old.
-        known = copy.deepcopy(getattr(one, "_known", None))
+        known = copy.deepcopy(getattr(one, "_posterior", None))
         if type(one) is BayesianLinearRegression:
             many = known.predict_mean_ahead(one._columns(X[:1]))[0]
         elif type(one) is BayesianPoissonRegression and one._predicts_lean and known.learns_prior:
-            told = known.learn_in_order(one._columns(X[:1]), np.ones((1, 1)), None, np.zeros(1))
-            many = np.exp(told.mean[0])
+            predictive = known.learn_in_order(
+                one._columns(X[:1]), np.ones((1, 1)), None, np.zeros(1)
+            )
+            many = np.exp(predictive.mean[0])
         np.testing.assert_allclose(single, many, rtol=1e-9, atol=1e-12)
         assert dumps(one) == before
         again = loads(before)

@@ -33,7 +33,7 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 
 class Noise(Protocol):
-    """What a model asks of its noise. ``freed`` is n - d, the observations left for the noise."""
+    """What a model asks of its noise; ``residual_df`` is n - d, the rows left for the noise."""
 
     @property
     def prior_unit(self) -> float:
@@ -51,11 +51,11 @@ class Noise(Protocol):
     def parameters(self) -> tuple[float, float, float]:
         """Known precision (0: learned), and the shape and rate of the prior of one that is not."""
 
-    def precision(self, freed: float, residual: float) -> float:
+    def precision(self, residual_df: float, residual: float) -> float:
         """The noise precision, in 1 / target units squared."""
 
     def predictive(
-        self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
+        self, mean: Array, leverage: Array, residual_df: ArrayLike, residual: ArrayLike
     ) -> Distribution:
         """Distribution of new observations at rows with these means and leverages.
 
@@ -63,11 +63,11 @@ class Noise(Protocol):
         """
 
     def posterior(
-        self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
+        self, mean: Array, root: Array, residual_df: float, residual: float, names: tuple[str, ...]
     ) -> JointOfOne:
         """Joint distribution of the coefficients, with ``root`` R."""
 
-    def log_evidence(self, freed: float, residual: float, log_determinants: float) -> float:
+    def log_evidence(self, residual_df: float, residual: float, log_determinants: float) -> float:
         """log p(y), given log |Lambda_0| - log |Lambda_n|."""
 
 
@@ -111,12 +111,12 @@ class KnownNoise:
         """The precision; no shape and rate."""
         return self.known_precision, 0.0, 0.0
 
-    def precision(self, freed: float, residual: float) -> float:
+    def precision(self, residual_df: float, residual: float) -> float:
         """The precision that was given."""
         return self.known_precision
 
     def predictive(
-        self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
+        self, mean: Array, leverage: Array, residual_df: ArrayLike, residual: ArrayLike
     ) -> Normal:
         """Normal(mean, (1 + h) / precision) (Bishop 2006, eq. 3.58-3.59)."""
         leverage += 1.0
@@ -124,19 +124,21 @@ class KnownNoise:
         return Normal(mean, np.sqrt(leverage, out=leverage))
 
     def posterior(
-        self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
+        self, mean: Array, root: Array, residual_df: float, residual: float, names: tuple[str, ...]
     ) -> MultivariateNormal:
         """Normal(mean, (precision R'R)^-1) (Bishop 2006, eq. 3.49)."""
         return MultivariateNormal(mean, root, self.known_precision**-0.5, names=names)
 
-    def log_evidence(self, freed: float, residual: float, log_determinants: float) -> float:
+    def log_evidence(self, residual_df: float, residual: float, log_determinants: float) -> float:
         """Bishop 2006, eq. 3.86, with the density of a flat direction taken as 1:
 
         (n - d)/2 log(precision / 2 pi) + (log|Lambda_0| - log|Lambda_n|)/2 - precision s^2 / 2.
         """
         log_precision = math.log(self.known_precision)
         return 0.5 * (
-            freed * (log_precision - LOG_2PI) + log_determinants - self.known_precision * residual
+            residual_df * (log_precision - LOG_2PI)
+            + log_determinants
+            - self.known_precision * residual
         )
 
 
@@ -186,19 +188,19 @@ class LearnedNoise:
         """No known precision; shape and rate."""
         return 0.0, self.shape, self.rate
 
-    def precision(self, freed: float, residual: float) -> float:
+    def precision(self, residual_df: float, residual: float) -> float:
         """Posterior mean of the precision, shape_n / rate_n; NaN before there is one."""
-        shape, rate = self._learned(freed, residual)
+        shape, rate = self._learned(residual_df, residual)
         if shape <= 0.0:
             return math.nan
         return math.inf if rate == 0.0 else shape / rate
 
     def predictive(
-        self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
+        self, mean: Array, leverage: Array, residual_df: ArrayLike, residual: ArrayLike
     ) -> StudentT:
         """t with 2 shape_n degrees of freedom, scale^2 = (rate_n / shape_n)(1 + h)."""
         # 2 shape_n; not proper yet: 0 degrees of freedom and infinite scale.
-        df = np.asarray(freed)
+        df = np.asarray(residual_df)
         df += 2.0 * self.shape
         df = np.maximum(df, 0.0, out=df if df.ndim else None)
         variance = np.asarray(residual)
@@ -213,14 +215,14 @@ class LearnedNoise:
         return StudentT(df, mean, scale)
 
     def posterior(
-        self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
+        self, mean: Array, root: Array, residual_df: float, residual: float, names: tuple[str, ...]
     ) -> MultivariateT:
         """t with 2 shape_n degrees of freedom and scale^2 (R'R)^-1 rate_n / shape_n."""
-        shape, rate = self._learned(freed, residual)
+        shape, rate = self._learned(residual_df, residual)
         scale = math.sqrt(rate / shape) if shape > 0.0 else math.inf
         return MultivariateT(2.0 * shape, mean, root, scale, names=names)
 
-    def log_evidence(self, freed: float, residual: float, log_determinants: float) -> float:
+    def log_evidence(self, residual_df: float, residual: float, log_determinants: float) -> float:
         """Gelman et al. 2013, section 14.2, integrated; flat directions have density 1:
 
         -(n - d)/2 log 2 pi + (log|Lambda_0| - log|Lambda_n|)/2
@@ -228,18 +230,18 @@ class LearnedNoise:
         An improper prior leaves out its own constant; before the posterior is proper the value is
         0, the evidence of nothing.
         """
-        shape, rate = self._learned(freed, residual)
+        shape, rate = self._learned(residual_df, residual)
         if shape <= 0.0:
             return 0.0
-        value = 0.5 * (log_determinants - freed * LOG_2PI) + float(gammaln(shape))
+        value = 0.5 * (log_determinants - residual_df * LOG_2PI) + float(gammaln(shape))
         value += math.inf if rate == 0.0 else -shape * math.log(rate)
         if self.shape > 0.0 and self.rate > 0.0:
             value += self.shape * math.log(self.rate) - float(gammaln(self.shape))
         return value
 
-    def _learned(self, freed: float, residual: float) -> tuple[float, float]:
+    def _learned(self, residual_df: float, residual: float) -> tuple[float, float]:
         """shape_n = shape + (n - d)/2 and rate_n = rate + s^2/2."""
-        return self.shape + 0.5 * freed, self.rate + 0.5 * residual
+        return self.shape + 0.5 * residual_df, self.rate + 0.5 * residual
 
 
 @dataclass(frozen=True)
@@ -256,14 +258,14 @@ class UnitNoise(LearnedNoise):
     """
 
     def predictive(  # type: ignore[override]
-        self, mean: Array, leverage: Array, freed: ArrayLike, residual: ArrayLike
+        self, mean: Array, leverage: Array, residual_df: ArrayLike, residual: ArrayLike
     ) -> Normal:
         """Normal(mean, 1 + h)."""
         leverage += 1.0
         return Normal(mean, np.sqrt(leverage, out=leverage))
 
     def posterior(  # type: ignore[override]
-        self, mean: Array, root: Array, freed: float, residual: float, names: tuple[str, ...]
+        self, mean: Array, root: Array, residual_df: float, residual: float, names: tuple[str, ...]
     ) -> MultivariateNormal:
         """Normal(mean, (R'R)^-1)."""
         return MultivariateNormal(mean, root, 1.0, names=names)

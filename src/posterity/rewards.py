@@ -33,11 +33,11 @@ class SharedRewards:
     def __init__(self, n_arms: int) -> None:
         self._n_arms = n_arms
         self._model: Any = GroupedRegression()
-        self._known = False
+        self._has_rewards = False
 
     def predict(self, X: Array) -> Array:
         """See :class:`RewardModel`; 0 before any row."""
-        if not self._known:
+        if not self._has_rewards:
             return np.zeros((len(X), self._n_arms))
         # The rows that say a line: its height at 0 and at 1 of each feature.
         corners = np.vstack([np.zeros(X.shape[1] or 1), np.eye(X.shape[1] or 1)])
@@ -52,7 +52,7 @@ class SharedRewards:
         """See :class:`RewardModel`."""
         if len(X):
             self._model.partial_fit(_with_a_column(X), rewards, groups=arms)
-            self._known = True
+            self._has_rewards = True
 
 
 class SeparateRewards:
@@ -60,16 +60,18 @@ class SeparateRewards:
 
     def __init__(self, model: Any, n_arms: int) -> None:
         self._models = [clone(model) for _ in range(n_arms)]
-        self._known = np.zeros(n_arms, dtype=bool)
+        self._has_rewards = np.zeros(n_arms, dtype=bool)
 
     def predict(self, X: Array) -> Array:
         """See :class:`RewardModel`; an arm that never came has what all others have on average."""
         expected = np.zeros((len(X), len(self._models)))
-        for arm in np.flatnonzero(self._known):
-            told = self._models[arm].predict_mean_distribution(_with_a_column(X))
-            expected[:, arm] = told.mean()
-        if self._known.any() and not self._known.all():
-            expected[:, ~self._known] = expected[:, self._known].mean(axis=1, keepdims=True)
+        for arm in np.flatnonzero(self._has_rewards):
+            means = self._models[arm].predict_mean_distribution(_with_a_column(X))
+            expected[:, arm] = means.mean()
+        if self._has_rewards.any() and not self._has_rewards.all():
+            expected[:, ~self._has_rewards] = expected[:, self._has_rewards].mean(
+                axis=1, keepdims=True
+            )
         return expected
 
     def learn(self, X: Array, arms: Index, rewards: Array) -> None:
@@ -77,7 +79,7 @@ class SeparateRewards:
         for arm in np.unique(arms):
             rows = arms == arm
             self._models[arm].partial_fit(_with_a_column(X[rows]), rewards[rows])
-            self._known[arm] = True
+            self._has_rewards[arm] = True
 
 
 class GivenRewards:

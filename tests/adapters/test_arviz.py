@@ -57,10 +57,10 @@ def test_draws_have_the_moments_of_the_posterior(settings: dict[str, Any], frame
     sd = np.sqrt(np.diag(exact.cov))
     np.testing.assert_allclose(drawn.mean(axis=0), exact.mean, atol=5 * sd.max() / np.sqrt(20_000))
     np.testing.assert_allclose(drawn.std(axis=0), sd, rtol=0.05)
-    told = model.predict_distribution(X)
+    predictive = model.predict_distribution(X)
     predicted = data.posterior_predictive["y"].values.reshape(-1, 80)
-    np.testing.assert_allclose(predicted.mean(axis=0), told.mean(), atol=0.03)
-    np.testing.assert_allclose(predicted.std(axis=0), told.std(), rtol=0.05)
+    np.testing.assert_allclose(predicted.mean(axis=0), predictive.mean(), atol=0.03)
+    np.testing.assert_allclose(predicted.std(axis=0), predictive.std(), rtol=0.05)
 
 
 def test_log_likelihood_is_that_of_each_draw(frame: Any) -> None:
@@ -260,10 +260,10 @@ def test_counts_of_an_exposure(frame: Any) -> None:
     data = to_arviz(model, X, y, exposure=exposure, n_draws=5000, rng=0)
     wanted = stats.poisson.logpmf(y, exposure * np.exp(design(data, X)))
     np.testing.assert_allclose(data.log_likelihood["y"].values, wanted, rtol=1e-9)
-    told = model.predict_distribution(X, exposure=exposure)
+    predictive = model.predict_distribution(X, exposure=exposure)
     drawn = data.posterior_predictive["y"].values.reshape(-1, 80)
-    np.testing.assert_allclose(drawn.mean(axis=0), told.mean(), rtol=0.03)
-    np.testing.assert_allclose(drawn.std(axis=0), told.std(), rtol=0.05)
+    np.testing.assert_allclose(drawn.mean(axis=0), predictive.mean(), rtol=0.03)
+    np.testing.assert_allclose(drawn.std(axis=0), predictive.std(), rtol=0.05)
     np.testing.assert_allclose(data.constant_data["exposure"].values, exposure)
 
 

@@ -210,25 +210,25 @@ def test_a_partition_without_some_of_the_classes() -> None:
     )
     assert together.classes_.tolist() == ["high", "low"]
     rows = frame[["size", "age"]].assign(zone="north")
-    told = on_dask.predict(together, cut(rows, [5])).compute()
-    assert set(told["label"]) == {"high", "low"}
+    predictive = on_dask.predict(together, cut(rows, [5])).compute()
+    assert set(predictive["label"]) == {"high", "low"}
     wanted = on_dask.predict(one, cut(rows, [5])).compute()
-    assert (told["label"] == wanted["label"]).mean() > 0.97
+    assert (predictive["label"] == wanted["label"]).mean() > 0.97
 
 
 def test_many_models_by_key() -> None:
     frame = rides()
     model = GroupedRegression(by="zone", prior_mean=0.0, prior_precision=1.0)
     parts = cut(frame, [0, 33, 150])
-    told = on_dask.fit(model, parts, "y", drop=["weight"])
+    predictive = on_dask.fit(model, parts, "y", drop=["weight"])
     one = GroupedRegression(by="zone", prior_mean=0.0, prior_precision=1.0)
     one.fit(frame[["size", "age", "zone"]], frame["y"])
-    assert sorted(told.groups_) == sorted(one.groups_) == ["north", "south", "west"]
-    order = [list(one.groups_).index(group) for group in told.groups_]
-    np.testing.assert_allclose(told.coef_, one.coef_[order], rtol=1e-10)
-    assert told.log_evidence_ == pytest.approx(one.log_evidence_, rel=1e-10)
+    assert sorted(predictive.groups_) == sorted(one.groups_) == ["north", "south", "west"]
+    order = [list(one.groups_).index(group) for group in predictive.groups_]
+    np.testing.assert_allclose(predictive.coef_, one.coef_[order], rtol=1e-10)
+    assert predictive.log_evidence_ == pytest.approx(one.log_evidence_, rel=1e-10)
     rows = frame[["zone", "age", "size"]].assign(zone=frame["zone"].replace("west", "new"))
-    mean = on_dask.predict(told, cut(rows, [7]), level=0.5).compute()["mean"]
+    mean = on_dask.predict(predictive, cut(rows, [7]), level=0.5).compute()["mean"]
     np.testing.assert_allclose(mean, one.predict(rows[["size", "age", "zone"]]), rtol=1e-9)
     scores = on_dask.evaluate(model, parts, "y", drop=["weight"])
     stream = progressive_validation(copy.deepcopy(model), frame[["size", "age", "zone"]], frame.y)
@@ -258,8 +258,8 @@ def test_chunks_whose_lengths_are_not_known() -> None:
     model = on_dask.fit(MODELS["learned"], X[kept], y[kept])
     some = frame[frame["size"] > 0.0]
     agree(model, copy.deepcopy(MODELS["learned"]).fit(some[["size", "age"]].to_numpy(), some["y"]))
-    told = on_dask.predict(model, X[kept]).compute()
-    np.testing.assert_allclose(told[:, 0], model.predict(some[["size", "age"]].to_numpy()))
+    predictive = on_dask.predict(model, X[kept]).compute()
+    np.testing.assert_allclose(predictive[:, 0], model.predict(some[["size", "age"]].to_numpy()))
 
 
 def test_arrays_of_a_data_frame() -> None:
@@ -275,8 +275,8 @@ def test_missing_values_of_arrays() -> None:
     model = on_dask.fit(MODELS["learned"], X, y, missing={"x0": 0.25})
     filled = frame.fillna({"size": 0.25})
     agree(model, copy.deepcopy(MODELS["learned"]).fit(filled[["size", "age"]].to_numpy(), frame.y))
-    told = on_dask.predict(model, X, missing="skip").compute()
-    np.testing.assert_array_equal(np.isnan(told[:, 0]), frame["size"].isna())
+    predictive = on_dask.predict(model, X, missing="skip").compute()
+    np.testing.assert_array_equal(np.isnan(predictive[:, 0]), frame["size"].isna())
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, bool])
@@ -294,18 +294,18 @@ def test_predictions_keep_names_index_and_divisions() -> None:
     frame = rides()
     model = alone("learned", frame, drop=["weight"])
     parts = dd.from_pandas(frame, npartitions=5)
-    told = on_dask.predict(model, parts, level=0.9, quantiles=[0.1])
+    predictive = on_dask.predict(model, parts, level=0.9, quantiles=[0.1])
     wanted = ["mean", "std", "lower", "upper", "q0.1"]
-    assert told.divisions == parts.divisions
-    assert list(told.columns) == [*frame.columns, *wanted]
-    found = told.compute()
+    assert predictive.divisions == parts.divisions
+    assert list(predictive.columns) == [*frame.columns, *wanted]
+    found = predictive.compute()
     pd.testing.assert_frame_equal(found[frame.columns], parts.compute())
     rows = np.vstack([X for X, _ in open_table(frame, "y", drop=["weight"])])
     np.testing.assert_allclose(found["mean"], model.predict(named(rows)))
     low, high = model.predict_distribution(named(rows)).interval(0.9)
     np.testing.assert_allclose(found[["lower", "upper"]], np.column_stack([low, high]))
     assert found.dtypes.astype(str)[wanted].tolist() == ["float64"] * 5
-    assert told.dtypes.tolist() == found.dtypes.tolist()
+    assert predictive.dtypes.tolist() == found.dtypes.tolist()
 
 
 def named(rows: np.ndarray) -> Any:
@@ -317,19 +317,19 @@ def test_rows_left_out_stay_and_partitions_may_be_empty() -> None:
     model = alone("learned", frame, drop=["weight"])
     gaps = frame.drop(columns="y")
     gaps.iloc[3, 0] = np.nan
-    told = on_dask.predict(model, cut(gaps, [3, 3, 4]), missing="skip").compute()
-    assert told.index.equals(frame.index)
-    assert told["mean"].isna().to_numpy().nonzero()[0].tolist() == [3]
+    predictive = on_dask.predict(model, cut(gaps, [3, 3, 4]), missing="skip").compute()
+    assert predictive.index.equals(frame.index)
+    assert predictive["mean"].isna().to_numpy().nonzero()[0].tolist() == [3]
 
 
 def test_predictions_for_arrays() -> None:
     frame = rides()
     X, y, _ = arrays_of(frame, 90)
     model = on_dask.fit(MODELS["learned"], X, y)
-    told = on_dask.predict(model, X, level=0.8)
-    assert (told.shape, told.chunks[0]) == ((400, 4), X.chunks[0])
+    predictive = on_dask.predict(model, X, level=0.8)
+    assert (predictive.shape, predictive.chunks[0]) == ((400, 4), X.chunks[0])
     mean, std = model.predict(X.compute(), return_std=True)
-    np.testing.assert_allclose(told[:, :2].compute(), np.column_stack([mean, std]))
+    np.testing.assert_allclose(predictive[:, :2].compute(), np.column_stack([mean, std]))
     labels = da.from_array(np.where(frame["y"] > -98.0, "high", "low"), chunks=90)
     classifier = on_dask.fit(BayesianLogisticRegression(), X, labels)
     shares = on_dask.predict(classifier, X).compute()
@@ -344,10 +344,12 @@ def test_scores_are_those_of_one_machine() -> None:
     stream = open_table(frame, "y", weight="weight")
     one = progressive_validation(model, stream, levels=(0.5, 0.9))
     parts = cut(frame, [0, 37, 37, 310])
-    told = on_dask.evaluate(MODELS["given"], parts, "y", weight="weight", intervals=(0.5, 0.9))
+    predictive = on_dask.evaluate(
+        MODELS["given"], parts, "y", weight="weight", intervals=(0.5, 0.9)
+    )
     for score in ("n_rows", "mae", "rmse", "log_score", "crps"):
-        np.testing.assert_allclose(getattr(told, score), getattr(one, score), rtol=1e-10)
-    assert told.coverage == one.coverage
+        np.testing.assert_allclose(getattr(predictive, score), getattr(one, score), rtol=1e-10)
+    assert predictive.coverage == one.coverage
 
 
 def test_scores_begin_with_what_the_model_knows() -> None:
@@ -356,8 +358,8 @@ def test_scores_begin_with_what_the_model_knows() -> None:
     values = frame[["size", "age"]].to_numpy()
     model = copy.deepcopy(MODELS["given"]).fit(values[:200], frame["y"].to_numpy()[:200])
     one = progressive_validation(copy.deepcopy(model), values[200:], frame["y"].to_numpy()[200:])
-    told = on_dask.evaluate(model, X[200:], y[200:])
-    assert told.log_score == pytest.approx(one.log_score, rel=1e-10)
+    predictive = on_dask.evaluate(model, X[200:], y[200:])
+    assert predictive.log_score == pytest.approx(one.log_score, rel=1e-10)
     assert model.n_observations_ == 200.0
 
 
@@ -384,16 +386,16 @@ def test_classifiers_are_scored_elsewhere() -> None:
 
 def test_nothing_but_a_factor_comes_to_the_client() -> None:
     def brought(n: int) -> int:
-        told: list[Any] = []
+        predictive: list[Any] = []
 
         def get(graph: Any, keys: Any, **options: Any) -> Any:
-            told.append(dask.get(graph, keys, **options))
-            return told[-1]
+            predictive.append(dask.get(graph, keys, **options))
+            return predictive[-1]
 
         parts = dd.from_pandas(rides(n), npartitions=40)
         with dask.config.set(scheduler=get):
             on_dask.fit(MODELS["given"], parts, "y", levels={"zone": LEVELS})
-        return len(pickle.dumps(told))
+        return len(pickle.dumps(predictive))
 
     assert brought(400) == pytest.approx(brought(8000), abs=64)
 
@@ -464,7 +466,7 @@ def test_what_a_model_has_learned_must_fit() -> None:
     unnamed = on_dask.fit(MODELS["given"], X, y)
     with pytest.raises(TableError, match="X has 3 columns, and the model has learned 2"):
         on_dask.predict(unnamed, da.ones((5, 3)))
-    for ask in (on_dask.predict, lambda *told: on_dask.partial_fit(*told, "y")):
+    for ask in (on_dask.predict, lambda *predictive: on_dask.partial_fit(*predictive, "y")):
         with pytest.raises(TableError, match="the model has learned rows without names"):
             ask(unnamed, parts)
     with pytest.raises(TableError, match="the model has learned no names of columns"):
@@ -517,12 +519,12 @@ def test_worker_processes_are_one_machine(cluster: Any) -> None:
         agree(on_dask.fit(MODELS["learned"], parts, "y"), alone("learned", frame))
         X, y, _ = arrays_of(frame, 50)
         by_place = on_dask.fit(MODELS["learned"], X, y)
-        told = on_dask.evaluate(MODELS["given"], parts, "y", weight="weight")
+        predictive = on_dask.evaluate(MODELS["given"], parts, "y", weight="weight")
         means = on_dask.predict(by_place, X).compute()[:, 0]
     one = progressive_validation(
         copy.deepcopy(MODELS["given"]), open_table(frame, "y", weight="weight")
     )
-    assert told.log_score == pytest.approx(one.log_score, rel=1e-10)
+    assert predictive.log_score == pytest.approx(one.log_score, rel=1e-10)
     np.testing.assert_allclose(means, by_place.predict(X.compute()))
 
 

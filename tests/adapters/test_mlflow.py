@@ -47,13 +47,13 @@ def test_a_round_trip_serves_the_same(settings: dict[str, Any], frame: Any, tmp_
     served = mlflow.pyfunc.load_model(str(tmp_path / "model"))
     queries = X.iloc[:7]
     for level, params in ((0.95, None), (0.5, {"level": 0.5})):
-        told = served.predict(queries, params=params)
+        predictive = served.predict(queries, params=params)
         wanted = model.predict_distribution(queries)
-        np.testing.assert_array_equal(told["mean"], wanted.mean())
-        np.testing.assert_array_equal(told["sd"], wanted.std())
+        np.testing.assert_array_equal(predictive["mean"], wanted.mean())
+        np.testing.assert_array_equal(predictive["sd"], wanted.std())
         interval = model.predict_interval(queries, level=level)
-        np.testing.assert_array_equal(told[["lower", "upper"]], interval)
-        assert told.index.equals(queries.index)
+        np.testing.assert_array_equal(predictive[["lower", "upper"]], interval)
+        assert predictive.index.equals(queries.index)
     # By name: more columns, or another order, change nothing.
     pd.testing.assert_frame_equal(
         served.predict(queries[["c", "b", "a"]].assign(more=0.0)), served.predict(queries)
@@ -73,8 +73,8 @@ def test_logged_in_a_run(frame: Any) -> None:
     model = BayesianLinearRegression().fit(X, y)
     with mlflow.start_run():
         info = adapted.log_model(model, name="regression")
-    told = mlflow.pyfunc.load_model(info.model_uri).predict(X)
-    np.testing.assert_array_equal(told["sd"], model.predict_distribution(X).std())
+    predictive = mlflow.pyfunc.load_model(info.model_uri).predict(X)
+    np.testing.assert_array_equal(predictive["sd"], model.predict_distribution(X).std())
     assert [column.name for column in info.signature.inputs.inputs] == ["a", "b", "c"]
 
 
@@ -90,9 +90,9 @@ def test_scored_as_mlflows_server_does(frame: Any, tmp_path: Path) -> None:
         json.dumps(request), "application/json", served, served.metadata.get_input_schema()
     )
     assert answer.status == 200, answer.response
-    told = pd.DataFrame(json.loads(answer.response)["predictions"])
+    predictive = pd.DataFrame(json.loads(answer.response)["predictions"])
     np.testing.assert_allclose(
-        told[["lower", "upper"]], model.predict_interval(X.iloc[:3], level=0.8), rtol=1e-12
+        predictive[["lower", "upper"]], model.predict_interval(X.iloc[:3], level=0.8), rtol=1e-12
     )
 
 
@@ -100,18 +100,20 @@ def test_rows_without_names(frame: Any, tmp_path: Path) -> None:
     X, y = frame
     model = BayesianLinearRegression().fit(X.to_numpy(), y)
     adapted.save_model(model, tmp_path / "model")
-    told = mlflow.pyfunc.load_model(str(tmp_path / "model")).predict(X.to_numpy())
-    np.testing.assert_array_equal(told["mean"], model.predict_distribution(X.to_numpy()).mean())
+    predictive = mlflow.pyfunc.load_model(str(tmp_path / "model")).predict(X.to_numpy())
+    np.testing.assert_array_equal(
+        predictive["mean"], model.predict_distribution(X.to_numpy()).mean()
+    )
 
 
 def test_a_classifier_serves_labels_and_probabilities(frame: Any, tmp_path: Path) -> None:
     X, y = frame
     model = BayesianLogisticRegression().fit(X, np.where(y > 1.0, "yes", "no"))
     adapted.save_model(model, tmp_path / "model")
-    told = mlflow.pyfunc.load_model(str(tmp_path / "model")).predict(X)
-    assert told.columns.tolist() == ["label", "no", "yes"]
-    assert told["label"].tolist() == model.predict(X).tolist()
-    np.testing.assert_array_equal(told[["no", "yes"]], model.predict_proba(X))
+    predictive = mlflow.pyfunc.load_model(str(tmp_path / "model")).predict(X)
+    assert predictive.columns.tolist() == ["label", "no", "yes"]
+    assert predictive["label"].tolist() == model.predict(X).tolist()
+    np.testing.assert_array_equal(predictive[["no", "yes"]], model.predict_proba(X))
 
 
 def test_the_folder_holds_a_model_file_and_no_pickle(frame: Any, tmp_path: Path) -> None:

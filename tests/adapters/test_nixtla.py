@@ -32,10 +32,12 @@ def frame(n: int = 60) -> Any:
 
 def test_it_says_what_the_forecaster_says() -> None:
     expected = Forecaster(forms=FORMS).fit(frame()).forecast(5)
-    told = NixtlaForecaster(forms=FORMS).fit(frame()).predict(5, level=[80, 95])
-    assert told.columns.tolist() == list(expected.to_columns())
-    np.testing.assert_array_equal(told["Forecaster"], expected.median().ravel())
-    np.testing.assert_array_equal(told["Forecaster-hi-95"], expected.interval(0.95)[1].ravel())
+    predictive = NixtlaForecaster(forms=FORMS).fit(frame()).predict(5, level=[80, 95])
+    assert predictive.columns.tolist() == list(expected.to_columns())
+    np.testing.assert_array_equal(predictive["Forecaster"], expected.median().ravel())
+    np.testing.assert_array_equal(
+        predictive["Forecaster-hi-95"], expected.interval(0.95)[1].ravel()
+    )
     plain = NixtlaForecaster(forms=FORMS).forecast(5, frame())
     assert plain.columns.tolist() == ["unique_id", "ds", "Forecaster"]
 
@@ -50,23 +52,23 @@ def test_later_rows_are_learned() -> None:
 
 def test_polars_in_polars_out() -> None:
     polars = pytest.importorskip("polars")
-    told = NixtlaForecaster(forms=FORMS).forecast(2, polars.from_pandas(frame()), level=[80])
-    assert isinstance(told, polars.DataFrame)
-    assert told.height == 4
+    predictive = NixtlaForecaster(forms=FORMS).forecast(2, polars.from_pandas(frame()), level=[80])
+    assert isinstance(predictive, polars.DataFrame)
+    assert predictive.height == 4
 
 
 def test_cross_validation_knows_nothing_of_what_comes() -> None:
     whole = frame()
     whole["price"] = np.random.default_rng(1).normal(size=len(whole))
-    told = NixtlaForecaster(forms=FORMS).cross_validation(4, whole, n_windows=2, level=[90])
-    assert len(told) == 2 * 2 * 4
-    cut = told["cutoff"].iloc[0]
+    predictive = NixtlaForecaster(forms=FORMS).cross_validation(4, whole, n_windows=2, level=[90])
+    assert len(predictive) == 2 * 2 * 4
+    cut = predictive["cutoff"].iloc[0]
     known = whole["ds"] <= cut
     then = NixtlaForecaster(forms=FORMS).fit(whole[known]).predict(4, whole[~known])
-    np.testing.assert_allclose(told["Forecaster"][:8], then["Forecaster"])
+    np.testing.assert_allclose(predictive["Forecaster"][:8], then["Forecaster"])
     came = whole.set_index(["unique_id", "ds"])["y"]
-    keys = list(zip(told["unique_id"], told["ds"], strict=True))
-    np.testing.assert_array_equal(told["y"], came.loc[keys])
+    keys = list(zip(predictive["unique_id"], predictive["ds"], strict=True))
+    np.testing.assert_array_equal(predictive["y"], came.loc[keys])
 
 
 def test_what_is_refused() -> None:

@@ -39,9 +39,9 @@ def told_by(exported: Any, X: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def served(exported: Any, X: np.ndarray) -> list[np.ndarray]:
-    told = told_by(exported, X)
-    assert list(told) == ["mean", "std", "lower", "upper"]
-    return list(told.values())
+    predictive = told_by(exported, X)
+    assert list(predictive) == ["mean", "std", "lower", "upper"]
+    return list(predictive.values())
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_mean_deviation_and_interval_are_the_models(settings: dict[str, Any], n:
     X, y = rows(n, scale=1e3)
     model = BayesianLinearRegression(**settings).fit(X, y)
     queries = rows(50, scale=1e3)[0]
-    told = served(to_onnx(model, level=0.9), queries)
+    predictive = served(to_onnx(model, level=0.9), queries)
     mean, std = model.predict(queries, return_std=True)
     interval = model.predict_interval(queries, level=0.9)
-    for ours, wanted in zip(told, (mean, std, interval[:, 0], interval[:, 1]), strict=True):
+    for ours, wanted in zip(predictive, (mean, std, interval[:, 0], interval[:, 1]), strict=True):
         assert ours.shape == (50,)
         np.testing.assert_allclose(ours, wanted, rtol=1e-10, atol=1e-10)
 
@@ -136,16 +136,16 @@ def test_two_classes(kind: str, n: int) -> None:
     labels = LABELS[kind][(y > 3.0).astype(int)]
     model = BayesianLogisticRegression(prior_precision=0.1).fit(X, labels)
     far = np.geomspace(1e-3, 1e3, 200)[:, None] * rows(200)[0]
-    told = told_by(to_onnx(model, level=0.8), far)
+    predictive = told_by(to_onnx(model, level=0.8), far)
     # From variances of next to nothing to those of rows a thousand times as far out.
     wanted = model.predict_proba(far)
     shown = wanted > 1e-290
-    np.testing.assert_allclose(told["probabilities"][shown], wanted[shown], rtol=1e-6)
-    np.testing.assert_allclose(told["probabilities"], wanted, atol=1e-9)
-    assert told["label"].tolist() == model.predict(far).tolist()
+    np.testing.assert_allclose(predictive["probabilities"][shown], wanted[shown], rtol=1e-6)
+    np.testing.assert_allclose(predictive["probabilities"], wanted, atol=1e-9)
+    assert predictive["label"].tolist() == model.predict(far).tolist()
     ends = model.predict_interval(far, level=0.8)
-    np.testing.assert_allclose(told["lower"], ends[:, 0], rtol=1e-6, atol=1e-300)
-    np.testing.assert_allclose(told["upper"], ends[:, 1], rtol=1e-6, atol=1e-300)
+    np.testing.assert_allclose(predictive["lower"], ends[:, 0], rtol=1e-6, atol=1e-300)
+    np.testing.assert_allclose(predictive["upper"], ends[:, 1], rtol=1e-6, atol=1e-300)
 
 
 @pytest.mark.parametrize("first", ["no", "yes"])
@@ -155,9 +155,9 @@ def test_the_class_that_came_first_makes_no_difference(first: str) -> None:
     start = labels == first
     model = BayesianLogisticRegression(forgetting=forgetting.Stabilized(discount=0.98))
     model.partial_fit(X[start][:3], labels[start][:3]).partial_fit(X, labels)
-    told = told_by(to_onnx(model), X)
-    np.testing.assert_allclose(told["probabilities"], model.predict_proba(X), rtol=1e-6)
-    assert told["label"].tolist() == model.predict(X).tolist()
+    predictive = told_by(to_onnx(model), X)
+    np.testing.assert_allclose(predictive["probabilities"], model.predict_proba(X), rtol=1e-6)
+    assert predictive["label"].tolist() == model.predict(X).tolist()
 
 
 @pytest.mark.parametrize("n", [8, 300])
@@ -165,12 +165,14 @@ def test_counts(n: int) -> None:
     X, y = rows(n)
     model = BayesianPoissonRegression().fit(X, np.random.default_rng(0).poisson(np.exp(0.2 * y)))
     far = np.geomspace(0.1, 5.0, 200)[:, None] * rows(200)[0]
-    told, wanted = told_by(to_onnx(model, level=0.8), far), model.predict_distribution(far)
-    np.testing.assert_allclose(told["rate"], model.predict(far), rtol=1e-9)
-    np.testing.assert_allclose(told["mean"], wanted.mean(), rtol=1e-9)
-    np.testing.assert_allclose(told["std"], wanted.std(), rtol=1e-9)
+    predictive, wanted = told_by(to_onnx(model, level=0.8), far), model.predict_distribution(far)
+    np.testing.assert_allclose(predictive["rate"], model.predict(far), rtol=1e-9)
+    np.testing.assert_allclose(predictive["mean"], wanted.mean(), rtol=1e-9)
+    np.testing.assert_allclose(predictive["std"], wanted.std(), rtol=1e-9)
     ends = model.predict_interval(far, level=0.8, of="rate")
-    np.testing.assert_allclose(np.stack([told["lower"], told["upper"]], axis=1), ends, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.stack([predictive["lower"], predictive["upper"]], axis=1), ends, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize(

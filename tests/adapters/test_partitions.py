@@ -60,17 +60,17 @@ def cut(table: Any, borders: list[int]) -> list[Any]:
 def planned(model: Any, table: Any, parts: list[Any], **columns: Any) -> core.Task:
     chosen = core.Columns(target="y", **columns)
     asked = core.questions(model, table.schema, chosen)
-    told = [survey(asked, part) for part in parts] if asked.columns else []
-    return core.plan(model, table.schema, chosen, told)
+    predictive = [survey(asked, part) for part in parts] if asked.columns else []
+    return core.plan(model, table.schema, chosen, predictive)
 
 
 def learned(model: Any, table: Any, borders: list[int], **columns: Any) -> Any:
     parts = cut(table, borders)
     task = pickle.loads(pickle.dumps(planned(model, table, parts, **columns)))
     contents = [core.learn(task, part) for part in parts]
-    told = as_tree([content for content in contents if content is not None])
-    assert files.loads_with_notes(told)[1] == {"rows": table.num_rows}
-    return core.continued(model, told)
+    predictive = as_tree([content for content in contents if content is not None])
+    assert files.loads_with_notes(predictive)[1] == {"rows": table.num_rows}
+    return core.continued(model, predictive)
 
 
 def as_tree(contents: list[bytes]) -> bytes:
@@ -282,10 +282,10 @@ def test_models_of_groups_are_one_machine(precision: dict[str, Any], tolerance: 
     )
     wanted = plain.predict_distribution(X.astype(float), groups=keys)
     batch = table.filter(pa.compute.is_valid(table["y"])).combine_chunks().to_batches()[0]
-    told = core.predicted(apart, batch, level=0.5, missing="skip").to_pandas().dropna()
-    assert list(told) == ["mean", "std", "lower", "upper"]
-    np.testing.assert_allclose(told["mean"], wanted.mean(), rtol=tolerance)
-    np.testing.assert_allclose(told["upper"], wanted.interval(0.5)[1], rtol=tolerance)
+    predictive = core.predicted(apart, batch, level=0.5, missing="skip").to_pandas().dropna()
+    assert list(predictive) == ["mean", "std", "lower", "upper"]
+    np.testing.assert_allclose(predictive["mean"], wanted.mean(), rtol=tolerance)
+    np.testing.assert_allclose(predictive["upper"], wanted.interval(0.5)[1], rtol=tolerance)
     empty = core.predicted(apart, batch.slice(0, 0), level=0.5)
     assert empty.schema == core.prediction_schema(apart, level=0.5)
 
@@ -296,10 +296,10 @@ def test_scores_of_groups_are_those_of_one_machine() -> None:
     parts = cut(table, [90, 200])
     task = planned(model, table, parts)
     begun = core.starts(model, task, [core.learn(task, part) for part in parts])
-    told = [core.score(task, *pair)[1] for pair in zip(begun, parts, strict=True)]
+    predictive = [core.score(task, *pair)[1] for pair in zip(begun, parts, strict=True)]
     X, y = table.drop_columns(["y"]), table["y"].to_numpy()
     whole = progressive_validation(model, X, y)
-    np.testing.assert_allclose(merged_results(told).log_score, whole.log_score, rtol=1e-9)
+    np.testing.assert_allclose(merged_results(predictive).log_score, whole.log_score, rtol=1e-9)
 
 
 def test_models_of_groups_have_to_name_their_keys() -> None:
@@ -362,9 +362,9 @@ def test_scores_of_partitions_are_those_of_one_machine(borders: list[int]) -> No
     parts = cut(table, borders)
     task = planned(model, table, parts, weight="weight")
     begun = core.starts(model, task, [core.learn(task, part) for part in parts])
-    told = [core.score(task, *pair, levels=(0.5,)) for pair in zip(begun, parts, strict=True)]
-    assert [rows for rows, _ in told] == [sum(map(len, part)) for part in parts]
-    apart = merged_results([result for _, result in told if result is not None])
+    predictive = [core.score(task, *pair, levels=(0.5,)) for pair in zip(begun, parts, strict=True)]
+    assert [rows for rows, _ in predictive] == [sum(map(len, part)) for part in parts]
+    apart = merged_results([result for _, result in predictive if result is not None])
     stream = open_table(table, "y", weight="weight")
     names = stream.feature_names
     whole = progressive_validation(
@@ -381,11 +381,11 @@ def test_scores_are_near_those_of_one_machine_where_the_prior_is_learned() -> No
     parts = cut(table, [100, 200, 300])
     task = planned(model, table, parts)
     begun = core.starts(model, task, [core.learn(task, part) for part in parts])
-    told = [core.score(task, *pair)[1] for pair in zip(begun, parts, strict=True)]
+    predictive = [core.score(task, *pair)[1] for pair in zip(begun, parts, strict=True)]
     stream = open_table(table, "y")
     rows = ((named(X, stream.feature_names), y) for X, y in stream)
     whole = progressive_validation(copy.deepcopy(model), rows)
-    assert abs(merged_results(told).log_score - whole.log_score) < 1e-3
+    assert abs(merged_results(predictive).log_score - whole.log_score) < 1e-3
 
 
 # ---- predictions ---------------------------------------------------------------------------------
@@ -395,23 +395,25 @@ def test_predictions_have_a_row_for_each_row() -> None:
     table = table_of(20)
     model = learn_stream(BayesianLinearRegression(), table, "y", drop=["weight"])
     (batch,) = table.to_batches()
-    told = core.predicted(model, batch, level=0.9, quantiles=(0.1,))
-    assert told.schema.names == ["mean", "std", "lower", "upper", "q0.1"]
-    assert told.schema == core.prediction_schema(model, level=0.9, quantiles=(0.1,))
+    predictive = core.predicted(model, batch, level=0.9, quantiles=(0.1,))
+    assert predictive.schema.names == ["mean", "std", "lower", "upper", "q0.1"]
+    assert predictive.schema == core.prediction_schema(model, level=0.9, quantiles=(0.1,))
     X = np.column_stack([table.column("size"), table.column("age")])
     for level in ("south", "west"):
         X = np.column_stack([X, np.equal(table.column("zone").to_pylist(), level)])
     wanted = model.predict_distribution(named(X, model.feature_names_in_))
-    np.testing.assert_array_equal(told.column("mean"), wanted.mean())
-    np.testing.assert_array_equal(told.column("lower"), wanted.interval(0.9)[0])
+    np.testing.assert_array_equal(predictive.column("mean"), wanted.mean())
+    np.testing.assert_array_equal(predictive.column("lower"), wanted.interval(0.9)[0])
     assert core.predicted(model, batch.slice(0, 0)).num_rows == 0
 
 
 def test_a_large_batch_is_predicted_in_pieces_and_told_whole() -> None:
     model = learn_stream(MODELS["given"], pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0]}), "y")
     x = np.arange(70_000.0)
-    told = core.predicted(model, pa.record_batch({"x": x}))
-    np.testing.assert_allclose(told.column("mean"), model.predict(pa.table({"x": x})), rtol=1e-12)
+    predictive = core.predicted(model, pa.record_batch({"x": x}))
+    np.testing.assert_allclose(
+        predictive.column("mean"), model.predict(pa.table({"x": x})), rtol=1e-12
+    )
 
 
 def test_a_row_that_is_left_out_has_null_for_a_prediction() -> None:

@@ -157,9 +157,12 @@ def test_a_feature_that_joins_was_zero_before(
         dense.learn_one(row, y)
     sparse = model.to_estimator()
     queries = pd.DataFrame(np.vstack([np.eye(len(names)), X]), columns=names)
-    told, wanted = sparse.predict_distribution(queries), dense.predict_distribution(queries.values)
-    np.testing.assert_allclose(told.mean(), wanted.mean(), rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(told.std(), wanted.std(), rtol=1e-5, atol=1e-6)
+    predictive, wanted = (
+        sparse.predict_distribution(queries),
+        dense.predict_distribution(queries.values),
+    )
+    np.testing.assert_allclose(predictive.mean(), wanted.mean(), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(predictive.std(), wanted.std(), rtol=1e-5, atol=1e-6)
     assert sparse.n_observations_ == dense.n_observations_
 
 
@@ -361,14 +364,18 @@ def test_lean_distributions_are_those_of_the_estimator(parameters: dict[str, Any
     model = adapted.BayesianLinearRegression(**parameters)
     for x, y in a_stream(12):
         model.learn_one(x, y)
-        told = model.predict_one({"a": 0.5, "b": 9.0}, with_dist=True)
+        predictive = model.predict_one({"a": 0.5, "b": 9.0}, with_dist=True)
         ours = model.to_estimator().predict_distribution(pd.DataFrame({"a": [0.5], "b": [9.0]}))
         wanted = ours.mean()[0], ours.std()[0]
-        assert (told.mu, told.sigma) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
-        if math.isfinite(told.sigma):  # river's Gaussian has no density of what is all open
-            assert told.cdf(y) == pytest.approx(ours.cdf(y)[0], rel=1e-9, abs=1e-12)
-            assert told.log_pdf(y) == pytest.approx(ours.logpdf(y)[0], rel=1e-9)
-        assert copy.deepcopy(told).sigma == pickle.loads(pickle.dumps(told)).sigma == told.sigma
+        assert (predictive.mu, predictive.sigma) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+        if math.isfinite(predictive.sigma):  # river's Gaussian has no density of what is all open
+            assert predictive.cdf(y) == pytest.approx(ours.cdf(y)[0], rel=1e-9, abs=1e-12)
+            assert predictive.log_pdf(y) == pytest.approx(ours.logpdf(y)[0], rel=1e-9)
+        assert (
+            copy.deepcopy(predictive).sigma
+            == pickle.loads(pickle.dumps(predictive)).sigma
+            == predictive.sigma
+        )
 
 
 def test_learned_noise_predicts_a_distribution_of_rivers_kind() -> None:
@@ -376,19 +383,19 @@ def test_learned_noise_predicts_a_distribution_of_rivers_kind() -> None:
     assert model.predict_one({"a": 1.0}, with_dist=True).sigma == np.inf
     for x, y in a_stream(30):
         model.learn_one(x, y)
-    told = model.predict_one(x, with_dist=True)
+    predictive = model.predict_one(x, with_dist=True)
     ours = model.to_estimator().predict_distribution(pd.DataFrame([x])[["a", "b"]])
-    assert isinstance(told, proba.base.ContinuousDistribution)
-    assert (told.mu, told.sigma) == pytest.approx((ours.mean()[0], ours.std()[0]))
-    assert told.mode == told.mu
-    assert told(1.0) == pytest.approx(ours.pdf(1.0)[0])
-    assert told.log_pdf(1.0) == pytest.approx(ours.logpdf(1.0)[0])
-    assert told.cdf(told.interval(0.9)[1]) == pytest.approx(0.95)
-    assert told.n_samples == 30.0
-    assert abs(told.sample() - told.mu) < 100.0 * told.sigma
-    assert repr(told).startswith("StudentT(μ=")
+    assert isinstance(predictive, proba.base.ContinuousDistribution)
+    assert (predictive.mu, predictive.sigma) == pytest.approx((ours.mean()[0], ours.std()[0]))
+    assert predictive.mode == predictive.mu
+    assert predictive(1.0) == pytest.approx(ours.pdf(1.0)[0])
+    assert predictive.log_pdf(1.0) == pytest.approx(ours.logpdf(1.0)[0])
+    assert predictive.cdf(predictive.interval(0.9)[1]) == pytest.approx(0.95)
+    assert predictive.n_samples == 30.0
+    assert abs(predictive.sample() - predictive.mu) < 100.0 * predictive.sigma
+    assert repr(predictive).startswith("StudentT(μ=")
     with pytest.raises(NotImplementedError, match="a prediction does not learn"):
-        told.update(1.0)
+        predictive.update(1.0)
 
 
 # ---- the classifier --------------------------------------------------------------------------
@@ -407,9 +414,9 @@ def test_classes_and_features_may_both_come_late() -> None:
         model.learn_one(x, label)
     assert model.predict_one({"a": 0.0, "late": 4.0}) == "other"
     assert model.predict_one({"a": 3.0}) == "high"
-    told = model.predict_proba_one({"a": 0.0, "later still": 1.0})
-    assert sum(told.values()) == pytest.approx(1.0)
-    assert set(told) == set(centres)
+    predictive = model.predict_proba_one({"a": 0.0, "later still": 1.0})
+    assert sum(predictive.values()) == pytest.approx(1.0)
+    assert set(predictive) == set(centres)
 
 
 def test_the_classifier_is_posteritys_own() -> None:
@@ -439,6 +446,6 @@ def test_a_feature_that_joins_a_classifier_was_zero_before(labels: list[str], wa
             del x["c"]
         model.learn_one(x, label)
         dense.learn_one(row, label)
-    told = model.predict_proba_many(pd.DataFrame(X, columns=list("abc")))
-    assert told.columns.tolist() == dense.classes_.tolist()
-    np.testing.assert_allclose(told, dense.predict_proba(X), rtol=1e-6)
+    predictive = model.predict_proba_many(pd.DataFrame(X, columns=list("abc")))
+    assert predictive.columns.tolist() == dense.classes_.tolist()
+    np.testing.assert_allclose(predictive, dense.predict_proba(X), rtol=1e-6)

@@ -69,8 +69,8 @@ def test_frames() -> None:
     assert model.predict_many(X[:2]).tolist() == [0.0, 0.0]
     model.learn_many(X, pd.Series(np.where(X["shop"] == "a", 1.0, 3.0)))
     assert model.predict_many(X[:2]).round(0).tolist() == [1.0, 3.0]
-    told = model.predict_one({"shop": "a", "price": 0.0}, with_dist=True)
-    assert abs(told.mu - 1.0) < 3.0 * told.sigma
+    predictive = model.predict_one({"shop": "a", "price": 0.0}, with_dist=True)
+    assert abs(predictive.mu - 1.0) < 3.0 * predictive.sigma
     labels = adapted.DiagonalLogisticRegression()
     labels.learn_many(X, X["shop"] == "a")
     assert labels.predict_proba_many(X).sum(axis=1).round(9).eq(1.0).all()

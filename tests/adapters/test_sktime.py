@@ -28,9 +28,9 @@ def test_it_says_what_the_forecaster_says() -> None:
     model = SktimeForecaster().fit(y[:60], fh=[1, 3, 12])
     expected = Forecaster(seasonality=12).fit(y[:60].to_numpy()).forecast(12)
     assert model.forecaster_.periods_ == (12,)
-    told = model.predict()
-    np.testing.assert_allclose(told, expected.median()[[0, 2, 11]])
-    assert told.index.tolist() == [y.index[60], y.index[62], y.index[71]]
+    predictive = model.predict()
+    np.testing.assert_allclose(predictive, expected.median()[[0, 2, 11]])
+    assert predictive.index.tolist() == [y.index[60], y.index[62], y.index[71]]
     ends = model.predict_interval(coverage=0.9).to_numpy()
     np.testing.assert_allclose(ends.T, np.array(expected.interval(0.9))[:, [0, 2, 11]])
 

@@ -117,17 +117,17 @@ def test_spark_is_one_machine(session: Any, n_parts: int, precision: Any) -> Non
     columns: dict[str, Any] = {"drop": ["shop"], "weight": "weight"}
     model = BayesianLinearRegression(prior_precision=precision)
     frame = partitioned(session, table, n_parts)
-    told = spark.fit(model, frame, "y", **columns)
+    predictive = spark.fit(model, frame, "y", **columns)
     assert not hasattr(model, "coef_")  # it stays as it is
-    agree(told, learn_stream(model, table, "y", **columns))
+    agree(predictive, learn_stream(model, table, "y", **columns))
 
 
 def test_empty_and_skewed_partitions_change_nothing(session: Any) -> None:
     """Three shops hashed to twelve partitions leave most of them empty."""
     table, columns = table_of(), {"drop": ["shop", "zone"]}
     frame = session.createDataFrame(table).repartition(12, "shop")
-    told = spark.fit(BayesianLinearRegression(), frame, "y", **columns)
-    agree(told, learn_stream(BayesianLinearRegression(), table, "y", **columns))
+    predictive = spark.fit(BayesianLinearRegression(), frame, "y", **columns)
+    agree(predictive, learn_stream(BayesianLinearRegression(), table, "y", **columns))
 
 
 def test_learning_goes_on_from_what_a_model_knows(session: Any) -> None:
@@ -144,30 +144,30 @@ def test_missing_values_become_means_that_predictions_use_too(session: Any) -> N
     sizes = [None if i % 7 == 0 else size for i, size in enumerate(table["size"].to_pylist())]
     table = table.set_column(0, "size", [sizes]).drop_columns(["shop"])
     frame, means = partitioned(session, table, 5), ColumnMeans()
-    told = spark.fit(BayesianLinearRegression(), frame, "y", missing=means)
-    agree(told, learn_stream(BayesianLinearRegression(), table, "y", missing=means.fixed))
+    predictive = spark.fit(BayesianLinearRegression(), frame, "y", missing=means)
+    agree(predictive, learn_stream(BayesianLinearRegression(), table, "y", missing=means.fixed))
     skipped = spark.fit(BayesianLinearRegression(), frame, "y", missing="skip")
     agree(skipped, learn_stream(BayesianLinearRegression(), table, "y", missing="skip"))
     with pytest.raises(TableError, match=r"partition \d: .*row \d+, column 'size' is missing"):
         spark.fit(BayesianLinearRegression(), frame, "y")
-    filled = spark.predict(told, frame, missing=means.fixed).select("mean").toArrow()
+    filled = spark.predict(predictive, frame, missing=means.fixed).select("mean").toArrow()
     assert filled["mean"].null_count == 0
-    left = spark.predict(told, frame, missing="skip").select("size", "mean").toArrow()
+    left = spark.predict(predictive, frame, missing="skip").select("size", "mean").toArrow()
     assert left["mean"].is_null().to_pylist() == left["size"].is_null().to_pylist()
 
 
 def test_names_may_have_dots_and_backticks(session: Any) -> None:
     table = table_of().rename_columns(["si.ze", "a`ge", "zone", "weight", "shop", "y"])
-    told = spark.fit(BayesianLinearRegression(), session.createDataFrame(table), "y")
-    agree(told, learn_stream(BayesianLinearRegression(), table, "y"))
+    predictive = spark.fit(BayesianLinearRegression(), session.createDataFrame(table), "y")
+    agree(predictive, learn_stream(BayesianLinearRegression(), table, "y"))
 
 
 def test_a_classifier_learns_all_labels(session: Any) -> None:
     table = table_of().append_column("warm", pa.array(table_of()["size"].to_numpy() > 0.3))
     frame = session.createDataFrame(table.sort_by("warm"))
-    told = spark.fit(BayesianLogisticRegression(), frame, "warm", features=["age", "weight"])
-    assert told.classes_.tolist() == [False, True]
-    labels = spark.predict(told, frame).select("label", "p=True").toArrow()
+    predictive = spark.fit(BayesianLogisticRegression(), frame, "warm", features=["age", "weight"])
+    assert predictive.classes_.tolist() == [False, True]
+    labels = spark.predict(predictive, frame).select("label", "p=True").toArrow()
     assert set(labels["label"].to_pylist()) <= {False, True}
 
 
@@ -177,9 +177,9 @@ def test_a_classifier_learns_all_labels(session: Any) -> None:
 def test_predictions_are_columns_beside_the_others(session: Any) -> None:
     table = table_of()
     model = learn_stream(BayesianLinearRegression(), table, "y", drop=["shop", "zone"])
-    told = spark.predict(model, partitioned(session, table, 3), level=0.9, quantiles=[0.25])
-    assert told.columns == [*table.column_names, "mean", "std", "lower", "upper", "q0.25"]
-    rows = told.toArrow()
+    predictive = spark.predict(model, partitioned(session, table, 3), level=0.9, quantiles=[0.25])
+    assert predictive.columns == [*table.column_names, "mean", "std", "lower", "upper", "q0.25"]
+    rows = predictive.toArrow()
     X = pa.table({name: rows[name] for name in model.feature_names_in_})
     wanted = model.predict_distribution(X)
     np.testing.assert_allclose(rows["mean"], wanted.mean(), rtol=1e-12)
@@ -206,17 +206,17 @@ def test_scores_are_those_of_one_machine(session: Any) -> None:
     table = frame.toArrow()  # in the order of partitions
     model = BayesianLinearRegression(prior_precision=2.0, noise_prior=(1.0, 1.0))
     columns: dict[str, Any] = {"drop": ["shop"], "weight": "weight"}
-    told = spark.evaluate(model, frame, "y", intervals=(0.5, 0.9), **columns)
+    predictive = spark.evaluate(model, frame, "y", intervals=(0.5, 0.9), **columns)
     stream = open_table(table, "y", **columns)
     names = stream.feature_names
     rows = ((named(X, names), y, weight) for X, y, weight in stream)
     whole = progressive_validation(model, rows, levels=(0.5, 0.9))
-    assert told.n_rows == whole.n_rows == table.num_rows
-    assert told.coverage == pytest.approx(whole.coverage)
+    assert predictive.n_rows == whole.n_rows == table.num_rows
+    assert predictive.coverage == pytest.approx(whole.coverage)
     for name in ("mae", "rmse", "log_score", "crps"):
-        np.testing.assert_allclose(getattr(told, name), getattr(whole, name), rtol=1e-9)
-    assert told.pit is not None
-    np.testing.assert_array_equal(told.pit.counts, whole.pit.counts)  # type: ignore[union-attr]
+        np.testing.assert_allclose(getattr(predictive, name), getattr(whole, name), rtol=1e-9)
+    assert predictive.pit is not None
+    np.testing.assert_array_equal(predictive.pit.counts, whole.pit.counts)  # type: ignore[union-attr]
     frame.unpersist()
 
 
@@ -238,11 +238,11 @@ def test_scores_of_rows_that_change_between_the_passes_are_refused(
 
 def test_a_model_for_each_key(session: Any) -> None:
     table = table_of()
-    told = spark.fit_by_key(
+    predictive = spark.fit_by_key(
         BayesianLinearRegression(), partitioned(session, table, 3), "y", "shop", weight="weight"
     )
-    assert told.columns == ["shop", "model", "error"]
-    found = {row.shop: files.loads(bytes(row.model)) for row in told.collect()}
+    assert predictive.columns == ["shop", "model", "error"]
+    found = {row.shop: files.loads(bytes(row.model)) for row in predictive.collect()}
     assert sorted(found) == [0, 1, 2]
     for shop, model in found.items():
         rows = table.filter(pa.compute.equal(table["shop"], shop))
@@ -268,12 +268,12 @@ def test_a_key_that_can_not_be_learned_says_why(session: Any) -> None:
 def test_groups_that_learn_from_each_other(session: Any) -> None:
     table = table_of().drop_columns(["zone"])
     model = GroupedRegression(by="shop", prior_mean=0.0, prior_precision=1.0)
-    told = spark.fit(model, partitioned(session, table, 4), "y")
+    predictive = spark.fit(model, partitioned(session, table, 4), "y")
     X, y = table.drop_columns(["y"]), table["y"].to_numpy()
     whole = GroupedRegression(by="shop", prior_mean=0.0, prior_precision=1.0).fit(X, y)
-    np.testing.assert_allclose(told.predict(X), whole.predict(X), rtol=1e-10)
-    assert told.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
-    rows = spark.predict(told, session.createDataFrame(table)).toArrow()
+    np.testing.assert_allclose(predictive.predict(X), whole.predict(X), rtol=1e-10)
+    assert predictive.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
+    rows = spark.predict(predictive, session.createDataFrame(table)).toArrow()
     np.testing.assert_allclose(rows["mean"], whole.predict(X), rtol=1e-10)
 
 
@@ -302,9 +302,9 @@ def dying_once(frame: Any, marker: Path, parent: bool = False) -> Any:
 def test_a_killed_worker_changes_nothing(session: Any, tmp_path: Path) -> None:
     table = table_of()
     frame = dying_once(partitioned(session, table, 4), tmp_path / "died")
-    told = spark.fit(BayesianLinearRegression(), frame, "y", drop=["shop", "zone"])
+    predictive = spark.fit(BayesianLinearRegression(), frame, "y", drop=["shop", "zone"])
     assert (tmp_path / "died").exists()
-    agree(told, learn_stream(BayesianLinearRegression(), table, "y", drop=["shop", "zone"]))
+    agree(predictive, learn_stream(BayesianLinearRegression(), table, "y", drop=["shop", "zone"]))
 
 
 def test_what_is_wrong_is_told_before_anything_runs(session: Any) -> None:
@@ -401,12 +401,12 @@ def test_a_cluster_that_loses_an_executor_is_one_machine(
         frame = partitioned(cluster, table, 6)
         columns: dict[str, Any] = {"drop": ["shop"], "weight": "weight"}
         dying = dying_once(frame.drop("zone"), tmp_path / "died", parent=True)
-        told = spark.fit(BayesianLinearRegression(), dying, "y", **columns)
+        predictive = spark.fit(BayesianLinearRegression(), dying, "y", **columns)
         assert (tmp_path / "died").exists()
         whole = learn_stream(
             BayesianLinearRegression(), table.drop_columns(["zone"]), "y", **columns
         )
-        agree(told, whole)
+        agree(predictive, whole)
         agree(
             spark.fit(BayesianLinearRegression(), frame, "y", **columns),
             learn_stream(BayesianLinearRegression(), table, "y", **columns),

@@ -160,9 +160,9 @@ def test_outside_truth() -> None:
 @pytest.mark.parametrize("kind", ["known noise", "learned noise"])
 def test_log_predictive_densities_add_up_to_the_evidence(kind: str) -> None:
     average = Averaged(models(**SETTINGS[kind]), prior_weights=[1.0, 2.0, 3.0])
-    told = average.predict_then_learn(X, Y)
-    assert isinstance(told, Mixture)
-    assert told.logpdf(Y).sum() == pytest.approx(average.log_evidence_, rel=1e-11)
+    predictive = average.predict_then_learn(X, Y)
+    assert isinstance(predictive, Mixture)
+    assert predictive.logpdf(Y).sum() == pytest.approx(average.log_evidence_, rel=1e-11)
 
 
 @settings(max_examples=20)
@@ -178,13 +178,13 @@ def test_batches_and_rows_agree(cuts: list[int], weighted: bool, kind: str) -> N
         "lately": lambda: Averaged(models(), persistence=0.9),
     }.get(kind, lambda: Averaged(models(**SETTINGS.get(kind, {}))))
     whole = make()
-    told = whole.predict_then_learn(X, Y, weight)
+    predictive = whole.predict_then_learn(X, Y, weight)
     parts = make()
     weights = [
         parts.predict_then_learn(X[i:j], Y[i:j], weight[i:j]).weights
         for i, j in zip([0, *cuts], [*cuts, N], strict=True)
     ]
-    assert np.allclose(np.concatenate(weights), told.weights, rtol=1e-9, atol=1e-12)
+    assert np.allclose(np.concatenate(weights), predictive.weights, rtol=1e-9, atol=1e-12)
     assert np.allclose(parts.weights_, whole.weights_, rtol=1e-9, atol=1e-12)
     assert parts.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
     loop = make()
@@ -198,15 +198,15 @@ def test_batches_and_rows_agree(cuts: list[int], weighted: bool, kind: str) -> N
 
 
 def test_weights_of_a_row_come_from_the_rows_before_it(members: list[tuple[str, Any]]) -> None:
-    told = Averaged(members).predict_then_learn(X, Y)
+    predictive = Averaged(members).predict_then_learn(X, Y)
     for row in (0, 1, 2, 10, N - 1):
         if row == 0:
-            assert np.allclose(told.weights[0], 1.0 / 3.0)
+            assert np.allclose(predictive.weights[0], 1.0 / 3.0)
             continue
         before = Averaged(members).fit(X[:row], Y[:row])
-        assert np.allclose(told.weights[row], before.weights_, rtol=1e-9)
+        assert np.allclose(predictive.weights[row], before.weights_, rtol=1e-9)
         here = before.predict_distribution(X[row : row + 1])
-        assert told.logpdf(Y)[row] == pytest.approx(here.logpdf(Y[row])[0], rel=1e-9)
+        assert predictive.logpdf(Y)[row] == pytest.approx(here.logpdf(Y[row])[0], rel=1e-9)
 
 
 def test_unlearning_and_merging_undo_and_join(members: list[tuple[str, Any]]) -> None:
@@ -241,14 +241,14 @@ def test_success_is_forgotten_and_the_prior_is_not() -> None:
     persistence, prior = 0.8, np.array([0.7, 0.3])
     pair = [fixed(noise_precision=b) for b in (1.0, 4.0)]
     average = Averaged(pair, prior_weights=prior, persistence=persistence)
-    told = average.predict_then_learn(X[:6], Y[:6])
+    predictive = average.predict_then_learn(X[:6], Y[:6])
     densities = [clone(m).predict_then_learn(X[:6], Y[:6]).logpdf(Y[:6]) for m in pair]
     score = np.zeros(2)
     for row, density in enumerate(np.transpose(densities)):
         weights = prior * np.exp(persistence * score)
-        assert np.allclose(told.weights[row], weights / weights.sum())
+        assert np.allclose(predictive.weights[row], weights / weights.sum())
         score = persistence * score + density
-    assert average.log_evidence_ == pytest.approx(told.logpdf(Y[:6]).sum())
+    assert average.log_evidence_ == pytest.approx(predictive.logpdf(Y[:6]).sum())
 
 
 def test_members_take_turns_when_the_world_changes() -> None:
@@ -261,17 +261,17 @@ def test_members_take_turns_when_the_world_changes() -> None:
         )
         for m in (1.0, -1.0)
     ]
-    told = Averaged(experts, persistence=0.9).predict_then_learn(x, noisy)
-    assert told.weights[199, 0] > 0.999
-    assert told.weights[220, 1] > 0.999
+    predictive = Averaged(experts, persistence=0.9).predict_then_learn(x, noisy)
+    assert predictive.weights[199, 0] > 0.999
+    assert predictive.weights[220, 1] > 0.999
 
 
 def test_a_member_that_predicts_mixtures_is_opened() -> None:
     average = Averaged(drifting(), persistence=0.99)
-    told = average.predict_then_learn(X, Y)
-    assert len(told.components) == 2 + 8
-    assert told.weights.shape == (N, 10)
-    assert told.logpdf(Y)[2:].sum() == pytest.approx(average.log_evidence_, rel=1e-9)
+    predictive = average.predict_then_learn(X, Y)
+    assert len(predictive.components) == 2 + 8
+    assert predictive.weights.shape == (N, 10)
+    assert predictive.logpdf(Y)[2:].sum() == pytest.approx(average.log_evidence_, rel=1e-9)
     assert len(average.predict_distribution(X).components) == 10
     assert np.isfinite(average.predict(X, return_std=True)[1]).all()
 
@@ -290,11 +290,11 @@ def test_a_member_that_knows_too_little_waits() -> None:
         PolynomialFeatures(3, include_bias=False), BayesianLinearRegression(prior_precision=0.0)
     )
     average = Averaged([fixed(noise_prior=(1.0, 1.0)), wide])
-    told = average.predict_then_learn(X, Y)
-    assert np.array_equal(told.is_flat(), np.arange(N) == 0)
-    assert np.isfinite(told.interval(0.9)[0][1:]).all()
-    assert (told.weights[1:9, 1] == 0.0).all()
-    assert told.weights[-1, 1] > 0.0
+    predictive = average.predict_then_learn(X, Y)
+    assert np.array_equal(predictive.is_flat(), np.arange(N) == 0)
+    assert np.isfinite(predictive.interval(0.9)[0][1:]).all()
+    assert (predictive.weights[1:9, 1] == 0.0).all()
+    assert predictive.weights[-1, 1] > 0.0
     few = Averaged(average.models).fit(X[:5], Y[:5])
     assert np.isfinite(few.predict_interval(X)).all()
     assert np.array_equal(few.predict(X), few.predict(X, return_std=True)[0])

@@ -98,7 +98,7 @@ def bandit_of(kind: str, policy: Policy | None = None, n: int = 60, seed: int = 
     return bandit.learn(*rows_of(seed, n, kind)) if n else bandit
 
 
-def told(bandit: Bandit, X: Array) -> Array:
+def predictive(bandit: Bandit, X: Array) -> Array:
     """Means and quantiles of what is expected."""
     beliefs, _ = bandit._beliefs(X, None)
     if not beliefs.are_independent:
@@ -118,13 +118,13 @@ def test_decisions_follow_their_propensities(policy: Policy, kind: str) -> None:
     n = 400
     bandit = bandit_of(kind, policy)
     decisions = bandit.decide(np.repeat(POINTS[:1], n, axis=0))
-    told = decisions.propensities
-    np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-12)
-    assert (told >= policy.floor / 3.0 - 1e-12).all()
+    predictive = decisions.propensities
+    np.testing.assert_allclose(predictive.sum(axis=1), 1.0, rtol=1e-12)
+    assert (predictive >= policy.floor / 3.0 - 1e-12).all()
     picked = decisions.arms[:, None] == np.array(ARMS)
-    spread = np.sqrt(np.sum(told * (1.0 - told), axis=0))
-    assert (np.abs((picked - told).sum(axis=0)) < 4.5 * spread + 1e-9).all()
-    np.testing.assert_allclose(decisions.propensity, told[picked])
+    spread = np.sqrt(np.sum(predictive * (1.0 - predictive), axis=0))
+    assert (np.abs((picked - predictive).sum(axis=0)) < 4.5 * spread + 1e-9).all()
+    np.testing.assert_allclose(decisions.propensity, predictive[picked])
     assert decisions.ids.tolist() == list(range(n))
 
 
@@ -234,10 +234,10 @@ def test_arms_that_all_paid_nothing_are_alike(kind: str) -> None:
     bandit = bandit_of(kind, ThompsonSampling(), n=0).learn(X, arms, np.zeros(30))
     decisions = bandit.decide(np.repeat(POINTS[:1], 600, axis=0))
     counts = [np.count_nonzero(decisions.arms == arm) for arm in ARMS]
-    told = decisions.propensities[0]
-    np.testing.assert_allclose(told.sum(), 1.0)
-    assert stats.chisquare(counts, 600 * told).pvalue > 1e-4
-    assert told.min() > 0.02
+    predictive = decisions.propensities[0]
+    np.testing.assert_allclose(predictive.sum(), 1.0)
+    assert stats.chisquare(counts, 600 * predictive).pvalue > 1e-4
+    assert predictive.min() > 0.02
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -292,9 +292,9 @@ def test_the_lean_way_believes_what_the_model_does(kind: str) -> None:
         lean = bandit._lean()
         assert lean is not None
         _, mean, scale = lean.decide(x, np.ones(3, dtype=np.uint8), (0, 1.0), 0.0, 0, 0)
-        told = bandit._arms.beliefs(x[None], np.ones((1, 3), dtype=bool), rng)
-        np.testing.assert_allclose(mean, told.mean[0], rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(scale, told.scale[0], rtol=1e-7)
+        predictive = bandit._arms.beliefs(x[None], np.ones((1, 3), dtype=bool), rng)
+        np.testing.assert_allclose(mean, predictive.mean[0], rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(scale, predictive.scale[0], rtol=1e-7)
         bandit.learn_one(x, ARMS[rng.integers(3)], rng.normal())
 
 
@@ -365,12 +365,14 @@ def assert_same(kind: str, one: Bandit, other: Bandit) -> None:
             a, b = (getattr(m, what)[key] for m, key in zip(models, keys, strict=True))
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
         a, b = (
-            m._known.bank.posteriors(np.zeros((1, 4, 8)))[k]
+            m._posterior.bank.posteriors(np.zeros((1, 4, 8)))[k]
             for m, k in zip(models, keys, strict=True)
         )
         np.testing.assert_allclose(np.abs(a), np.abs(b), rtol=1e-8, atol=1e-9)
         return
-    np.testing.assert_allclose(told(one, POINTS), told(other, POINTS), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        predictive(one, POINTS), predictive(other, POINTS), rtol=1e-6, atol=1e-8
+    )
 
 
 def test_given_priors_are_models_apart() -> None:
@@ -399,9 +401,9 @@ def test_rows_of_decisions_have_weights_and_times() -> None:
     X, arms, rewards = rows_of(0, 30, "given")
     twice = Bandit(GIVEN, arms=ARMS).learn(X, arms, rewards, np.full(30, 2.0))
     again = Bandit(GIVEN, arms=ARMS).learn(X, arms, rewards).learn(X, arms, rewards)
-    np.testing.assert_allclose(told(twice, POINTS), told(again, POINTS), rtol=1e-9)
+    np.testing.assert_allclose(predictive(twice, POINTS), predictive(again, POINTS), rtol=1e-9)
     bandit = Bandit(arms=ARMS, **MODELS["fading"]).learn(X, arms, rewards, times=np.arange(30.0))
-    assert np.isfinite(told(bandit, POINTS)).all()
+    assert np.isfinite(predictive(bandit, POINTS)).all()
     with pytest.raises(ValueError, match="times"):
         Bandit(arms=ARMS).learn(X, arms, rewards, times=np.arange(30.0))
 

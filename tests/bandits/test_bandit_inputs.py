@@ -65,8 +65,8 @@ def test_arms_are_allowed_by_name() -> None:
         ([["a"], ["b", 3]], [[True, False, False], [False, True, True]]),
         ([{3}, ("a", "b")], [[False, False, True], [True, True, False]]),
     ):
-        told = bandit.propensities(X, allowed=allowed)
-        np.testing.assert_array_equal(told, bandit.propensities(X, allowed=mask))
+        predictive = bandit.propensities(X, allowed=allowed)
+        np.testing.assert_array_equal(predictive, bandit.propensities(X, allowed=mask))
     assert Bandit(arms=[0, 1, 2]).decide([1.0], allowed=[2]).arm == 2
     for wrong, message in ((["a", "q"], "'q', which is no arm"), ([], "no arm is allowed")):
         with pytest.raises(ValueError, match=message):
@@ -79,15 +79,15 @@ def test_names_of_columns_count_and_not_their_order() -> None:
     bandit = Bandit(arms=["a", "b"], rng=0).learn(NAMED, ["a", "b", "a"], [1.0, 2.0, 0.0])
     other = NAMED[["cost", "age"]]
     rows: list[Any] = other.to_dict("records")
-    told = bandit.propensities(NAMED)
+    predictive = bandit.propensities(NAMED)
     for same in (other, rows, [other.iloc[row] for row in range(3)]):
-        np.testing.assert_array_equal(bandit.propensities(same), told)
-    np.testing.assert_array_equal(bandit.propensities(other.iloc[1]), told[1:2])
+        np.testing.assert_array_equal(bandit.propensities(same), predictive)
+    np.testing.assert_array_equal(bandit.propensities(other.iloc[1]), predictive[1:2])
     with pytest.raises(ValueError, match="feature names"):
         bandit.decide(NAMED.rename(columns={"age": "years"}))
     fresh = Bandit(arms=["a", "b"], rng=0)
     fresh.learn(rows, ["a", "b", "a"], [1.0, 2.0, 0.0])
-    np.testing.assert_allclose(fresh.propensities(NAMED), told)
+    np.testing.assert_allclose(fresh.propensities(NAMED), predictive)
 
 
 def test_decisions_are_learned_as_they_are() -> None:

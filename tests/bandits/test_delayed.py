@@ -19,7 +19,7 @@ def bandit_of() -> Bandit:
     return Bandit(model, arms=ARMS, rng=0)
 
 
-def told(bandit: Bandit) -> list[np.ndarray]:
+def predictive(bandit: Bandit) -> list[np.ndarray]:
     beliefs, _ = bandit._beliefs([[0.5, 1.0], [-1.0, 0.0]], None)
     return [beliefs.mean, beliefs.std]
 
@@ -42,7 +42,7 @@ def test_late_and_corrected_rewards_are_as_if_known_at_once(seed: int) -> None:
     rest = np.arange(n) != gone
     arms = np.array([decision.arm for decision in decided])
     known = bandit_of().learn(X[rest], arms[rest], truth[rest])
-    for one, other in zip(told(delayed.bandit), told(known), strict=True):
+    for one, other in zip(predictive(delayed.bandit), predictive(known), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
 
 
@@ -79,7 +79,7 @@ def test_files_hold_what_is_held() -> None:
     again = loads(dumps(delayed))
     again.reward(["x", "y"], [0.0, 2.0])
     delayed.reward(["x", "y"], [0.0, 2.0])
-    for one, other in zip(told(again.bandit), told(delayed.bandit), strict=True):
+    for one, other in zip(predictive(again.bandit), predictive(delayed.bandit), strict=True):
         np.testing.assert_array_equal(one, other)
     assert again.release(before=1.0) == ["x", "y"]
     assert again.held_ == {}

@@ -52,9 +52,9 @@ def sums(beliefs: StudentBeliefs) -> Array:
 def test_chances_sum_to_one(seed: int, k: int, df: float, spread: float) -> None:
     beliefs = beliefs_like(seed, 5, k, df, spread)
     assert np.abs(sums(beliefs)).max() < 1e-10
-    told = beliefs.probability_best()
-    np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-14)
-    assert (told[~beliefs.allowed] == 0.0).all()
+    predictive = beliefs.probability_best()
+    np.testing.assert_allclose(predictive.sum(axis=1), 1.0, rtol=1e-14)
+    assert (predictive[~beliefs.allowed] == 0.0).all()
 
 
 @pytest.mark.parametrize("df", [1.5, 4.0, 40.0, np.inf])
@@ -65,7 +65,7 @@ def test_chances_are_those_of_adaptive_quadrature(df: float) -> None:
         stats.norm(m, s) if df == np.inf else stats.t(df, m, s)
         for m, s in zip(loc, scale, strict=True)
     ]
-    told = StudentBeliefs(
+    predictive = StudentBeliefs(
         loc[None], scale[None], np.full((1, 4), df), np.ones((1, 4), dtype=bool)
     ).probability_best()[0]
     for a, arm in enumerate(arms):
@@ -77,7 +77,7 @@ def test_chances_are_those_of_adaptive_quadrature(df: float) -> None:
         exact = sum(
             integrate.quad(mass, low, high, epsabs=1e-13)[0] for low, high in pairwise(parts)
         )
-        np.testing.assert_allclose(told[a], exact, atol=1e-10)
+        np.testing.assert_allclose(predictive[a], exact, atol=1e-10)
 
 
 @pytest.mark.parametrize("k", [2, 9, 40])
@@ -115,7 +115,9 @@ def test_what_is_told_and_regret_are_those_of_draws(df: float) -> None:
     k, m = 4, 1_000_000
     beliefs = beliefs_like(3, 1, k, df)
     may = np.ones((1, k), dtype=np.uint8)
-    shares, regret, told = kernel.informed_shares(beliefs.mean, beliefs.scale, beliefs.df, may)
+    shares, regret, predictive = kernel.informed_shares(
+        beliefs.mean, beliefs.scale, beliefs.df, may
+    )
     whole = StudentBeliefs(beliefs.mean, beliefs.scale, beliefs.df, may.astype(bool))
     draws = whole.sample(m, RNG(0))[:, 0]
     best = draws.argmax(axis=1)
@@ -125,7 +127,7 @@ def test_what_is_told_and_regret_are_those_of_draws(df: float) -> None:
         for b in range(k)
         if (best == b).any()
     )
-    np.testing.assert_allclose(told[0], variance, rtol=0.03, atol=3e-4)
+    np.testing.assert_allclose(predictive[0], variance, rtol=0.03, atol=3e-4)
     np.testing.assert_allclose(shares.sum(), 1.0)
 
 
@@ -137,62 +139,64 @@ def test_two_normal_arms_tell_in_closed_form() -> None:
     p, density = stats.norm.cdf(z), stats.norm.pdf(z)
     most = loc[0] * p + loc[1] * (1.0 - p) + sd * density
     moved = np.square(scale) / sd * density
-    told = np.square(moved) * (1.0 / p + 1.0 / (1.0 - p))
+    predictive = np.square(moved) * (1.0 / p + 1.0 / (1.0 - p))
     found = kernel.informed_shares(
         loc[None], scale[None], np.full((1, 2), np.inf), np.ones((1, 2), dtype=np.uint8)
     )
     np.testing.assert_allclose(found[1][0], most - loc, rtol=1e-12)
-    np.testing.assert_allclose(found[2][0], told, rtol=1e-11)
+    np.testing.assert_allclose(found[2][0], predictive, rtol=1e-11)
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 6))
 @settings(max_examples=50, deadline=None)
 def test_no_pair_is_cheaper(seed: int, k: int) -> None:
     rng = RNG(seed)
-    regret, told = rng.gamma(1.0, size=(1, k)), rng.gamma(0.5, size=(1, k))
-    shares = kernel.cheapest_pairs(regret, told, np.ones((1, k), dtype=np.uint8))[0]
+    regret, predictive = rng.gamma(1.0, size=(1, k)), rng.gamma(0.5, size=(1, k))
+    shares = kernel.cheapest_pairs(regret, predictive, np.ones((1, k), dtype=np.uint8))[0]
     np.testing.assert_allclose(shares.sum(), 1.0)
     assert (shares >= 0.0).all()
     assert np.count_nonzero(shares) <= 2
-    least = (shares @ regret[0]) ** 2 / (shares @ told[0])
+    least = (shares @ regret[0]) ** 2 / (shares @ predictive[0])
     q = np.linspace(0.0, 1.0, 201)[:, None, None]
     cost = q * regret[0][:, None] + (1.0 - q) * regret[0]
-    gain = q * told[0][:, None] + (1.0 - q) * told[0]
+    gain = q * predictive[0][:, None] + (1.0 - q) * predictive[0]
     assert least <= np.min(cost**2 / gain) * (1.0 + 1e-12)
 
 
 def test_nothing_is_paid_where_nothing_can_be_told() -> None:
-    regret, told = np.array([[0.0, 1.0]]), np.zeros((1, 2))
+    regret, predictive = np.array([[0.0, 1.0]]), np.zeros((1, 2))
     both = np.ones((1, 2), dtype=np.uint8)
-    np.testing.assert_allclose(kernel.cheapest_pairs(regret, told, both), [[1.0, 0.0]])
+    np.testing.assert_allclose(kernel.cheapest_pairs(regret, predictive, both), [[1.0, 0.0]])
     certain = StudentBeliefs(np.zeros((1, 2)), np.zeros((1, 2)), np.full((1, 2), 9.0), both > 0)
-    told = InformationDirected(floor=0.0).propensities(certain, RNG(0))
-    np.testing.assert_allclose(told.sum(), 1.0)
+    predictive = InformationDirected(floor=0.0).propensities(certain, RNG(0))
+    np.testing.assert_allclose(predictive.sum(), 1.0)
 
 
 def test_certain_arms_beside_others() -> None:
     loc, scale = np.array([[1.0, 1.0, 0.5, 0.0]]), np.array([[0.0, 0.0, 1.0, 0.0]])
     beliefs = StudentBeliefs(loc, scale, np.full((1, 4), np.inf), np.ones((1, 4), dtype=bool))
     above = stats.norm.sf(1.0, 0.5, 1.0)
-    told = beliefs.probability_best()[0]
-    np.testing.assert_allclose(told, [0.5 - above / 2, 0.5 - above / 2, above, 0.0], atol=1e-13)
+    predictive = beliefs.probability_best()[0]
+    np.testing.assert_allclose(
+        predictive, [0.5 - above / 2, 0.5 - above / 2, above, 0.0], atol=1e-13
+    )
 
 
 def test_the_second_of_two_draws() -> None:
     beliefs = beliefs_like(5, 3, 4, 9.0)
     p = beliefs.probability_best()
-    told = TopTwo(share=0.0, floor=0.0).propensities(beliefs, RNG(0))
+    predictive = TopTwo(share=0.0, floor=0.0).propensities(beliefs, RNG(0))
     rows, k = p.shape
     for row in range(rows):
         exact = [
             sum(p[row, b] * p[row, a] / (1.0 - p[row, b]) for b in range(k) if b != a and p[row, b])
             for a in range(k)
         ]
-        np.testing.assert_allclose(told[row], exact, atol=1e-9)
+        np.testing.assert_allclose(predictive[row], exact, atol=1e-9)
     far = StudentBeliefs(np.array([[9.0, 0.0, 0.0]]), np.full((1, 3), 0.1), np.full((1, 3), np.inf),
                          np.ones((1, 3), dtype=bool))  # fmt: skip
-    told = TopTwo(floor=0.0).propensities(far, RNG(0))
-    np.testing.assert_allclose(told, [[0.5, 0.25, 0.25]], atol=1e-9)
+    predictive = TopTwo(floor=0.0).propensities(far, RNG(0))
+    np.testing.assert_allclose(predictive, [[0.5, 0.25, 0.25]], atol=1e-9)
 
 
 # ---- bounds whose width is drawn -----------------------------------------------------------------
@@ -202,12 +206,12 @@ def test_the_second_of_two_draws() -> None:
 @settings(max_examples=30, deadline=None)
 def test_bounds_of_drawn_width_are_the_best_so_often(seed: int, k: int) -> None:
     beliefs = beliefs_like(seed, 2, k, np.inf)
-    told = RandomizedUpperConfidenceBound(width=0.7, floor=0.0).propensities(beliefs, RNG(0))
-    np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-14)
+    predictive = RandomizedUpperConfidenceBound(width=0.7, floor=0.0).propensities(beliefs, RNG(0))
+    np.testing.assert_allclose(predictive.sum(axis=1), 1.0, rtol=1e-14)
     z = 0.7 * stats.norm.ppf(0.5 + 0.5 * (np.arange(20_000) + 0.5) / 20_000)[:, None, None]
     values = np.where(beliefs.allowed, beliefs.mean + z * beliefs.above(0.841), -np.inf)
     best = values == values.max(axis=2, keepdims=True)
-    np.testing.assert_allclose(told, best.mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(predictive, best.mean(axis=0), atol=1e-3)
 
 
 def test_arms_that_are_alike_share_the_envelope() -> None:
@@ -241,9 +245,9 @@ def test_lean_decisions_follow_their_propensities(policy: Any) -> None:
     bandit, X = bandit_of_many(policy)
     n = 40_000
     decisions = bandit.decide(np.repeat(X[:1], n, axis=0))
-    told = decisions.propensities[0]
+    predictive = decisions.propensities[0]
     counts = np.bincount(decisions.arms, minlength=11)
-    assert stats.chisquare(counts, n * told).pvalue > 1e-4
+    assert stats.chisquare(counts, n * predictive).pvalue > 1e-4
     assert bandit_of_many(policy)[0].decide(X[0]).arm == decisions.arms[0]
 
 

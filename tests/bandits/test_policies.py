@@ -52,11 +52,11 @@ def beliefs_of(seed: int, n: int, k: int) -> Beliefs:
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4), k=st.integers(1, 6))
 def test_probabilities(policy: Policy, seed: int, n: int, k: int) -> None:
     beliefs = beliefs_of(seed, n, k)
-    told = policy.propensities(beliefs, np.random.default_rng(0))
-    np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-12)
+    predictive = policy.propensities(beliefs, np.random.default_rng(0))
+    np.testing.assert_allclose(predictive.sum(axis=1), 1.0, rtol=1e-12)
     least = policy.floor / beliefs.allowed.sum(axis=1, keepdims=True)
-    assert (told >= beliefs.allowed * least * (1.0 - 1e-12)).all()
-    assert (told[~beliefs.allowed] == 0.0).all()
+    assert (predictive >= beliefs.allowed * least * (1.0 - 1e-12)).all()
+    assert (predictive[~beliefs.allowed] == 0.0).all()
     draws = beliefs.sample(64, np.random.default_rng(1))
     joint = policy.propensities(
         JointBeliefs(draws, draws.mean(axis=0), beliefs.allowed), np.random.default_rng(0)
@@ -80,8 +80,10 @@ def test_what_arms_are_called_does_not_matter(policy: Policy, seed: int) -> None
 def test_all_of_the_floor_is_uniform(policy: Policy) -> None:
     whole = type(policy)(floor=1.0)
     beliefs = beliefs_of(0, 4, 3)
-    told = whole.propensities(beliefs, np.random.default_rng(0))
-    np.testing.assert_allclose(told, beliefs.allowed / beliefs.allowed.sum(axis=1, keepdims=True))
+    predictive = whole.propensities(beliefs, np.random.default_rng(0))
+    np.testing.assert_allclose(
+        predictive, beliefs.allowed / beliefs.allowed.sum(axis=1, keepdims=True)
+    )
     with pytest.raises(ValueError, match="floor"):
         type(policy)(floor=1.5)
 
@@ -93,8 +95,8 @@ def test_two_arms_in_closed_form() -> None:
     )
     arms = [Normal(means[:, arm], widths[:, arm]) for arm in range(2)]
     exact = stats.norm.cdf((means[:, 0] - means[:, 1]) / np.hypot(*widths.T))
-    told = probability_best(arms, np.ones((3, 2), dtype=bool))
-    np.testing.assert_allclose(told[:, 0], exact, rtol=1e-12, atol=1e-14)
+    predictive = probability_best(arms, np.ones((3, 2), dtype=bool))
+    np.testing.assert_allclose(predictive[:, 0], exact, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("k", [2, 10, 40])
@@ -105,17 +107,17 @@ def test_chances_sum_to_one_before_they_are_made_to(
     widths = 10.0 ** rng.uniform(-4.0, 0.0, size=(k, 5))
     arms = [Normal(rng.normal(size=5), width) for width in widths]
     arms[1] = StudentT(8.0, rng.normal(size=5), np.full(5, 0.3))
-    told = probability_best(arms, np.ones((5, k), dtype=bool))
+    predictive = probability_best(arms, np.ones((5, k), dtype=bool))
     draws = np.stack([arm.rvs((100_000, 5), random_state=rng) for arm in arms], axis=2)
     shares = shares_of_best(draws, np.ones((5, k), dtype=bool))
-    np.testing.assert_allclose(told, shares, atol=0.008)
+    np.testing.assert_allclose(predictive, shares, atol=0.008)
 
 
 def test_mixtures_have_chances() -> None:
     one = Mixture([Normal([0.0], [1.0]), Normal([3.0], [0.1])], [0.5, 0.5])
-    told = probability_best([one, Normal([1.0], [0.01])], np.ones((1, 2), dtype=bool))
+    predictive = probability_best([one, Normal([1.0], [0.01])], np.ones((1, 2), dtype=bool))
     expected = 0.5 * stats.norm.sf(1.0, 0.0, np.hypot(1.0, 0.01)) + 0.5
-    np.testing.assert_allclose(told[0, 0], expected, rtol=1e-5)
+    np.testing.assert_allclose(predictive[0, 0], expected, rtol=1e-5)
 
 
 def test_an_arm_that_cannot_win_has_the_floor_alone() -> None:
@@ -123,22 +125,22 @@ def test_an_arm_that_cannot_win_has_the_floor_alone() -> None:
     for policy in POLICIES:
         if isinstance(policy, InverseGap | TopTwo | InformationDirected | Softmax):
             continue
-        told = policy.propensities(beliefs, np.random.default_rng(0))
-        np.testing.assert_allclose(told[0, 0], policy.floor / 2.0)
+        predictive = policy.propensities(beliefs, np.random.default_rng(0))
+        np.testing.assert_allclose(predictive[0, 0], policy.floor / 2.0)
 
 
 def test_thompson_draws_match_the_exact_chances() -> None:
     beliefs = beliefs_of(3, 2, 4)
     rng = np.random.default_rng(0)
-    told = ThompsonSampling(floor=0.0).propensities(beliefs, rng)
+    predictive = ThompsonSampling(floor=0.0).propensities(beliefs, rng)
     draws = beliefs.sample(40_000, rng)
-    np.testing.assert_allclose(told, shares_of_best(draws, beliefs.allowed), atol=0.01)
+    np.testing.assert_allclose(predictive, shares_of_best(draws, beliefs.allowed), atol=0.01)
 
 
 def test_top_two_in_closed_form() -> None:
     beliefs = Beliefs([Normal([0.0], [1.0]), Normal([0.0], [1.0])], np.ones((1, 2), dtype=bool))
-    told = TopTwo(floor=0.0, n_draws=10_000).propensities(beliefs, np.random.default_rng(0))
-    np.testing.assert_allclose(told, 0.5, atol=0.02)
+    predictive = TopTwo(floor=0.0, n_draws=10_000).propensities(beliefs, np.random.default_rng(0))
+    np.testing.assert_allclose(predictive, 0.5, atol=0.02)
 
 
 def test_information_directed_prefers_what_tells() -> None:
@@ -147,8 +149,8 @@ def test_information_directed_prefers_what_tells() -> None:
         [Normal([1.0], [1e-9]), Normal([1.0], [1.0]), Normal([0.5], [1e-9])],
         np.ones((1, 3), dtype=bool),
     )
-    told = InformationDirected(floor=0.0).propensities(beliefs, np.random.default_rng(0))
-    assert told[0, 1] > 0.9
+    predictive = InformationDirected(floor=0.0).propensities(beliefs, np.random.default_rng(0))
+    assert predictive[0, 1] > 0.9
 
 
 @given(seed=st.integers(0, 10**6))
@@ -177,8 +179,10 @@ def test_rankings() -> None:
 
 def test_values_that_are_certain_have_probabilities() -> None:
     arms = [Normal([1.0], [0.0]), Normal([1.0], [0.0]), Normal([0.5], [1.0]), Normal([0.0], [0.0])]
-    told = probability_best(arms, np.ones((1, 4), dtype=bool))[0]
+    predictive = probability_best(arms, np.ones((1, 4), dtype=bool))[0]
     above = stats.norm.sf(1.0, 0.5, 1.0)
-    np.testing.assert_allclose(told, [0.5 - above / 2, 0.5 - above / 2, above, 0.0], atol=1e-10)
+    np.testing.assert_allclose(
+        predictive, [0.5 - above / 2, 0.5 - above / 2, above, 0.0], atol=1e-10
+    )
     alone = probability_best(arms[:2], np.ones((1, 2), dtype=bool))
     np.testing.assert_allclose(alone, 0.5)

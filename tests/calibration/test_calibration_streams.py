@@ -60,9 +60,9 @@ def approval(folder: Path) -> Stream:
     return BayesianLinearRegression(), *table(path, "five_thirty_eight", set())
 
 
-def figures(told: object, y: Array) -> tuple[float, Array, Array, Array]:
+def figures(predictive: object, y: Array) -> tuple[float, Array, Array, Array]:
     """Coverage, coverage of stretches of 1,000 rows, low, high."""
-    low, high = told.interval(0.95)  # type: ignore[attr-defined]
+    low, high = predictive.interval(0.95)  # type: ignore[attr-defined]
     held = (low <= y) & (y <= high)
     stretches = held[: len(y) // 1000 * 1000].reshape(-1, 1000).mean(axis=1)
     return float(held.mean()), stretches, low, high
@@ -85,8 +85,8 @@ def test_intervals_hold(case: str, data_folder: Path, report: Callable[[str], No
     model, X, y = stream(data_folder)
     plain, _, _, _ = figures(model.predict_then_learn(X, y), y)
     assert plain == pytest.approx(unwrapped, abs=0.001)
-    told = Conformal(model).predict_then_learn(X, y)
-    coverage, stretches, low, high = figures(told, y)
+    predictive = Conformal(model).predict_then_learn(X, y)
+    coverage, stretches, low, high = figures(predictive, y)
     assert abs(coverage - 0.95) <= 0.0031
     assert (np.abs(stretches - 0.95) <= 0.02).all()
     infinite = np.isinf(high - low)
@@ -94,7 +94,7 @@ def test_intervals_hold(case: str, data_folder: Path, report: Callable[[str], No
     assert not infinite[2:].any()
     # Constant quantiles of the errors, in hindsight; the two rows after the flat ones left out.
     settled = slice(4, None)
-    errors, widths = (y - told.mean())[settled], (high - low)[settled]
+    errors, widths = (y - predictive.mean())[settled], (high - low)[settled]
     constant = np.diff(np.quantile(errors, [0.025, 0.975]))[0]
     assert widths.mean() <= narrower * constant
     report(

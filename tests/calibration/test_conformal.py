@@ -49,8 +49,8 @@ def known(**parameters: Any) -> BayesianLinearRegression:
     return BayesianLinearRegression(**(settings | parameters))
 
 
-def held(told: Any, y: Array, level: float = 0.95) -> NDArray[np.bool_]:
-    low, high = told.interval(level)
+def held(predictive: Any, y: Array, level: float = 0.95) -> NDArray[np.bool_]:
+    low, high = predictive.interval(level)
     return (low <= y) & (y <= high)
 
 
@@ -91,9 +91,9 @@ def test_a_copy_goes_its_own_way(copied: Any, method: Any) -> None:
 
 def test_a_prediction_can_be_pickled() -> None:
     X, y = stream(50)
-    told = Conformal(known()).predict_then_learn(X, y)
+    predictive = Conformal(known()).predict_then_learn(X, y)
     np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(told)).interval(0.9), told.interval(0.9)
+        pickle.loads(pickle.dumps(predictive)).interval(0.9), predictive.interval(0.9)
     )
 
 
@@ -106,10 +106,10 @@ def test_batches_and_rows_agree(method: Any, noise_precision: float | None) -> N
     X, y = stream(120)
     start = Conformal(known(noise_precision=noise_precision), method=method, memory=60)
     whole, batches, rows = clone(start), clone(start), clone(start)
-    told = whole.predict_then_learn(X, y)
+    predictive = whole.predict_then_learn(X, y)
     parts = [batches.predict_then_learn(X[i : i + 50], y[i : i + 50]) for i in (0, 50, 100)]
     ends = np.concatenate([np.stack(part.interval(0.9)) for part in parts], axis=1)
-    np.testing.assert_allclose(ends, np.stack(told.interval(0.9)), rtol=1e-9)
+    np.testing.assert_allclose(ends, np.stack(predictive.interval(0.9)), rtol=1e-9)
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         if i > 2:
             np.testing.assert_allclose(rows.predict_interval(X[i : i + 1], 0.9)[0], ends[:, i])
@@ -156,15 +156,18 @@ def test_a_single_row_that_is_refused_is_named_and_changes_nothing() -> None:
 
 def test_what_is_told_is_the_models_but_for_intervals() -> None:
     X, y = stream(200)
-    told, plain = Conformal(known()).predict_then_learn(X, y), known().predict_then_learn(X, y)
+    predictive, plain = (
+        Conformal(known()).predict_then_learn(X, y),
+        known().predict_then_learn(X, y),
+    )
     for name in ("mean", "std", "var", "median"):
-        np.testing.assert_array_equal(getattr(told, name)(), getattr(plain, name)())
-    np.testing.assert_array_equal(told.logpdf(y), plain.logpdf(y))
-    np.testing.assert_array_equal(told.crps(y), plain.crps(y))
-    assert len(told) == 200
-    low, _ = told[10:20].interval(0.8)
-    np.testing.assert_array_equal(low, told.interval(0.8)[0][10:20])
-    assert told[3].interval(0.8)[1] == told.interval(0.8)[1][3]
+        np.testing.assert_array_equal(getattr(predictive, name)(), getattr(plain, name)())
+    np.testing.assert_array_equal(predictive.logpdf(y), plain.logpdf(y))
+    np.testing.assert_array_equal(predictive.crps(y), plain.crps(y))
+    assert len(predictive) == 200
+    low, _ = predictive[10:20].interval(0.8)
+    np.testing.assert_array_equal(low, predictive.interval(0.8)[0][10:20])
+    assert predictive[3].interval(0.8)[1] == predictive.interval(0.8)[1][3]
 
 
 def test_progressive_validation_takes_it() -> None:
@@ -182,12 +185,12 @@ def test_progressive_validation_takes_it() -> None:
 def test_it_starts_as_the_model(noise_precision: float | None) -> None:
     X, y = stream(12)
     model = Conformal(known(noise_precision=noise_precision, noise_prior=(5.0, 5.0)))
-    told = model.predict_then_learn(X, y)
+    predictive = model.predict_then_learn(X, y)
     plain = known(noise_precision=noise_precision, noise_prior=(5.0, 5.0)).predict_then_learn(X, y)
     for level in (0.3, 0.5, 0.95, 0.999):
-        ours, theirs = told[0].interval(level), plain[0].interval(level)
+        ours, theirs = predictive[0].interval(level), plain[0].interval(level)
         np.testing.assert_allclose(ours, theirs, rtol=0.03)
-    assert told.interval(1.0)[1][5] == np.inf
+    assert predictive.interval(1.0)[1][5] == np.inf
 
 
 def test_rows_of_weight_zero_teach_nothing() -> None:
@@ -221,9 +224,9 @@ def test_a_mapping_of_names() -> None:
 )
 def test_any_regressor_can_be_wrapped(model: Any) -> None:
     X, y = stream(2500)
-    told = Conformal(model).predict_then_learn(X, y)
-    assert abs(held(told, y).mean() - 0.95) < 0.006
-    low, high = told.interval(0.95)
+    predictive = Conformal(model).predict_then_learn(X, y)
+    assert abs(held(predictive, y).mean() - 0.95) < 0.006
+    low, high = predictive.interval(0.95)
     assert np.isfinite(high - low)[5:].all()
 
 
@@ -232,18 +235,20 @@ def test_counts_can_be_wrapped() -> None:
     X = rng.normal(size=(2500, 1))
     y = rng.negative_binomial(1.0, 1.0 / (1.0 + np.exp(1.0 + 0.5 * X[:, 0])))  # not Poisson
     plain = BayesianPoissonRegression().predict_then_learn(X, y)
-    told = Conformal(BayesianPoissonRegression()).predict_then_learn(X, y)
+    predictive = Conformal(BayesianPoissonRegression()).predict_then_learn(X, y)
     assert held(plain, y).mean() < 0.87
-    assert abs(held(told, y).mean() - 0.95) < 0.03  # ties: a bound can't hold a part of a count
-    assert (told.interval(0.95)[0] >= 0.0).all()
+    assert (
+        abs(held(predictive, y).mean() - 0.95) < 0.03
+    )  # ties: a bound can't hold a part of a count
+    assert (predictive.interval(0.95)[0] >= 0.0).all()
 
 
 # ---- the published recursions --------------------------------------------------------------------
 
 
 def standardised(X: Array, y: Array) -> Array:
-    told = known().predict_then_learn(X, y)
-    return (y - told.mean()) / told.std()
+    predictive = known().predict_then_learn(X, y)
+    return (y - predictive.mean()) / predictive.std()
 
 
 @pytest.mark.parametrize("share", [0.4, 2.0])
@@ -251,10 +256,10 @@ def test_aci_is_the_published_recursion(share: float) -> None:
     """Gibbs and Candes (2021), eq. 2, on either side: alpha += gamma (a - err)."""
     X, y = stream(900)
     scores = standardised(X, y)
-    told = Conformal(known(), level=0.9, method="aci", rate=share, memory=200).predict_then_learn(
-        X, y
-    )
-    low, high = ((end - told.mean()) / told.std() for end in told.interval(0.9))
+    predictive = Conformal(
+        known(), level=0.9, method="aci", rate=share, memory=200
+    ).predict_then_learn(X, y)
+    low, high = ((end - predictive.mean()) / predictive.std() for end in predictive.interval(0.9))
     tail, compared = 0.05, 0
     gamma = share * tail
     for side, ends in ((-1.0, -low), (1.0, high)):
@@ -274,8 +279,8 @@ def test_dtaci_is_the_published_recursion() -> None:
     X = np.ones((120, 1))
     y = np.random.default_rng(0).uniform(-1.0, 1.0, size=120)  # no score beyond the first ones
     scores = standardised(X, y)
-    told = Conformal(known(), level=0.8, method="dtaci", memory=100).predict_then_learn(X, y)
-    high = (told.interval(0.8)[1] - told.mean()) / told.std()
+    predictive = Conformal(known(), level=0.8, method="dtaci", memory=100).predict_then_learn(X, y)
+    high = (predictive.interval(0.8)[1] - predictive.mean()) / predictive.std()
     tail, rates = 0.1, 0.01 * 2.0 ** np.arange(8) * 0.1
     spread = (1 - tail) ** 2 * tail**3 + tail**2 * (1 - tail) ** 3
     eta = np.sqrt(3.0 / 500.0) * np.sqrt((np.log(8 * 500.0) + 2.0) / spread)
@@ -306,9 +311,9 @@ def test_pid_is_the_published_recursion() -> None:
     scores = standardised(X, y)
     model = Conformal(known(), level=0.9, rate=0.03, memory=50, integral=1.5)
     low, high = (
-        (end - told.mean()) / told.std()
-        for told in [model.predict_then_learn(X, y)]
-        for end in told.interval(0.9)
+        (end - predictive.mean()) / predictive.std()
+        for predictive in [model.predict_then_learn(X, y)]
+        for end in predictive.interval(0.9)
     )
     tail = 0.05
     start = stats.norm.isf(tail)
@@ -342,13 +347,13 @@ def test_misses_of_pid_add_up_on_any_stream(seed: int, kind: str) -> None:
     }[kind]()
     X = np.ones((n, 1))
     model = Conformal(known(), level=0.9)
-    told = model.predict_then_learn(X, y)
-    low, high = told.interval(0.9)
+    predictive = model.predict_then_learn(X, y)
+    low, high = predictive.interval(0.9)
     assert np.isfinite(high - low).all()
     tail, start = 0.05, stats.norm.isf(0.05)
     step = 0.025 / stats.norm.pdf(start)
     scale, rests_on = 1.0, 10.0
-    for score in (y - told.mean()) / told.std():
+    for score in (y - predictive.mean()) / predictive.std():
         share = max(1.0 / (rests_on + 1.0), 0.01)
         rests_on += 1.0
         scale += share * (min(np.sqrt(np.pi / 2.0) * abs(score), 8.0 * scale) - scale)
@@ -389,9 +394,9 @@ def test_coverage_is_within_the_bound_of_the_paper(seed: int, n: int) -> None:
 def test_it_holds_where_the_model_is_wrong(method: Any) -> None:
     X, y = stream(6000)
     assert held(known().predict_then_learn(X, y), y).mean() < 0.75
-    told = Conformal(known(), method=method, level=[0.8, 0.95]).predict_then_learn(X, y)
+    predictive = Conformal(known(), method=method, level=[0.8, 0.95]).predict_then_learn(X, y)
     for level in (0.8, 0.95):
-        inside = held(told, y, level)
+        inside = held(predictive, y, level)
         assert abs(inside.mean() - level) < 0.015
         stretches = inside[1000:].reshape(-1, 1000).mean(axis=1)
         assert np.abs(stretches - level).max() < 0.035
@@ -399,9 +404,9 @@ def test_it_holds_where_the_model_is_wrong(method: Any) -> None:
 
 def test_wider_levels_lie_around_narrower_ones() -> None:
     X, y = stream(2000)
-    told = Conformal(known(), level=[0.5, 0.6, 0.7]).predict_then_learn(X, y)
+    predictive = Conformal(known(), level=[0.5, 0.6, 0.7]).predict_then_learn(X, y)
     levels = [0.0, 0.2, 0.5, 0.55, 0.6, 0.7, 0.9, 0.999, 1.0]
-    lows, highs = zip(*(told.interval(level) for level in levels), strict=True)
+    lows, highs = zip(*(predictive.interval(level) for level in levels), strict=True)
     assert (np.diff(highs, axis=0) >= 0.0).all()
     assert (np.diff(lows, axis=0) <= 0.0).all()
     assert (highs[0] >= lows[0]).all()
@@ -412,8 +417,8 @@ def test_wider_levels_lie_around_narrower_ones() -> None:
 def test_strange_streams_stay_finite(method: Any, target: float) -> None:
     n = 500
     y = np.full(n, target) if np.isfinite(target) else 1e30 * (-1.0) ** np.arange(n)
-    told = Conformal(known(), method=method).predict_then_learn(np.ones((n, 1)), y)
-    low, high = told.interval(0.95)
+    predictive = Conformal(known(), method=method).predict_then_learn(np.ones((n, 1)), y)
+    low, high = predictive.interval(0.95)
     assert np.isfinite(low).all()
     assert np.isfinite(high).all()
     assert (low <= high).all()
@@ -421,11 +426,11 @@ def test_strange_streams_stay_finite(method: Any, target: float) -> None:
 
 def test_what_the_model_does_not_know_stays_open() -> None:
     X, y = stream(20)
-    told = Conformal(BayesianLinearRegression(prior_precision=0.0)).predict_then_learn(X, y)
-    low, high = told.interval(0.95)
+    predictive = Conformal(BayesianLinearRegression(prior_precision=0.0)).predict_then_learn(X, y)
+    low, high = predictive.interval(0.95)
     assert low[0] == -np.inf
     assert high[0] == np.inf
-    assert told.is_flat()[0]
+    assert predictive.is_flat()[0]
     assert np.isfinite(high[4:]).all()
 
 

@@ -41,13 +41,13 @@ def test_ends_know_only_what_has_come() -> None:
     y = wilder(140)
     other = y.copy()
     other[120:] += 50.0
-    told = [
+    predictive = [
         ConformalForecaster(Forecaster(forms=WALK, n_draws=8).fit(y[:80]), horizon=3)
         .forecast_then_learn(values[80:])
         for values in (y, other)
     ]  # fmt: skip
     for name in ("low", "high", "median"):
-        first, second = (getattr(each, name) for each in told)
+        first, second = (getattr(each, name) for each in predictive)
         np.testing.assert_array_equal(first[:41], second[:41])
         assert (first[42:, :, 0] != second[42:, :, 0]).any()
 
@@ -81,9 +81,9 @@ def test_many_series_and_values_that_are_missing() -> None:
     y = np.stack([wilder(160), wilder(160)[::-1]], axis=1)
     y[100, 0] = np.nan
     conformal = ConformalForecaster(Forecaster(forms=WALK, n_draws=8).fit(y[:80]), horizon=2)
-    told = conformal.forecast_then_learn(y[80:])
-    assert np.isnan(told.pit[20, 0, 0])
-    assert np.isfinite(told.low[:79]).all()
+    predictive = conformal.forecast_then_learn(y[80:])
+    assert np.isnan(predictive.pit[20, 0, 0])
+    assert np.isfinite(predictive.low[:79]).all()
     assert conformal.interval()[0].shape == (2, 2)
 
 

@@ -51,66 +51,69 @@ def some(base: Any = None, seed: int = 0) -> RecalibratedDistribution:
 
 @given(seed=st.integers(0, 10**6), q=st.floats(1e-6, 1.0 - 1e-6))
 def test_quantiles_invert_probabilities(seed: int, q: float) -> None:
-    told = some(seed=seed)
-    np.testing.assert_allclose(told.cdf(told.ppf(q)), q, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(told.cdf(told.ppf(q)) + told.sf(told.ppf(q)), 1.0)
-    low, high = told.interval(0.9)
-    np.testing.assert_allclose(told.cdf(high) - told.cdf(low), 0.9, rtol=1e-6)
+    predictive = some(seed=seed)
+    np.testing.assert_allclose(predictive.cdf(predictive.ppf(q)), q, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        predictive.cdf(predictive.ppf(q)) + predictive.sf(predictive.ppf(q)), 1.0
+    )
+    low, high = predictive.interval(0.9)
+    np.testing.assert_allclose(predictive.cdf(high) - predictive.cdf(low), 0.9, rtol=1e-6)
 
 
-def integrated(told: RecalibratedDistribution, of: Any) -> float:
+def integrated(predictive: RecalibratedDistribution, of: Any) -> float:
     """Outside truth for one row: SciPy's quadrature of the density, bin by bin."""
-    base = told.model
+    base = predictive.model
     edges = [float(base.ppf(u)) for u in EDGES[1:-1]]
     wide = 40.0 * float(base.std())
     edges = [edges[0] - wide, *edges, edges[-1] + wide]
     return math.fsum(
-        integrate.quad(lambda t: of(t) * float(told.pdf(t)), a, b)[0] for a, b in pairwise(edges)
+        integrate.quad(lambda t: of(t) * float(predictive.pdf(t)), a, b)[0]
+        for a, b in pairwise(edges)
     )
 
 
 @pytest.mark.parametrize("row", [0, 1, 2])
 def test_moments_and_crps_are_integrals(row: int) -> None:
-    told = some()[row]
-    assert integrated(told, lambda t: 1.0) == pytest.approx(1.0, abs=1e-6)
-    mean = integrated(told, lambda t: t)
-    spread = math.sqrt(integrated(told, lambda t: (t - mean) ** 2))
-    assert told.mean() == pytest.approx(mean, abs=3e-3 * spread)
-    assert told.std() == pytest.approx(spread, rel=3e-3)
-    y = float(told.model.mean() + 0.3 * told.model.std())
+    predictive = some()[row]
+    assert integrated(predictive, lambda t: 1.0) == pytest.approx(1.0, abs=1e-6)
+    mean = integrated(predictive, lambda t: t)
+    spread = math.sqrt(integrated(predictive, lambda t: (t - mean) ** 2))
+    assert predictive.mean() == pytest.approx(mean, abs=3e-3 * spread)
+    assert predictive.std() == pytest.approx(spread, rel=3e-3)
+    y = float(predictive.model.mean() + 0.3 * predictive.model.std())
     grid = np.linspace(y - 15.0 * spread, y + 15.0 * spread, 60_001)
-    crps = integrate.trapezoid((told.cdf(grid) - (grid >= y)) ** 2, grid)
-    assert told.crps(y) == pytest.approx(crps, rel=5e-3)
+    crps = integrate.trapezoid((predictive.cdf(grid) - (grid >= y)) ** 2, grid)
+    assert predictive.crps(y) == pytest.approx(crps, rel=5e-3)
 
 
 @pytest.mark.parametrize(
     "base", [Normal([0.0, 1.0], [1.0, 3.0]), StudentT(5.0, [0.0, 1.0], [1.0, 3.0])]
 )
 def test_the_identity_changes_nothing(base: Any) -> None:
-    told = RecalibratedDistribution(base, WIDTHS[None], np.zeros(2, dtype=int))
+    predictive = RecalibratedDistribution(base, WIDTHS[None], np.zeros(2, dtype=int))
     y = np.array([0.5, -4.0])
-    np.testing.assert_allclose(told.logpdf(y), base.logpdf(y), rtol=1e-12)
-    np.testing.assert_allclose(told.cdf(y), base.cdf(y), rtol=1e-12)
-    np.testing.assert_allclose(told.interval(0.99), base.interval(0.99), rtol=1e-6)
-    np.testing.assert_allclose(told.crps(y), base.crps(y), rtol=2e-3)
-    np.testing.assert_allclose(told.mean(), base.mean(), atol=1e-9)
-    np.testing.assert_allclose(told.std(), base.std(), rtol=1e-2)
+    np.testing.assert_allclose(predictive.logpdf(y), base.logpdf(y), rtol=1e-12)
+    np.testing.assert_allclose(predictive.cdf(y), base.cdf(y), rtol=1e-12)
+    np.testing.assert_allclose(predictive.interval(0.99), base.interval(0.99), rtol=1e-6)
+    np.testing.assert_allclose(predictive.crps(y), base.crps(y), rtol=2e-3)
+    np.testing.assert_allclose(predictive.mean(), base.mean(), atol=1e-9)
+    np.testing.assert_allclose(predictive.std(), base.std(), rtol=1e-2)
 
 
 def test_draws_follow_it() -> None:
-    told = some()
-    draws = told.rvs(size=(20_000, 3), random_state=0)
+    predictive = some()
+    draws = predictive.rvs(size=(20_000, 3), random_state=0)
     for row in range(3):
-        assert stats.kstest(draws[:, row], lambda t, row=row: told[row].cdf(t)).pvalue > 1e-3
+        assert stats.kstest(draws[:, row], lambda t, row=row: predictive[row].cdf(t)).pvalue > 1e-3
 
 
 def test_rows_about_which_nothing_is_known() -> None:
-    told = some(StudentT([0.0, 3.0, 2.0], [0.0, 5.0, 1.0], [1.0, 2.0, np.inf]))
-    assert told.is_flat().tolist() == [True, False, True]
-    assert np.isinf(told.std()).tolist() == [True, False, True]
-    assert np.isinf(told.crps(np.zeros(3))).tolist() == [True, False, True]
-    assert np.isfinite(told.mean()).all()
-    assert told.interval(0.9)[1][0] == np.inf
+    predictive = some(StudentT([0.0, 3.0, 2.0], [0.0, 5.0, 1.0], [1.0, 2.0, np.inf]))
+    assert predictive.is_flat().tolist() == [True, False, True]
+    assert np.isinf(predictive.std()).tolist() == [True, False, True]
+    assert np.isinf(predictive.crps(np.zeros(3))).tolist() == [True, False, True]
+    assert np.isfinite(predictive.mean()).all()
+    assert predictive.interval(0.9)[1][0] == np.inf
 
 
 # ---- the wrapper ---------------------------------------------------------------------------------
@@ -127,15 +130,16 @@ def test_scikit_learn_accepts_it(model: Any) -> None:
 def test_batches_rows_and_copies_agree() -> None:
     X, y = stream(230)
     whole, batches, rows = (Recalibrated(known()) for _ in range(3))
-    told = whole.predict_then_learn(X, y)
+    predictive = whole.predict_then_learn(X, y)
     cuts = [0, 30, 50, 170, 230]
     for a, b in pairwise(cuts):
         part = batches.predict_then_learn(X[a:b], y[a:b])
-        np.testing.assert_allclose(part.interval(0.9), np.stack(told.interval(0.9))[:, a:b])
+        np.testing.assert_allclose(part.interval(0.9), np.stack(predictive.interval(0.9))[:, a:b])
     for i in range(230):
         if i > 0:
             np.testing.assert_allclose(
-                rows.predict_interval(X[i : i + 1], 0.9)[0], np.stack(told.interval(0.9))[:, i]
+                rows.predict_interval(X[i : i + 1], 0.9)[0],
+                np.stack(predictive.interval(0.9))[:, i],
             )
         rows.learn_one(X[i], y[i])
     twin = pickle.loads(pickle.dumps(copy.deepcopy(whole)))
@@ -171,20 +175,20 @@ def test_a_model_that_is_right_loses_little(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(2000, 1))
     y = X[:, 0] + 0.5 * rng.normal(size=2000)
-    told = Recalibrated(known()).predict_then_learn(X, y)
-    loss = known().predict_then_learn(X, y).logpdf(y).mean() - told.logpdf(y).mean()
+    predictive = Recalibrated(known()).predict_then_learn(X, y)
+    loss = known().predict_then_learn(X, y).logpdf(y).mean() - predictive.logpdf(y).mean()
     assert loss < 0.03
     # The bound: log((trust + rows remembered) / trust) for any one row.
-    gap = known().predict_then_learn(X, y).logpdf(y) - told.logpdf(y)
+    gap = known().predict_then_learn(X, y).logpdf(y) - predictive.logpdf(y)
     assert gap.max() <= math.log((100.0 + 526.0) / 100.0)
 
 
 def test_mixtures_can_be_recalibrated() -> None:
     X, y = stream(300)
     model = Recalibrated(BayesianLinearRegression(forgetting=Adaptive()))
-    told = model.predict_then_learn(X, y)
-    assert np.isfinite(told.logpdf(y)[5:]).all()
-    assert told.masses.shape[1] == N_BINS
+    predictive = model.predict_then_learn(X, y)
+    assert np.isfinite(predictive.logpdf(y)[5:]).all()
+    assert predictive.masses.shape[1] == N_BINS
 
 
 @pytest.mark.parametrize(

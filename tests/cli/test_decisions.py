@@ -66,14 +66,14 @@ EXPERIMENT = ("--arm", "variant", "--reward", "bought")
 
 def test_experiment_says_what_the_library_says(visits: Path) -> None:
     result = invoke("experiment", visits, *EXPERIMENT, "--covariates", "device", "--json")
-    told = json.loads(result.stdout)
+    predictive = json.loads(result.stdout)
     test = Experiment(["A", "B"]).observe(
         visits, arm="variant", reward="bought", covariates=["device"]
     )
     low, high = test.interval_["B"]
-    assert told["arms"][1]["low"] == pytest.approx(low)
-    assert told["arms"][1]["high"] == pytest.approx(high)
-    assert told["decision"]["arm"] == "B"
+    assert predictive["arms"][1]["low"] == pytest.approx(low)
+    assert predictive["arms"][1]["high"] == pytest.approx(high)
+    assert predictive["decision"]["arm"] == "B"
     shown = invoke("experiment", visits, *EXPERIMENT).stdout
     assert "Decided: B is better than all others." in shown
     assert "control" in shown
@@ -105,10 +105,10 @@ def test_experiment_writes_a_page(visits: Path, tmp_path: Path) -> None:
 def test_off_policy_says_what_the_library_says(decisions: Path) -> None:
     options = ("--propensities", "p_*", "--policy", "red", "--policy", "logged")
     result = invoke("off-policy", decisions, *options, "--method", "dr", "--json")
-    told = json.loads(result.stdout)
+    predictive = json.loads(result.stdout)
     log = Log.open(decisions, propensities="p_*")
     whole = evaluate(log, {"red": "red", "logged": "logged"}, ["dr"])
-    for one in told["estimates"]:
+    for one in predictive["estimates"]:
         assert one["value"] == pytest.approx(whole[one["policy"], "dr"].value)
     shown = invoke("off-policy", decisions, *options).stdout
     assert "effective rows" in shown
@@ -148,9 +148,9 @@ def test_off_policy_judges_a_saved_bandit_by_the_names_of_its_features(
     model = tmp_path / "new.posterity"
     posterity.save(bandit, model)
     options = ("--propensities", "p_*", "--policy", model, "--method", "snips", "--json")
-    told = json.loads(invoke("off-policy", decisions, *options).stdout)
+    predictive = json.loads(invoke("off-policy", decisions, *options).stdout)
     expected = frame["age"].clip(lower=0.0).mean()  # what the right arm pays
-    assert told["estimates"][0]["value"] == pytest.approx(expected, abs=0.1)
+    assert predictive["estimates"][0]["value"] == pytest.approx(expected, abs=0.1)
     assert "'age', which is no feature of the log" in complaint(
         "off-policy", decisions, *options, "--drop", "age"
     )

@@ -214,14 +214,23 @@ def test_show_tells_what_was_learned(model: Path) -> None:
         assert line in text
     for name in ("intercept", "zone=n", "zone=s"):
         assert f"\n{name} " in text
-    told = json.loads(done("show", model, "--json", "--level", 0.5).stdout)
+    predictive = json.loads(done("show", model, "--json", "--level", 0.5).stdout)
     fitted = posterity.load(model)
     each = fitted.posterior_.marginal()
-    assert [one["name"] for one in told["coefficients"]] == ["intercept", "a", "zone=n", "zone=s"]
-    assert [one["mean"] for one in told["coefficients"]] == each.mean().tolist()
-    assert [one["upper"] for one in told["coefficients"]] == each.interval(0.5)[1].tolist()
-    assert told["noise_std"] == pytest.approx(fitted.noise_precision_**-0.5)
-    assert (told["target"], told["missing"], told["n_effective"]) == ("y", "error", 400.0)
+    assert [one["name"] for one in predictive["coefficients"]] == [
+        "intercept",
+        "a",
+        "zone=n",
+        "zone=s",
+    ]
+    assert [one["mean"] for one in predictive["coefficients"]] == each.mean().tolist()
+    assert [one["upper"] for one in predictive["coefficients"]] == each.interval(0.5)[1].tolist()
+    assert predictive["noise_std"] == pytest.approx(fitted.noise_precision_**-0.5)
+    assert (predictive["target"], predictive["missing"], predictive["n_effective"]) == (
+        "y",
+        "error",
+        400.0,
+    )
 
 
 def test_what_is_not_known_yet_is_no_number(tmp_path: Path) -> None:
@@ -229,8 +238,8 @@ def test_what_is_not_known_yet_is_no_number(tmp_path: Path) -> None:
     path.write_text("a,y\n1,2\n2,3\n")
     options = ("--prior-precision", 0, "--output", tmp_path / "m")
     done("fit", path, "--target", "y", *options)
-    told = json.loads(done("show", tmp_path / "m", "--json").stdout)
-    assert told["coefficients"][0]["upper"] is None
+    predictive = json.loads(done("show", tmp_path / "m", "--json").stdout)
+    assert predictive["coefficients"][0]["upper"] is None
     assert "?: not known yet" in done("show", tmp_path / "m").stdout
 
 
@@ -242,9 +251,9 @@ def test_every_way_to_forget_goes_through(
     done("fit", first, "--target", "y", "--output", path, "--forgetting", forgetting)
     done("update", path, second)
     assert len(read_csv(done("predict", path, second).stdout)["mean"]) == 200
-    told = json.loads(done("show", path, "--json").stdout)
-    assert told["n_observations"] == 600.0
-    assert (told["n_effective"] < 600.0) == (not forgetting.startswith("random-walk"))
+    predictive = json.loads(done("show", path, "--json").stdout)
+    assert predictive["n_observations"] == 600.0
+    assert (predictive["n_effective"] < 600.0) == (not forgetting.startswith("random-walk"))
 
 
 def test_standard_input(model: Path, first: Path, second: Path, tmp_path: Path) -> None:
@@ -428,9 +437,9 @@ def test_every_verb_in_a_process(first: Path, second: Path, tmp_path: Path) -> N
     shown = run("show", tmp_path / "all", "--json")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert json.loads(shown.stdout)["n_observations"] == 600.0
-    told = run("predict", tmp_path / "all", "-", input=second.read_text())
-    assert (told.returncode, told.stderr) == (0, "")
-    assert len(told.stdout.splitlines()) == 201
+    predictive = run("predict", tmp_path / "all", "-", input=second.read_text())
+    assert (predictive.returncode, predictive.stderr) == (0, "")
+    assert len(predictive.stdout.splitlines()) == 201
     assert "no such file" in complaint(run("update", m, tmp_path / "no.csv"))
 
 

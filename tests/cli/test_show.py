@@ -70,10 +70,12 @@ def test_a_narrow_terminal_folds_names(capsys: pytest.CaptureFixture[str]) -> No
         ("paid", "logistic", "the log odds of 'cash' against 'card'"),
     ],
 )
-def test_what_the_coefficients_are_of(rides: Path, target: str, model: str, told: str) -> None:
+def test_what_the_coefficients_are_of(
+    rides: Path, target: str, model: str, predictive: str
+) -> None:
     path = rides.with_suffix(".posterity")
     done("fit", rides, "--target", target, "--model", model, "--output", path)
-    assert f"coefficients of         {told}\n" in done("show", path)
+    assert f"coefficients of         {predictive}\n" in done("show", path)
 
 
 def test_what_auto_has_learned(rides: Path) -> None:

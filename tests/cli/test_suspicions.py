@@ -34,18 +34,18 @@ def rides(tmp_path: Path) -> Path:
 
 def test_a_quantile_is_scored_as_one(rides: Path) -> None:
     asked = ("evaluate", rides, "--target", "fare", "--model", "quantile:0.9")
-    told = json.loads(invoke(*asked, "--json").stdout)
+    predictive = json.loads(invoke(*asked, "--json").stdout)
     frame = pd.read_csv(rides)
     X, y = frame[["km"]].to_numpy(), frame["fare"].to_numpy()
     predicted = BayesianQuantileRegression(quantile=0.9).predict_then_learn(X, y).ppf(0.9)
     scored = np.isfinite(predicted)
-    assert told["n_unscored"] == (~scored).sum()
+    assert predictive["n_unscored"] == (~scored).sum()
     y, predicted = y[scored], predicted[scored]
-    assert told["share_below"] == pytest.approx(np.mean(y <= predicted))
-    assert told["pinball_loss"] == pytest.approx(mean_pinball_loss(y, predicted, alpha=0.9))
-    assert 0.2 < told["skill"] < 1.0
+    assert predictive["share_below"] == pytest.approx(np.mean(y <= predicted))
+    assert predictive["pinball_loss"] == pytest.approx(mean_pinball_loss(y, predicted, alpha=0.9))
+    assert 0.2 < predictive["skill"] < 1.0
     shown = invoke(*asked).stdout
-    assert f"{100 * told['share_below']:.1f}% of the targets were at or below" in shown
+    assert f"{100 * predictive['share_below']:.1f}% of the targets were at or below" in shown
     assert "off by" not in shown
     line = invoke(*asked, "--report", rides.with_suffix(".html")).stderr
     assert "--report is for targets that are numbers, predicted by their mean" in line

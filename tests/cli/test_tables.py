@@ -104,23 +104,23 @@ def test_a_weight_that_cannot_be_leaves_the_old_model(whole: Path, tmp_path: Pat
 @pytest.mark.parametrize("verb", [("evaluate",), ("compare", "--models", "auto,flat")])
 def test_scores_with_weights(whole: Path, verb: tuple[str, ...]) -> None:
     how = ("--target", "y", "--weight", "w", "--drop", "day", "--json")
-    told = json.loads(done(*verb, whole, *how))
+    predictive = json.loads(done(*verb, whole, *how))
     stream = open_table(whole, "y", weight="w", drop=["day"])
     expected = progressive_validation(posterity.BayesianLinearRegression(), stream)
-    found = told if verb[0] == "evaluate" else told["models"][0]["validation"]
+    found = predictive if verb[0] == "evaluate" else predictive["models"][0]["validation"]
     assert found["log_score"] == pytest.approx(expected.log_score)
 
 
 def test_scores_with_times(whole: Path, tmp_path: Path) -> None:
     how = ("--target", "y", "--weight", "w", "--time", "day", "--forgetting", "exponential:0.9")
     page = tmp_path / "page.html"
-    told = json.loads(done("evaluate", whole, *how, "--json", "--report", page))
+    predictive = json.loads(done("evaluate", whole, *how, "--json", "--report", page))
     ((X, y, weight, time),) = open_table(whole, "y", weight="w", time="day")
     model = posterity.BayesianLinearRegression(forgetting=Exponential(0.9))
     mean = model.predict_then_learn(X, y, weight, times=time).mean()
-    assert told["features"] == ["a"]
-    assert told["n_rows"] == N
-    assert told["mae"] == pytest.approx(np.nanmean(np.abs(y - mean)), rel=0.05)
+    assert predictive["features"] == ["a"]
+    assert predictive["n_rows"] == N
+    assert predictive["mae"] == pytest.approx(np.nanmean(np.abs(y - mean)), rel=0.05)
     assert page.exists()
     said = complaint("evaluate", whole, *how, "--delay", "3")
     assert "--time and --delay can't go together" in said
@@ -129,11 +129,11 @@ def test_scores_with_times(whole: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", [("evaluate",), ("compare", "--models", "auto,flat")])
 def test_scores_of_standard_input(whole: Path, verb: tuple[str, ...]) -> None:
     how = ("--target", "y", "--drop", "w,day", "--json")
-    told = json.loads(done(*verb, "-", *how, input=whole.read_bytes()))
+    predictive = json.loads(done(*verb, "-", *how, input=whole.read_bytes()))
     expected = json.loads(done(*verb, whole, *how))
-    assert told.pop("file") == "standard input"
+    assert predictive.pop("file") == "standard input"
     assert expected.pop("file") == str(whole)
-    assert told == expected
+    assert predictive == expected
     holes = "a,y\n1,2\n,3\n"
     said = complaint(*verb, "-", "--target", "y", input=holes)
     assert "posterity: standard input: line 3, column 'a' is missing; use --missing skip" in said
@@ -161,10 +161,10 @@ def test_means_go_on_from_file_to_file(tmp_path: Path) -> None:
     for part in parts:
         for _ in open_table(part, "y", missing=means, drop=["w", "day"]):
             pass
-    told = [
+    predictive = [
         float(row["mean"]) for row in csv.DictReader(io.StringIO(done("predict", model, asked)))
     ]
-    assert told[1] == pytest.approx(
+    assert predictive[1] == pytest.approx(
         expected.intercept_ + expected.coef_[0] * means.fixed["a"], rel=1e-6
     )
 

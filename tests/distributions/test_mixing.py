@@ -45,23 +45,25 @@ def test_a_mixture_of_any_is_the_mixture_of_densities() -> None:
 
 
 def test_the_score_is_its_integral() -> None:
-    told = AnyMixture([stats.laplace([0.0], 1.0), stats.expon([2.0], 0.5)], [0.6, 0.4])
+    predictive = AnyMixture([stats.laplace([0.0], 1.0), stats.expon([2.0], 0.5)], [0.6, 0.4])
     t = np.linspace(-40.0, 60.0, 400_001)
     cdf = 0.6 * stats.laplace.cdf(t) + 0.4 * stats.expon(2.0, 0.5).cdf(t)
     for y in (-3.0, 0.1, 2.2, 7.0):
         expected = integrate.trapezoid(np.square(cdf - (t >= y)), t)
-        assert told.crps([y])[0] == pytest.approx(expected, rel=2e-3)
+        assert predictive.crps([y])[0] == pytest.approx(expected, rel=2e-3)
 
 
 def test_draws_are_from_the_mixture() -> None:
-    told = AnyCounts([PoissonLogNormal([0.0], [0.2]), PoissonLogNormal([3.0], [0.1])], [0.7, 0.3])
-    draws = told.rvs((4000, 1), random_state=0)[:, 0]
-    assert abs(draws.mean() - told.mean()[0]) < 4.0 * told.std()[0] / np.sqrt(4000.0)
+    predictive = AnyCounts(
+        [PoissonLogNormal([0.0], [0.2]), PoissonLogNormal([3.0], [0.1])], [0.7, 0.3]
+    )
+    draws = predictive.rvs((4000, 1), random_state=0)[:, 0]
+    assert abs(draws.mean() - predictive.mean()[0]) < 4.0 * predictive.std()[0] / np.sqrt(4000.0)
     values, counts = np.unique(draws, return_counts=True)
-    assert np.allclose(told.pmf(values[:, None])[:, 0][:3], counts[:3] / 4000.0, atol=0.03)
-    low, high = told.interval(0.9)
-    assert told.cdf(low)[0] >= 0.05 > told.cdf(low - 1.0)[0]
-    assert told.cdf(high)[0] >= 0.95 > told.cdf(high - 1.0)[0]
+    assert np.allclose(predictive.pmf(values[:, None])[:, 0][:3], counts[:3] / 4000.0, atol=0.03)
+    low, high = predictive.interval(0.9)
+    assert predictive.cdf(low)[0] >= 0.05 > predictive.cdf(low - 1.0)[0]
+    assert predictive.cdf(high)[0] >= 0.95 > predictive.cdf(high - 1.0)[0]
 
 
 def test_each_kind_is_mixed_in_its_way() -> None:
@@ -84,9 +86,9 @@ def test_each_kind_is_mixed_in_its_way() -> None:
 
 
 def test_own_predictions_need_nothing_of_the_library() -> None:
-    told = mixed([stats.norm([0.0, 1.0], 1.0), stats.norm([2.0, 3.0], 1.0)], [0.5, 0.5])
-    assert told.mean().tolist() == [1.0, 2.0]
-    assert not told.is_flat().any()
+    predictive = mixed([stats.norm([0.0, 1.0], 1.0), stats.norm([2.0, 3.0], 1.0)], [0.5, 0.5])
+    assert predictive.mean().tolist() == [1.0, 2.0]
+    assert not predictive.is_flat().any()
 
 
 @pytest.mark.parametrize(

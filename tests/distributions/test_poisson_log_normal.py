@@ -45,27 +45,27 @@ def test_masses_against_quadrature(y: int, m: float, v: float) -> None:
 
 @given(st.floats(-3.0, 3.0), st.floats(0.0, 4.0))
 def test_masses_add_up_to_the_distribution_function(m: float, v: float) -> None:
-    told = PoissonLogNormal(m, v)
+    predictive = PoissonLogNormal(m, v)
     counts = np.arange(300)
-    assert np.allclose(np.cumsum(told.pmf(counts)), told.cdf(counts), atol=1e-8)
+    assert np.allclose(np.cumsum(predictive.pmf(counts)), predictive.cdf(counts), atol=1e-8)
 
 
 def test_without_uncertainty_it_is_poisson() -> None:
     rates, counts = np.array([0.1, 3.0, 1e4]), np.array([0, 4, 10_050])
-    told, scipys = PoissonLogNormal(np.log(rates), 0.0), stats.poisson(rates)
-    assert np.allclose(told.logpmf(counts), scipys.logpmf(counts), rtol=1e-8)
-    assert np.allclose(told.cdf(counts), scipys.cdf(counts), rtol=1e-8)
-    assert np.array_equal(told.ppf(0.9), scipys.ppf(0.9))
-    assert np.allclose(told.mean(), rates)
-    assert np.allclose(told.var(), rates)
+    predictive, scipys = PoissonLogNormal(np.log(rates), 0.0), stats.poisson(rates)
+    assert np.allclose(predictive.logpmf(counts), scipys.logpmf(counts), rtol=1e-8)
+    assert np.allclose(predictive.cdf(counts), scipys.cdf(counts), rtol=1e-8)
+    assert np.array_equal(predictive.ppf(0.9), scipys.ppf(0.9))
+    assert np.allclose(predictive.mean(), rates)
+    assert np.allclose(predictive.var(), rates)
 
 
 def test_quantiles_are_least_counts() -> None:
-    told = PoissonLogNormal([0.0, 3.0, 20.0, -30.0], [0.5, 2.0, 1e-4, 1.0])
+    predictive = PoissonLogNormal([0.0, 3.0, 20.0, -30.0], [0.5, 2.0, 1e-4, 1.0])
     for q in (1e-6, 0.3, 0.5, 0.975):
-        count = told.ppf(q)
-        assert (told.cdf(count) >= q).all()
-        assert ((told.cdf(count - 1.0) < q) | (count == 0.0)).all()
+        count = predictive.ppf(q)
+        assert (predictive.cdf(count) >= q).all()
+        assert ((predictive.cdf(count - 1.0) < q) | (count == 0.0)).all()
 
 
 @pytest.mark.parametrize(("m", "v", "dispersion"), ROWS)
@@ -87,13 +87,13 @@ def test_scores_and_quantiles_are_sums_over_all_counts(
 
 def test_crps_of_what_is_no_count() -> None:
     """The integral of (cdf(t) - [t >= y])^2 dt, whatever y is."""
-    told = PoissonLogNormal(np.full(4, 1.0), 0.2)
-    reached = told[:1].cdf(np.arange(200))
+    predictive = PoissonLogNormal(np.full(4, 1.0), 0.2)
+    reached = predictive[:1].cdf(np.arange(200))
     steps = np.arange(-20.0, 200.0, 0.01) + 0.005
     cdf = np.where(steps < 0.0, 0.0, reached[np.maximum(steps, 0.0).astype(int)])
     y = np.array([2.3, -1.7, 0.5, 70.25])
     expected = [0.01 * np.sum(np.square(cdf - (steps >= at))) for at in y]
-    assert np.allclose(told.crps(y), expected, atol=0.006)
+    assert np.allclose(predictive.crps(y), expected, atol=0.006)
 
 
 @given(
@@ -103,21 +103,21 @@ def test_crps_of_what_is_no_count() -> None:
     st.floats(0.001, 0.999),
 )
 def test_a_quantile_is_the_least_count(m: float, v: float, dispersion: float, q: float) -> None:
-    told = NegativeBinomialLogNormal(m, v, dispersion)
-    count = told.ppf(q)
-    assert told.cdf(count) >= q
-    assert told.cdf(count - 1.0) < q or count == 0.0
+    predictive = NegativeBinomialLogNormal(m, v, dispersion)
+    count = predictive.ppf(q)
+    assert predictive.cdf(count) >= q
+    assert predictive.cdf(count - 1.0) < q or count == 0.0
 
 
 @pytest.mark.parametrize("dispersion", [1e-4, 0.1, 0.5, 10.0])
 def test_negative_binomial_masses(dispersion: float) -> None:
     rate, counts = 5.0, np.arange(80)
     r = 1.0 / dispersion
-    told = NegativeBinomialLogNormal(np.log(rate), 0.0, dispersion)
+    predictive = NegativeBinomialLogNormal(np.log(rate), 0.0, dispersion)
     scipys = stats.nbinom(r, r / (r + rate))
-    assert np.allclose(told.logpmf(counts), scipys.logpmf(counts), rtol=1e-7, atol=1e-7)
-    assert np.allclose(told.cdf(counts), scipys.cdf(counts), rtol=1e-8)
-    assert told.var() == pytest.approx(rate + dispersion * rate**2)
+    assert np.allclose(predictive.logpmf(counts), scipys.logpmf(counts), rtol=1e-7, atol=1e-7)
+    assert np.allclose(predictive.cdf(counts), scipys.cdf(counts), rtol=1e-8)
+    assert predictive.var() == pytest.approx(rate + dispersion * rate**2)
     eta = np.linspace(-6.0, 9.0, 40_001)  # and averaged over uncertain rates
     weights = stats.norm(1.0, 0.8).pdf(eta) * (eta[1] - eta[0])
     rates = np.exp(eta)[:, None]
@@ -126,12 +126,12 @@ def test_negative_binomial_masses(dispersion: float) -> None:
 
 
 def test_negative_binomial_draws_and_rows() -> None:
-    told = NegativeBinomialLogNormal([1.0, 4.0], [0.2, 0.1], [0.5, 2.0])
-    drawn = told.rvs((200_000, 2), random_state=0)
-    assert np.allclose(drawn.mean(axis=0), told.mean(), rtol=0.02)
-    assert np.allclose(drawn.var(axis=0), told.var(), rtol=0.08)
-    assert told[1:].mean() == told.mean()[1]
-    assert told[1:].dispersion.tolist() == [2.0]
+    predictive = NegativeBinomialLogNormal([1.0, 4.0], [0.2, 0.1], [0.5, 2.0])
+    drawn = predictive.rvs((200_000, 2), random_state=0)
+    assert np.allclose(drawn.mean(axis=0), predictive.mean(), rtol=0.02)
+    assert np.allclose(drawn.var(axis=0), predictive.var(), rtol=0.08)
+    assert predictive[1:].mean() == predictive.mean()[1]
+    assert predictive[1:].dispersion.tolist() == [2.0]
     plain = NegativeBinomialLogNormal(1.0, 0.2, 0.0)
     assert plain.logpmf(3.0) == PoissonLogNormal(1.0, 0.2).logpmf(3.0)
     with pytest.raises(ValueError, match="a dispersion is negative or not finite"):
@@ -139,39 +139,39 @@ def test_negative_binomial_draws_and_rows() -> None:
 
 
 def test_crps_against_draws_and_draws_themselves() -> None:
-    told = PoissonLogNormal([1.0, 4.0, 12.0], [0.2, 1.0, 0.5])
+    predictive = PoissonLogNormal([1.0, 4.0, 12.0], [0.2, 1.0, 0.5])
     y = np.array([5.0, 30.0, 1e5])
-    drawn = told.rvs((200_000, 3), random_state=0)
-    assert np.allclose(drawn.mean(axis=0), told.mean(), rtol=0.02)
-    other = told.rvs((200_000, 3), random_state=1)
+    drawn = predictive.rvs((200_000, 3), random_state=0)
+    assert np.allclose(drawn.mean(axis=0), predictive.mean(), rtol=0.02)
+    other = predictive.rvs((200_000, 3), random_state=1)
     expected = np.abs(drawn - y).mean(axis=0) - 0.5 * np.abs(drawn - other).mean(axis=0)
-    assert np.allclose(told.crps(y), expected, rtol=0.03)
+    assert np.allclose(predictive.crps(y), expected, rtol=0.03)
 
 
 def test_what_is_no_count_and_what_is_flat() -> None:
-    told = PoissonLogNormal([0.0, 0.0], [1.0, np.inf])
-    assert told.logpmf([0.5, 0.5]).tolist() == [-np.inf, 0.0]
-    assert told.is_flat().tolist() == [False, True]
-    assert told.cdf(-1.0).tolist() == [0.0, 0.5]
-    assert told.crps(1.0)[1] == np.inf
+    predictive = PoissonLogNormal([0.0, 0.0], [1.0, np.inf])
+    assert predictive.logpmf([0.5, 0.5]).tolist() == [-np.inf, 0.0]
+    assert predictive.is_flat().tolist() == [False, True]
+    assert predictive.cdf(-1.0).tolist() == [0.0, 0.5]
+    assert predictive.crps(1.0)[1] == np.inf
     with pytest.raises(ValueError, match="row 1 is improper"):
-        told.rvs()
+        predictive.rvs()
 
 
 def test_labels() -> None:
-    told = Categorical(["a", "b", "c"], np.log([[0.2, 0.5, 0.3], [1.0, 1e-300, 1e-300]]))
-    assert told.mode().tolist() == ["b", "a"]
-    assert told.logpmf(["c", "z"]).tolist() == [pytest.approx(np.log(0.3)), -np.inf]
-    assert told[:1].shape == (1,)
-    drawn = told.rvs(20_000, random_state=0)
+    predictive = Categorical(["a", "b", "c"], np.log([[0.2, 0.5, 0.3], [1.0, 1e-300, 1e-300]]))
+    assert predictive.mode().tolist() == ["b", "a"]
+    assert predictive.logpmf(["c", "z"]).tolist() == [pytest.approx(np.log(0.3)), -np.inf]
+    assert predictive[:1].shape == (1,)
+    drawn = predictive.rvs(20_000, random_state=0)
     assert np.mean(drawn[:, 0] == "b") == pytest.approx(0.5, abs=0.02)
     assert set(drawn[:, 1]) == {"a"}
-    assert told.entropy()[0] == pytest.approx(stats.entropy([0.2, 0.5, 0.3]))
+    assert predictive.entropy()[0] == pytest.approx(stats.entropy([0.2, 0.5, 0.3]))
     with pytest.raises(ValueError, match="give a column for each"):
         Categorical(["a"], [[0.0, 0.0]])
 
 
 def test_mean_is_infinite_where_nothing_is_known_yet() -> None:
-    told = PoissonLogNormal([1.0, 1.0], [9.0, 11.0])
-    assert np.isfinite(told.mean()).tolist() == [True, False]
-    assert np.isinf(told.std()[1])
+    predictive = PoissonLogNormal([1.0, 1.0], [9.0, 11.0])
+    assert np.isfinite(predictive.mean()).tolist() == [True, False]
+    assert np.isinf(predictive.std()[1])

@@ -83,16 +83,16 @@ def test_baselines_are_those_of_pandas(delay: int, batch_rows: int) -> None:
     result = progressive_validation(
         BayesianLinearRegression(), X, y, delay=delay, period=7, batch_rows=batch_rows
     )
-    told = pd.Series(y)
+    predictive = pd.Series(y)
     lag = 7 * (delay // 7 + 1)
     forecasts = {
-        "mean so far": told.expanding().mean().shift(1 + delay),
-        "last value": told.shift(1 + delay),
-        "value one season ago": told.shift(lag),
+        "mean so far": predictive.expanding().mean().shift(1 + delay),
+        "last value": predictive.shift(1 + delay),
+        "value one season ago": predictive.shift(lag),
     }
     assert list(result.baselines) == list(forecasts)
     for name, forecast in forecasts.items():
-        error = (told - forecast).dropna()
+        error = (predictive - forecast).dropna()
         baseline = result.baselines[name]
         assert baseline.n_rows == len(error)
         assert baseline.mae == pytest.approx(error.abs().mean(), rel=1e-12)
@@ -114,23 +114,23 @@ def test_baselines_have_the_distributions_of_scipy(delay: int, batch_rows: int) 
         period=7,
         batch_rows=batch_rows,
     )
-    told = pd.Series(y)
-    known = told.shift(1 + delay)
+    predictive = pd.Series(y)
+    known = predictive.shift(1 + delay)
     count = known.expanding().count()
     spread = known.expanding().std() * np.sqrt(1.0 + 1.0 / count)
     expected = {"mean so far": (count - 1.0, known.expanding().mean(), spread)}
     for name, lag in (("last value", 1 + delay), ("value one season ago", 7)):
-        steps = (told - told.shift(lag)).shift(1 + delay)
+        steps = (predictive - predictive.shift(lag)).shift(1 + delay)
         size = np.sqrt((steps**2).expanding().mean())
-        expected[name] = (steps.expanding().count(), told.shift(lag), size)
+        expected[name] = (steps.expanding().count(), predictive.shift(lag), size)
     for name, (df, loc, scale) in expected.items():
         rows = (df > 1.0) & loc.notna()
         t = StudentT(df[rows], loc[rows], scale[rows])
         baseline = result.baselines[name]
         assert baseline.n_scored == rows.sum()
-        log_density = stats.t.logpdf(told[rows], df[rows], loc[rows], scale[rows])
+        log_density = stats.t.logpdf(predictive[rows], df[rows], loc[rows], scale[rows])
         assert baseline.log_score == pytest.approx(log_density.mean(), rel=1e-11)
-        assert baseline.crps == pytest.approx(t.crps(told[rows]).mean(), rel=1e-11)
+        assert baseline.crps == pytest.approx(t.crps(predictive[rows]).mean(), rel=1e-11)
         assert baseline.skill_crps == pytest.approx(1.0 - baseline.model_crps / baseline.crps)
         assert 0.2 < baseline.skill_crps < 1.0
         assert baseline.log_score_gain > 0.5
@@ -147,10 +147,10 @@ def test_a_model_like_its_baseline_gains_nothing() -> None:
         """The mean so far, with its spread: what the baseline is."""
 
         def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-            told = pd.Series(y).shift(1)
-            n = told.expanding().count()
-            scale = (told.expanding().std() * np.sqrt(1.0 + 1.0 / n)).fillna(np.inf)
-            return StudentT(n - 1.0, told.expanding().mean().fillna(0.0), scale)
+            predictive = pd.Series(y).shift(1)
+            n = predictive.expanding().count()
+            scale = (predictive.expanding().std() * np.sqrt(1.0 + 1.0 / n)).fillna(np.inf)
+            return StudentT(n - 1.0, predictive.expanding().mean().fillna(0.0), scale)
 
     result = progressive_validation(Sample(), np.zeros((2000, 1)), y)
     baseline = result.baselines["mean so far"]
@@ -196,10 +196,10 @@ def test_slices_are_those_of_a_groupby() -> None:
         BayesianLinearRegression(), frame, y, slices={"a": [-1.0, 0.0, 1.0], "b": 4}
     )
     model = BayesianLinearRegression()
-    told = model.predict_then_learn(frame, y)
-    low, high = told.interval(0.95)
-    scored = ~told.is_flat()
-    error = np.abs(y - told.mean())
+    predictive = model.predict_then_learn(frame, y)
+    low, high = predictive.interval(0.95)
+    scored = ~predictive.is_flat()
+    error = np.abs(y - predictive.mean())
     place = pd.cut(frame["a"], [-np.inf, -1.0, 0.0, 1.0, np.inf], labels=False)
     by_a = result.slices["a"]
     assert by_a.names == ("up to -1", "-1 to 0", "0 to 1", "above 1")

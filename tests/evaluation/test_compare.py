@@ -145,8 +145,8 @@ def test_forgetting_is_judged_by_predictions() -> None:
     }
     result = compare(models, x, y, score="prequential")
     assert result.best == "adaptive"
-    told = [m.predict_then_learn(x, y).logpdf(y)[2:].sum() for m in models.values()]
-    assert np.allclose(result.log_scores, told)
+    predictive = [m.predict_then_learn(x, y).logpdf(y)[2:].sum() for m in models.values()]
+    assert np.allclose(result.log_scores, predictive)
     assert result.n_unscored == 2
 
 
@@ -163,9 +163,9 @@ def test_rows_that_some_model_cannot_predict_count_for_none() -> None:
         BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0),
     ]
     result = compare(models, X, Y, score="prequential")
-    told = [m.predict_then_learn(X, Y).logpdf(Y)[4:].sum() for m in models]
+    predictive = [m.predict_then_learn(X, Y).logpdf(Y)[4:].sum() for m in models]
     assert result.n_unscored == 4
-    assert np.allclose(result.log_scores, told)
+    assert np.allclose(result.log_scores, predictive)
     assert "4 rows not scored: not every model predicted a density yet" in repr(result)
 
 
@@ -243,10 +243,10 @@ def test_the_table_is_readable() -> None:
 
 def test_to_dict_is_json_and_to_frame_is_sorted() -> None:
     result = comparison(-12.0, -10.0, -math.inf)
-    told = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert told["best"] == "b"
-    assert told["models"][0]["difference"] == 2.0
-    assert told["models"][2]["log_score"] is None
+    predictive = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert predictive["best"] == "b"
+    assert predictive["models"][0]["difference"] == 2.0
+    assert predictive["models"][2]["log_score"] is None
     frame = result.to_frame()
     assert list(frame.index) == ["b", "a", "c"]
     assert frame.loc["a", "log_score"] == -12.0

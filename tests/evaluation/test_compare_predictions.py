@@ -30,12 +30,12 @@ def models() -> dict[str, BayesianLinearRegression]:
 
 
 def losses(name: str, loss: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    told = models()[name].predict_then_learn(X, y)
+    predictive = models()[name].predict_then_learn(X, y)
     if loss == "log_score":
-        return np.where(told.is_flat(), np.nan, -told.logpdf(y))
+        return np.where(predictive.is_flat(), np.nan, -predictive.logpdf(y))
     if loss == "crps":
-        return np.where(np.isfinite(told.crps(y)), told.crps(y), np.nan)
-    error = y - told.mean()
+        return np.where(np.isfinite(predictive.crps(y)), predictive.crps(y), np.nan)
+    error = y - predictive.mean()
     return np.abs(error) if loss == "absolute" else error**2
 
 

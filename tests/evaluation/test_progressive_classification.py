@@ -21,11 +21,11 @@ Y = np.where(X @ [2.0, -1.0] + RNG.logistic(size=600) > 0.0, "yes", "no")
 
 
 def test_scores_are_those_of_scikit_learn() -> None:
-    told = BayesianLogisticRegression().predict_then_learn(X, Y)
+    predictive = BayesianLogisticRegression().predict_then_learn(X, Y)
     result = progressive_classification(BayesianLogisticRegression(), X, Y)
-    assert result.accuracy == pytest.approx(accuracy_score(Y, told.mode()))
-    assert result.log_loss == pytest.approx(log_loss(Y, told.probabilities))
-    binary = brier_score_loss(Y == "yes", told.probabilities[:, 1])
+    assert result.accuracy == pytest.approx(accuracy_score(Y, predictive.mode()))
+    assert result.log_loss == pytest.approx(log_loss(Y, predictive.probabilities))
+    binary = brier_score_loss(Y == "yes", predictive.probabilities[:, 1])
     assert result.brier == pytest.approx(2.0 * binary)
     assert result.no_change == pytest.approx(np.mean(Y[1:] == Y[:-1]))
     assert result.calibration.n.sum() == 1200

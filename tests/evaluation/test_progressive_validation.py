@@ -208,9 +208,9 @@ def test_weights_change_what_is_learned_and_not_how_rows_count() -> None:
 
 def test_progress_is_told() -> None:
     X, y = problem(100)
-    told: list[int] = []
-    progressive_validation(known_noise(), X, y, batch_rows=40, progress=told.append)
-    assert told == [40, 80, 100]
+    predictive: list[int] = []
+    progressive_validation(known_noise(), X, y, batch_rows=40, progress=predictive.append)
+    assert predictive == [40, 80, 100]
 
 
 # ---- delay ----

@@ -63,9 +63,9 @@ def test_it_is_what_the_formulas_say(
     fast = Integrated().in_stream if of_observations else Integrated()
     slow = SlowOfObservations() if of_observations else Slow()
     assert fast._plain(data, noise, intercept, mean) is not None
-    told = fast.choose(data, noise, intercept=intercept, mean=mean)
+    predictive = fast.choose(data, noise, intercept=intercept, mean=mean)
     twin = slow.choose(data, noise, intercept=intercept, mean=mean)
-    agree(told, twin)
+    agree(predictive, twin)
 
 
 @given(
@@ -87,8 +87,8 @@ def test_fewer_rows_than_features(
     mean = rng.normal(size=m) * (seed % 2)
     fast = Integrated().in_stream if of_observations else Integrated()
     slow = SlowOfObservations() if of_observations else Slow()
-    told = fast.choose(data, noise, intercept=intercept, mean=mean)
-    agree(told, slow.choose(data, noise, intercept=intercept, mean=mean))
+    predictive = fast.choose(data, noise, intercept=intercept, mean=mean)
+    agree(predictive, slow.choose(data, noise, intercept=intercept, mean=mean))
 
 
 def test_streams_of_few_rows_are_plain() -> None:
@@ -98,16 +98,18 @@ def test_streams_of_few_rows_are_plain() -> None:
     assert Integrated()._plain(data, LearnedNoise(1.0, 1.0), True, np.zeros(4)) is not None
 
 
-def agree(told: Choice, twin: Choice) -> None:
-    np.testing.assert_allclose(told.ratios, twin.ratios, rtol=1e-7)
-    np.testing.assert_allclose(told.precisions, twin.precisions, rtol=1e-7)
-    np.testing.assert_allclose(told.weights, twin.weights, atol=1e-9)
-    np.testing.assert_allclose(told.log_evidence, twin.log_evidence, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(told.disagreement, twin.disagreement, rtol=1e-2, atol=1e-12)
-    np.testing.assert_allclose(told.n_parameters, twin.n_parameters, atol=1e-9)
-    if told.coefficients is not None and twin.coefficients is not None:
+def agree(predictive: Choice, twin: Choice) -> None:
+    np.testing.assert_allclose(predictive.ratios, twin.ratios, rtol=1e-7)
+    np.testing.assert_allclose(predictive.precisions, twin.precisions, rtol=1e-7)
+    np.testing.assert_allclose(predictive.weights, twin.weights, atol=1e-9)
+    np.testing.assert_allclose(predictive.log_evidence, twin.log_evidence, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(predictive.disagreement, twin.disagreement, rtol=1e-2, atol=1e-12)
+    np.testing.assert_allclose(predictive.n_parameters, twin.n_parameters, atol=1e-9)
+    if predictive.coefficients is not None and twin.coefficients is not None:
         size = np.abs(twin.coefficients).max(axis=0)
-        off = (told.weights @ told.coefficients - twin.weights @ twin.coefficients) / size
+        off = (
+            predictive.weights @ predictive.coefficients - twin.weights @ twin.coefficients
+        ) / size
         np.testing.assert_allclose(off, 0.0, atol=1e-6)
 
 
@@ -136,8 +138,10 @@ def test_noise_that_is_none_goes_the_other_way() -> None:
 def choose(data: Factor) -> object:
     grid = (np.linspace(-3.0, 3.0, 7), np.zeros(7))
     noise = (0.0, 0.0, 0.0)
-    told = choose_ratios(data.triangle, data.count, True, np.zeros(2), noise, grid, 5, 0.01, False)
-    return told
+    predictive = choose_ratios(
+        data.triangle, data.count, True, np.zeros(2), noise, grid, 5, 0.01, False
+    )
+    return predictive
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -22,10 +22,10 @@ def hyperprior(log_ratio: float, n_directions: int) -> float:
 
     In the log of the ratio, relative to the one that makes signal and noise equally large.
     """
-    believed = stats.lomax(0.1, scale=min(0.02 * n_directions, 1.0))
-    inside = believed.cdf(np.exp(40.0)) - believed.cdf(np.exp(-40.0))
+    linear_moments = stats.lomax(0.1, scale=min(0.02 * n_directions, 1.0))
+    inside = linear_moments.cdf(np.exp(40.0)) - linear_moments.cdf(np.exp(-40.0))
     signal = np.exp(-log_ratio)
-    return float(believed.pdf(signal) * signal / inside)
+    return float(linear_moments.pdf(signal) * signal / inside)
 
 
 @pytest.mark.parametrize("noise", [LearnedNoise(), LearnedNoise(1.0, 2.0), KnownNoise(1.5)])
@@ -59,8 +59,8 @@ def predictions(
         prior = belief.factor(X.shape[1], intercept=True)
         factor = prior.copy()
         factor.merge(data)
-        told = LinearPosterior(belief, noise, True, prior, factor).predictive(X)
-        located.append((told.loc, told.scale))
+        predictive = LinearPosterior(belief, noise, True, prior, factor).predictive(X)
+        located.append((predictive.loc, predictive.scale))
     return matched(*(np.array(part) for part in zip(*located, strict=True)), choice.weights)
 
 

@@ -131,10 +131,19 @@ def test_alpha_alone_for_known_noise(make_rows, make_factor) -> None:
     assert abs(best.slope) < 1e-10
 
 
-def spectrum_of(squares: list[float], projections: list[float], residual: float, freed: float):
+def spectrum_of(
+    squares: list[float], projections: list[float], residual: float, residual_df: float
+):
     r = len(squares)
     return Spectrum(
-        np.array(squares), np.array(projections), np.eye(r), np.eye(r), residual, freed, freed, 0.0
+        np.array(squares),
+        np.array(projections),
+        np.eye(r),
+        np.eye(r),
+        residual,
+        residual_df,
+        residual_df,
+        0.0,
     )
 
 

@@ -114,11 +114,12 @@ def test_walkers_are_where_enumeration_says(noise: Noise, correlated: bool, make
 def test_five_of_500_features_are_found_in_fifty_rows(ratio: float, report) -> None:
     X, y, line, w = problem(50, 500, 5, ratio, seed=1)
     model = BayesianLinearRegression(prior_precision="ard").fit(X[:50], y[:50])
-    told = model.predict_distribution(X[50:])
-    low, high = told.interval(0.95)
+    predictive = model.predict_distribution(X[50:])
+    low, high = predictive.interval(0.95)
     lasso = LassoCV().fit(X[:50], y[:50])
     off, theirs = (
-        np.sqrt(np.mean((line[50:] - mean) ** 2)) for mean in (told.mean(), lasso.predict(X[50:]))
+        np.sqrt(np.mean((line[50:] - mean) ** 2))
+        for mean in (predictive.mean(), lasso.predict(X[50:]))
     )
     held = np.mean((low <= y[50:]) & (y[50:] <= high))
     report(f"signal to noise {ratio}: RMSE {off:.3f}, LassoCV {theirs:.3f}; {held:.3f} held")

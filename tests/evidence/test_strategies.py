@@ -124,9 +124,9 @@ def test_units_do_not_matter(
         choice / (choice + squares) for choice in (ours.precisions, theirs.precisions / scale**2)
     ]
     assert np.allclose(*shares, rtol=1e-8, atol=1e-10)
-    freed = n - 1 if intercept else n
+    residual_df = n - 1 if intercept else n
     assert ours.log_evidence == pytest.approx(
-        theirs.log_evidence + freed * np.log(size), rel=1e-8, abs=1e-8
+        theirs.log_evidence + residual_df * np.log(size), rel=1e-8, abs=1e-8
     )
 
 
@@ -166,10 +166,10 @@ def test_the_prior_mean_is_where_coefficients_shrink_to(strategy: Strategy) -> N
     mean = np.array([1.0, -2.0, 3.0])
     y = X @ mean + np.random.default_rng(1).normal(size=40)
     data = factor_of(X, y, intercept=True)
-    told = strategy.choose(data, LearnedNoise(), intercept=True, mean=mean)
+    predictive = strategy.choose(data, LearnedNoise(), intercept=True, mean=mean)
     blind = strategy.choose(data, LearnedNoise(), intercept=True, mean=np.zeros(3))
-    assert told.n_parameters < 0.5 * blind.n_parameters
-    assert told.log_evidence > blind.log_evidence
+    assert predictive.n_parameters < 0.5 * blind.n_parameters
+    assert predictive.log_evidence > blind.log_evidence
 
 
 @pytest.mark.parametrize("strategy", EVERY, ids=repr)

@@ -37,8 +37,8 @@ def watched(seed: int, effect: float, looks: int = 100, rows: int = 20) -> Exper
 
 def test_arms_that_are_alike_are_rarely_told_apart_however_often_one_looks() -> None:
     """At most 5% of 60 experiments, but for three standard errors."""
-    told = sum(watched(seed, 0.0).decision_ is not None for seed in range(60))
-    assert told <= 60 * 0.05 + 3.0 * np.sqrt(60 * 0.05 * 0.95)
+    predictive = sum(watched(seed, 0.0).decision_ is not None for seed in range(60))
+    assert predictive <= 60 * 0.05 + 3.0 * np.sqrt(60 * 0.05 * 0.95)
 
 
 def test_a_difference_is_found_about_as_soon_as_by_a_fixed_sample() -> None:
@@ -215,9 +215,9 @@ def test_frames_and_rows_are_the_same() -> None:
         other = other.observe(part, covariates=["age", "size"])
     assert other.n_observations_ == 3000
     assert other.interval_[1] == pytest.approx(one.interval_[1], rel=0.02)
-    told = one.to_frame()
-    assert told.index.tolist() == [0, 1, 2]
-    assert told["rows"].sum() == 3000
+    predictive = one.to_frame()
+    assert predictive.index.tolist() == [0, 1, 2]
+    assert predictive["rows"].sum() == 3000
     with pytest.raises(ValueError, match="rows before had"):
         other.observe(frame, covariates=["age"])
 

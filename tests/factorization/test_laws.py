@@ -127,7 +127,7 @@ def test_rank_zero_is_crossed_effects() -> None:
     """The posterior of a dense Bayesian regression on indicators, of the learned precisions."""
     X, y = rated(n=600)
     model = BayesianFactorizationMachine(0, tolerance=1e-13, max_sweeps=5000).fit(X, y)
-    known = model._known
+    known = model._posterior
     indicators = np.hstack([np.eye(40)[X[:, 0]], np.eye(30)[X[:, 1]]])
     assert [len(one) for one in model.levels_] == [40, 30]
     precision = np.repeat(known.prior_precisions[:, 0], [40, 30]) / known.unit**2
@@ -205,6 +205,8 @@ def test_from_a_file_it_is_itself(tmp_path: object) -> None:
 @pytest.mark.parametrize("noise", [None, 4.0])
 def test_kinds_of_predictions(noise: float | None) -> None:
     X, y = rated(n=200)
-    told = BayesianFactorizationMachine(1, noise_precision=noise).fit(X, y).predict_distribution(X)
-    assert isinstance(told, StudentT if noise is None else Normal)
-    assert (told.std() >= 0.5).all() or noise is None
+    predictive = (
+        BayesianFactorizationMachine(1, noise_precision=noise).fit(X, y).predict_distribution(X)
+    )
+    assert isinstance(predictive, StudentT if noise is None else Normal)
+    assert (predictive.std() >= 0.5).all() or noise is None

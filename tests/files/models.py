@@ -165,12 +165,12 @@ def one_by_one(model: Any, y: Any, rows: range) -> Any:
     return model
 
 
-def numbers(told: Any, y: Any) -> np.ndarray:
+def numbers(predictive: Any, y: Any) -> np.ndarray:
     """All that a distribution says, as numbers."""
-    if hasattr(told, "probabilities"):
-        return np.asarray(told.probabilities)
-    if hasattr(told, "interval") and not hasattr(told, "logpdf"):
-        return np.concatenate(told.interval(0.9))
-    parts = [told.mean(), told.std()]
-    parts.append(told.logpmf(y) if hasattr(told, "logpmf") else told.logpdf(y))
+    if hasattr(predictive, "probabilities"):
+        return np.asarray(predictive.probabilities)
+    if hasattr(predictive, "interval") and not hasattr(predictive, "logpdf"):
+        return np.concatenate(predictive.interval(0.9))
+    parts = [predictive.mean(), predictive.std()]
+    parts.append(predictive.logpmf(y) if hasattr(predictive, "logpmf") else predictive.logpdf(y))
     return np.concatenate(parts)

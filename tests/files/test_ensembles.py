@@ -21,17 +21,17 @@ def said(name: str, model: Any) -> dict[str, Any]:
     """What a model predicts, and then predicts of rows that it goes on to learn."""
     later = slice(200, 220)
     if name.startswith("logistic"):
-        told = model.predict_proba(X[:3])[:, 1]
+        predictive = model.predict_proba(X[:3])[:, 1]
         after = model.predict_then_learn(X[later], LABELS[later]).probabilities[:, 1]
-        return {"told": told, "after": after}
+        return {"told": predictive, "after": after}
     y = COUNTS if "poisson" in name or "binomial" in name else Y
-    told = model.predict_distribution(X[:3])
+    predictive = model.predict_distribution(X[:3])
     read = {name: getattr(model, f"{name}_") for name in ("n_effective", "log_evidence")}
     if hasattr(model, "coef_"):
         read["coef"] = model.coef_
     after = model.predict_then_learn(X[later], y[later])
     ahead = {"after_mean": after.mean(), "after_logpdf": after.logpdf(y[later])}
-    return {"mean": told.mean(), "std": told.std()} | read | ahead
+    return {"mean": predictive.mean(), "std": predictive.std()} | read | ahead
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
@@ -39,8 +39,8 @@ def test_it_predicts_the_same(name: str) -> None:
     model = load(KEPT / f"{name}.safetensors")
     content = dumps(model)
     assert dumps(loads(content)) == content
-    told = said(name, model)
+    predictive = said(name, model)
     assert dumps(load(KEPT / f"{name}.safetensors")) == content
-    assert told.keys() == EXPECTED[name].keys()
-    for what, values in told.items():
+    assert predictive.keys() == EXPECTED[name].keys()
+    for what, values in predictive.items():
         np.testing.assert_allclose(values, EXPECTED[name][what], rtol=1e-9, err_msg=what)

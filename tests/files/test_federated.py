@@ -31,17 +31,17 @@ ALIKE = {"rel": 1e-10, "abs": 1e-10}
 
 
 def command(*arguments: object, fails: bool = False) -> str:
-    told = CliRunner().invoke(posterity, [str(argument) for argument in arguments])
-    assert told.exit_code == (2 if fails else 0), told.stderr
-    return told.stderr if fails else told.stdout
+    predictive = CliRunner().invoke(posterity, [str(argument) for argument in arguments])
+    assert predictive.exit_code == (2 if fails else 0), predictive.stderr
+    return predictive.stderr if fails else predictive.stdout
 
 
 def apart(*arguments: object) -> str:
     """The command in a process of its own."""
     line = [sys.executable, "-m", "posterity.cli", *map(str, arguments)]
-    told = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
-    return told.stdout
+    predictive = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert predictive.returncode == 0, predictive.stderr
+    return predictive.stdout
 
 
 def table(n: int, zones: str = "abc", seed: int = 0) -> pd.DataFrame:
@@ -63,14 +63,14 @@ def pooled(tmp_path: Path) -> Path:
     return tmp_path / "pooled.csv"
 
 
-def shown(told: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(told)
+def shown(predictive: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(predictive)
     found.pop("file")
     return found
 
 
-def predicted(told: str) -> np.ndarray:
-    rows = csv.reader(io.StringIO(told))
+def predicted(predictive: str) -> np.ndarray:
+    rows = csv.reader(io.StringIO(predictive))
     next(rows)
     return np.array([[float(value) for value in row] for row in rows])
 
@@ -82,7 +82,7 @@ def check_alike(merged: Path, whole: Path, file: Path, run: Callable[..., str] =
     for mine, theirs in zip(one.pop("coefficients"), other.pop("coefficients"), strict=True):
         assert mine.pop("name") == theirs.pop("name")
         assert list(mine.values()) == pytest.approx(list(theirs.values()), **ALIKE)
-    learned = [told.pop("prior_std_learned", None) or [] for told in (one, other)]
+    learned = [predictive.pop("prior_std_learned", None) or [] for predictive in (one, other)]
     assert learned[0] == pytest.approx(learned[1], **ALIKE)
     assert one == other  # class, target, settings, features, columns, levels
     mine, theirs = (predicted(run("predict", model, file)) for model in (merged, whole))

@@ -49,12 +49,12 @@ def test_files_of_older_versions(name: str) -> None:
     expected = EXPECTED[name]
     assert type(model).__name__ == expected["class"]
     assert notes == {"kept": "for ever"}
-    told = (
+    predictive = (
         model.predict_distribution(X[:3]).mean()
         if expected["told"] == "mean"
         else (model.predict_proba(X[:3])[:, 0])
     )
-    np.testing.assert_allclose(told, expected["values"], rtol=1e-9)
+    np.testing.assert_allclose(predictive, expected["values"], rtol=1e-9)
     assert model.n_effective_ == pytest.approx(expected["n_effective"], rel=1e-12)
 
 

@@ -69,17 +69,17 @@ def test_reads_change_neither_the_file_nor_what_follows(case: Case) -> None:
             kept = dumps(model)
             read_all(model, case.y)
             assert dumps(model) == kept
-    told = model.predict_then_learn(X[156:200], case.y[156:200])
+    predictive = model.predict_then_learn(X[156:200], case.y[156:200])
     expected = twin.predict_then_learn(X[156:200], case.y[156:200])
     np.testing.assert_array_equal(
-        numbers(told, case.y[156:200]), numbers(expected, case.y[156:200])
+        numbers(predictive, case.y[156:200]), numbers(expected, case.y[156:200])
     )
 
 
 def ahead(model: Any, X: Any) -> Any:
     """What is predicted of a row: as in a stream, where one may know its prior."""
     linear = model.model_ if type(model) is Conformal else model
-    known = copy.deepcopy(getattr(linear, "_known", None))
+    known = copy.deepcopy(getattr(linear, "_posterior", None))
     if type(linear) is BayesianLinearRegression:
         return known.predict_mean_ahead(linear._columns(X))[0]
     counts = isinstance(model, BayesianPoissonRegression | BayesianNegativeBinomialRegression)
@@ -127,13 +127,13 @@ def test_rows_are_the_same_whoever_learned_them(learned: Any, forgetting: Any, s
     begun = BayesianLinearRegression(prior_precision=learned, forgetting=forgetting)
     if start:
         begun.fit(rows[:start], Y[:start])
-    loop, batch, told, parts = (copy.deepcopy(begun) for _ in range(4))
+    loop, batch, predictive, parts = (copy.deepcopy(begun) for _ in range(4))
     stop = 120
     for i in range(start, stop):
         loop.learn_one(rows[i], Y[i], weights[i])
         loop.predict_one(rows[i])
     batch.partial_fit(rows[start:stop], Y[start:stop], weights[start:stop])
-    told.predict_then_learn(rows[start:stop], Y[start:stop], weights[start:stop])
+    predictive.predict_then_learn(rows[start:stop], Y[start:stop], weights[start:stop])
     parts.partial_fit(rows[start:77], Y[start:77], weights[start:77])
     for i in range(77, 90):
         parts.learn_one(rows[i], Y[i], weights[i])
@@ -147,7 +147,7 @@ def test_rows_are_the_same_whoever_learned_them(learned: Any, forgetting: Any, s
                 numbers(model.predict_then_learn(rows[stop:160], Y[stop:160]), Y[stop:160]),
             ]
         )
-        for model in (batch, loop, told, parts)
+        for model in (batch, loop, predictive, parts)
     ]
     for answer in answers[1:]:
         # "ard" looks for its maximum only so far.

@@ -26,7 +26,7 @@ def test_a_loaded_model_goes_on_bit_for_bit(case: Case) -> None:
     loaded = loads(content)
     assert dumps(loaded) == content
     y = case.y
-    told = []
+    predictive = []
     for each in (model, loaded):
         first = (
             each.predict_distribution(X[150:]) if hasattr(each, "predict_distribution") else None
@@ -35,8 +35,8 @@ def test_a_loaded_model_goes_on_bit_for_bit(case: Case) -> None:
         one_by_one(each, y, range(170, 190))
         later = each.predict_then_learn(X[190:220], y[190:220])
         said = [numbers(later, y[190:220])]
-        told.append(said if first is None else [*said, numbers(first, y[150:])])
-    for mine, theirs in zip(*told, strict=True):
+        predictive.append(said if first is None else [*said, numbers(first, y[150:])])
+    for mine, theirs in zip(*predictive, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert dumps(loaded) == dumps(model)
 

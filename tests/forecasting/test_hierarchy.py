@@ -29,39 +29,39 @@ def gaussian(mean: Any, sd: Any) -> Forecast:
 def test_means_and_widths_are_those_of_least_trace(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mean, sd = rng.normal(size=5), rng.uniform(0.5, 3.0, size=5)
-    told = reconcile(gaussian(mean, sd), GROUPS)
+    predictive = reconcile(gaussian(mean, sd), GROUPS)
     # Generalized least squares: parts = (S' W^-1 S)^-1 S' W^-1 m.
     weighted = SUMMING.T / np.square(sd)
     among = np.linalg.inv(weighted @ SUMMING)
-    assert np.allclose(told.mean()[:, 0], SUMMING @ among @ weighted @ mean)
-    assert np.allclose(told.covariance()[0], SUMMING @ among @ SUMMING.T)
-    assert np.allclose(told.std()[:, 0], np.sqrt(np.diag(SUMMING @ among @ SUMMING.T)))
-    assert (told.std()[:, 0] < sd).all()
-    drawn = told.rvs(4000, random_state=0)[:, :, 0]
+    assert np.allclose(predictive.mean()[:, 0], SUMMING @ among @ weighted @ mean)
+    assert np.allclose(predictive.covariance()[0], SUMMING @ among @ SUMMING.T)
+    assert np.allclose(predictive.std()[:, 0], np.sqrt(np.diag(SUMMING @ among @ SUMMING.T)))
+    assert (predictive.std()[:, 0] < sd).all()
+    drawn = predictive.rvs(4000, random_state=0)[:, :, 0]
     assert np.allclose(drawn[:, 4], drawn[:, 2] + drawn[:, 3])
     assert np.allclose(drawn[:, 3], drawn[:, 0] + drawn[:, 1])
-    assert np.allclose(drawn.std(axis=0), told.std()[:, 0], rtol=0.06)
+    assert np.allclose(drawn.std(axis=0), predictive.std()[:, 0], rtol=0.06)
 
 
 def test_bottom_up_is_the_sum_of_the_parts() -> None:
     mean, sd = np.array([1.0, 2.0, 4.0, 9.0, 9.0]), np.array([1.0, 2.0, 2.0, 5.0, 5.0])
-    told = reconcile(gaussian(mean, sd), GROUPS, bottom_up=True)
-    assert np.allclose(told.mean()[:, 0], [1.0, 2.0, 4.0, 3.0, 7.0])
-    assert np.allclose(told.std()[:, 0], [1.0, 2.0, 2.0, np.sqrt(5.0), 3.0])
+    predictive = reconcile(gaussian(mean, sd), GROUPS, bottom_up=True)
+    assert np.allclose(predictive.mean()[:, 0], [1.0, 2.0, 4.0, 3.0, 7.0])
+    assert np.allclose(predictive.std()[:, 0], [1.0, 2.0, 2.0, np.sqrt(5.0), 3.0])
 
 
 def test_sums_that_were_not_forecast_are_added() -> None:
     rng = np.random.default_rng(0)
     parts = {"a": rng.normal(size=60), "b": 5.0 + rng.normal(size=60)}
     forecast = Forecaster(forms=[Form(drift=False)]).fit(parts).forecast(3)
-    told = reconcile(forecast, {"both": ["a", "b"], "twice": ["both", "both"]})
-    assert told.ids == ("a", "b", "both", "twice")
-    assert np.allclose(told.mean()[:2], forecast.mean())
-    assert np.allclose(told.mean()[2], forecast.mean().sum(axis=0))
-    assert np.allclose(told.std()[2], np.sqrt(forecast.var().sum(axis=0)))
-    assert np.allclose(told.mean()[3], 2.0 * told.mean()[2])
-    assert told.times.shape == (4, 3)
-    assert told.to_columns()["unique_id"].tolist()[6:9] == ["both"] * 3
+    predictive = reconcile(forecast, {"both": ["a", "b"], "twice": ["both", "both"]})
+    assert predictive.ids == ("a", "b", "both", "twice")
+    assert np.allclose(predictive.mean()[:2], forecast.mean())
+    assert np.allclose(predictive.mean()[2], forecast.mean().sum(axis=0))
+    assert np.allclose(predictive.std()[2], np.sqrt(forecast.var().sum(axis=0)))
+    assert np.allclose(predictive.mean()[3], 2.0 * predictive.mean()[2])
+    assert predictive.times.shape == (4, 3)
+    assert predictive.to_columns()["unique_id"].tolist()[6:9] == ["both"] * 3
 
 
 def test_signals_that_depend_on_each_other_are_conditioned_with_their_covariance() -> None:
@@ -69,9 +69,9 @@ def test_signals_that_depend_on_each_other_are_conditioned_with_their_covariance
     common = rng.normal(size=(80, 1))
     y = common + 0.3 * rng.normal(size=(80, 2))
     model = VectorAutoregression(lags=1).fit({"a": y[:, 0], "b": y[:, 1], "sum": y.sum(axis=1)})
-    told = reconcile(model.forecast(4), {"sum": ["a", "b"]})
-    assert np.allclose(told.mean()[2], told.mean()[0] + told.mean()[1])
-    covariance = told.covariance()
+    predictive = reconcile(model.forecast(4), {"sum": ["a", "b"]})
+    assert np.allclose(predictive.mean()[2], predictive.mean()[0] + predictive.mean()[1])
+    covariance = predictive.covariance()
     both = covariance[:, 0, 0] + covariance[:, 1, 1] + 2.0 * covariance[:, 0, 1]
     assert np.allclose(covariance[:, 2, 2], both)
 

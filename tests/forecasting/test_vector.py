@@ -116,14 +116,16 @@ def test_sums_paths_and_densities_agree() -> None:
 
 def test_impulse_responses_are_powers_of_the_coefficients() -> None:
     y = simulated(4000)
-    told = VectorAutoregression(lags=1).fit(dict(zip("abc", y.T, strict=True))).impulse_responses(3)
+    predictive = (
+        VectorAutoregression(lags=1).fit(dict(zip("abc", y.T, strict=True))).impulse_responses(3)
+    )
     for step in range(4):
         truth = np.linalg.matrix_power(A, step) @ ROOT
-        assert np.allclose(told.median()[step], truth, atol=0.12)
-    low, high = told.interval(0.9)
-    assert (low <= told.median()).all()
-    assert (told.median() <= high).all()
-    assert told.ids == ("a", "b", "c")
+        assert np.allclose(predictive.median()[step], truth, atol=0.12)
+    low, high = predictive.interval(0.9)
+    assert (low <= predictive.median()).all()
+    assert (predictive.median() <= high).all()
+    assert predictive.ids == ("a", "b", "c")
 
 
 def test_which_signal_helps_which() -> None:

@@ -174,11 +174,11 @@ def test_a_row_of_weight_zero_is_no_row(strategy: Forgetting) -> None:
     expected = plain.predict_then_learn(X, y)
     model = BayesianLinearRegression(forgetting=strategy)
     twice = np.repeat(np.arange(50), 2)
-    told = model.predict_then_learn(X[twice], y[twice], sample_weight=np.arange(100) % 2)
+    predictive = model.predict_then_learn(X[twice], y[twice], sample_weight=np.arange(100) % 2)
     if isinstance(strategy, Stabilized | Adaptive):  # within a call they are a little cautious
         assert model.coef_ == pytest.approx(plain.coef_, rel=0.02)
         return
-    assert told.mean()[1::2] == pytest.approx(expected.mean(), rel=1e-6, abs=1e-6)
+    assert predictive.mean()[1::2] == pytest.approx(expected.mean(), rel=1e-6, abs=1e-6)
     assert_same_model(model, plain, rel=1e-6)
 
 
@@ -267,8 +267,8 @@ def test_effective_rows_of_the_others() -> None:
     assert smoothing.n_effective_ == pytest.approx(1.0, abs=1e-6)  # never more than one row
     window = BayesianLinearRegression(forgetting=Window(size=30)).fit(X, y)
     assert window.n_effective_ == 30.0
-    wandering = BayesianLinearRegression(forgetting=RandomWalk(0.1)).fit(X, y)
-    assert wandering.n_effective_ == 90.0
+    random_walk = BayesianLinearRegression(forgetting=RandomWalk(0.1)).fit(X, y)
+    assert random_walk.n_effective_ == 90.0
     adaptive = BayesianLinearRegression(forgetting=Adaptive()).fit(X, y)
     assert 1.0 < adaptive.n_effective_ <= 90.0 * (1.0 + 1e-12)
 
@@ -378,16 +378,16 @@ def test_the_lean_prediction_is_the_prediction(strategy: Forgetting, learned: bo
     prior: Any = "auto" if learned else 1.0
     model = BayesianLinearRegression(prior_precision=prior, forgetting=strategy)
 
-    def told(x: Any) -> float:
+    def predictive(x: Any) -> float:
         twin = copy.deepcopy(model)
-        return float((twin._known.predict_mean_ahead if learned else twin.predict)(x[None])[0])
+        return float((twin._posterior.predict_mean_ahead if learned else twin.predict)(x[None])[0])
 
     for x, target in zip(X, y, strict=True):
         model.predict_one(x)
         model.learn_one(x, target)
-        assert model.predict_one(x) == pytest.approx(told(x), rel=1e-9)
+        assert model.predict_one(x) == pytest.approx(predictive(x), rel=1e-9)
     model.partial_fit(X, y)
-    assert model.predict_one(X[0]) == pytest.approx(told(X[0]), rel=1e-9)
+    assert model.predict_one(X[0]) == pytest.approx(predictive(X[0]), rel=1e-9)
 
 
 @pytest.mark.parametrize("strategy", [RandomWalk(0.05), Adaptive()], ids=str)

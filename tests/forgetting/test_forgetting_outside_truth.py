@@ -217,9 +217,9 @@ def test_a_random_walk_is_the_regression_of_unobserved_components() -> None:
         noise_precision=1.0 / noise,
         forgetting=RandomWalk([step, 0.0, 0.0]),
     )
-    told = model.predict_then_learn(X, y)
+    predictive = model.predict_then_learn(X, y)
     ours = np.array([model.intercept_, *model.coef_])
     assert relative(ours, filtered.filtered_state[:, -1]) < 1e-8
     assert relative(model.posterior_.cov, filtered.filtered_state_cov[:, :, -1]) < 1e-8
-    assert relative(told.mean()[5:], filtered.forecasts[0, 5:]) < 1e-8
-    assert relative(told.var()[5:], filtered.forecasts_error_cov[0, 0, 5:]) < 1e-8
+    assert relative(predictive.mean()[5:], filtered.forecasts[0, 5:]) < 1e-8
+    assert relative(predictive.var()[5:], filtered.forecasts_error_cov[0, 0, 5:]) < 1e-8

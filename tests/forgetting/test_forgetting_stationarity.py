@@ -65,10 +65,10 @@ def test_a_quiet_feature_falls_back_to_its_prior_at_most(strategy: Forgetting, n
     model = BayesianLinearRegression(forgetting=strategy, **NOISY_AND_QUIET)
     for start in range(0, n, CHUNK):
         part = slice(start, start + CHUNK)
-        told = model.predict_then_learn(X[part], y[part], sample_weight=weights[part])
+        predictive = model.predict_then_learn(X[part], y[part], sample_weight=weights[part])
         asked = probes[(probes >= start) & (probes < start + CHUNK)] - start
-        assert np.isfinite(told.mean()).all()
-        assert (told.std()[asked] <= prior_spread * (1.0 + 1e-9)).all()
+        assert np.isfinite(predictive.mean()).all()
+        assert (predictive.std()[asked] <= prior_spread * (1.0 + 1e-9)).all()
         after = model.predict_distribution([[0.0, 0.0, 1.0]])
         assert after.std()[0] <= prior_spread * (1.0 + 1e-9)
         assert abs(after.mean()[0]) <= 3.2  # between the prior's 0 and what was learned
@@ -79,9 +79,9 @@ def test_a_quiet_feature_under_adaptive_that_surprised_the_prior() -> None:
     """Members that remember say 3, those that forgot say 0: their disagreement counts as well."""
     X, y = going_quiet(30_000)
     model = BayesianLinearRegression(forgetting=Adaptive(), **NOISY_AND_QUIET).fit(X, y)
-    told = model.predict_distribution([[0.0, 0.0, 1.0]])
+    predictive = model.predict_distribution([[0.0, 0.0, 1.0]])
     # Values between 0 and 3 have an sd of at most 1.5.
-    assert told.std()[0] <= np.sqrt(1.5 + 1.5**2) * (1.0 + 1e-9)
+    assert predictive.std()[0] <= np.sqrt(1.5 + 1.5**2) * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("n", LONG)
@@ -95,12 +95,12 @@ def test_no_nan_and_no_infinity(strategy: Forgetting, settings: dict[str, Any], 
     model = BayesianLinearRegression(forgetting=strategy, **settings)
     for start in range(0, n, CHUNK):
         part = slice(start, start + CHUNK)
-        told = model.predict_then_learn(X[part], y[part])
-        assert np.isfinite(told.mean()).all()
+        predictive = model.predict_then_learn(X[part], y[part])
+        assert np.isfinite(predictive.mean()).all()
         knows_its_noise = "noise_precision" in settings or not isinstance(strategy, Smoothing)
         if knows_its_noise:
-            assert np.isfinite(told.std()[10:]).all()
-        assert not np.isnan(told.std()).any()
+            assert np.isfinite(predictive.std()[10:]).all()
+        assert not np.isnan(predictive.std()).any()
         assert np.isfinite(model.coef_).all()
     assert not np.isnan(model.predict_distribution([[0.0, 0.0, 1.0]]).std()).any()
     # What is still seen is still known.
@@ -131,9 +131,9 @@ def test_a_hundred_million_units_of_forgetting(strategy: Forgetting) -> None:
     assert times[-1] > 0.99e8
     model = BayesianLinearRegression(forgetting=strategy, **NOISY_AND_QUIET)
     for part in np.array_split(np.arange(len(X)), 7):
-        told = model.predict_then_learn(X[part], y[part], times=times[part])
-        assert np.isfinite(told.mean()).all()
-        assert np.isfinite(told.std()).all()
+        predictive = model.predict_then_learn(X[part], y[part], times=times[part])
+        assert np.isfinite(predictive.mean()).all()
+        assert np.isfinite(predictive.std()).all()
     last = slice(-1_000, None)
     fresh = BayesianLinearRegression(forgetting=strategy, **NOISY_AND_QUIET)
     fresh.fit(X[last], y[last], times=times[last])
@@ -153,9 +153,9 @@ def test_as_much_forgetting_by_rows(strategy: Forgetting) -> None:
     X = rng.normal(size=(n, 2))
     y = X @ [1.0, -2.0] + rng.normal(size=n)
     model = BayesianLinearRegression(forgetting=strategy, **NOISY_AND_QUIET)
-    told = model.predict_then_learn(X, y)
-    assert np.isfinite(told.mean()).all()
-    assert np.isfinite(told.std()).all()
+    predictive = model.predict_then_learn(X, y)
+    assert np.isfinite(predictive.mean()).all()
+    assert np.isfinite(predictive.std()).all()
     fresh = BayesianLinearRegression(forgetting=strategy, **NOISY_AND_QUIET)
     fresh.fit(X[-200:], y[-200:])
     assert model.coef_ == pytest.approx(fresh.coef_, rel=1e-9)
@@ -172,9 +172,9 @@ def test_a_window_turned_over_as_often(n: int) -> None:
     X = rng.normal(size=(n, 2)) * 10.0 ** rng.integers(-4, 4, size=(n, 1))
     y = X @ [1.0, -2.0] + rng.normal(size=n)
     model = BayesianLinearRegression(forgetting=Window(size=6), **NOISY_AND_QUIET)
-    told = model.predict_then_learn(X, y)
-    assert np.isfinite(told.mean()).all()
-    assert np.isfinite(told.std()).all()
+    predictive = model.predict_then_learn(X, y)
+    assert np.isfinite(predictive.mean()).all()
+    assert np.isfinite(predictive.std()).all()
     fresh = BayesianLinearRegression(**NOISY_AND_QUIET).fit(X[-6:], y[-6:])
     assert model.coef_ == pytest.approx(fresh.coef_, rel=1e-9)
 
@@ -208,14 +208,14 @@ def test_electricity(
     }
     strategy = kind(**strategies.get(kind, {"discount": discount}))
     model = BayesianLinearRegression(prior_precision=prior_precision, forgetting=strategy)
-    told = model.predict_then_learn(X, y)
-    assert np.isfinite(told.mean()).all()
-    assert not np.isnan(told.std()).any()
-    assert not np.isnan(told.logpdf(y)).any()
+    predictive = model.predict_then_learn(X, y)
+    assert np.isfinite(predictive.mean()).all()
+    assert not np.isnan(predictive.std()).any()
+    assert not np.isnan(predictive.logpdf(y)).any()
     assert np.isfinite(model.coef_).all()
     if prior_precision > 0.0 and kind is not Smoothing:
-        assert np.isfinite(told.std()[20:]).all()
-        assert np.mean(np.abs(y - told.mean())) < np.mean(np.abs(y - np.mean(y)))
+        assert np.isfinite(predictive.std()[20:]).all()
+        assert np.mean(np.abs(y - predictive.mean())) < np.mean(np.abs(y - np.mean(y)))
 
 
 def test_targets_too_small_to_square() -> None:

@@ -45,8 +45,8 @@ def test_rows_are_one_call(seed: int, strategy: Any, precision: Any, intercept: 
     np.testing.assert_allclose(lean.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
     assert lean.n_effective_ == pytest.approx(whole.n_effective_, rel=1e-12)
     assert lean.n_observations_ == weights.sum()
-    told, twin = (model.predict_distribution(X[:4]) for model in (lean, whole))
-    np.testing.assert_allclose(told.scale, twin.scale, rtol=1e-9)
+    predictive, twin = (model.predict_distribution(X[:4]) for model in (lean, whole))
+    np.testing.assert_allclose(predictive.scale, twin.scale, rtol=1e-9)
     assert lean.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-9, abs=1e-9)
 
 
@@ -93,8 +93,8 @@ def test_rows_are_many_calls(
     np.testing.assert_allclose(lean.coef_, whole.coef_, rtol=1e-9, atol=1e-9)
     assert lean.n_effective_ == pytest.approx(whole.n_effective_, rel=1e-12)
     assert lean.n_observations_ == weights.sum()
-    told, twin = (model.predict_distribution(X[:4]) for model in (lean, whole))
-    np.testing.assert_allclose(told.scale, twin.scale, rtol=1e-9)
+    predictive, twin = (model.predict_distribution(X[:4]) for model in (lean, whole))
+    np.testing.assert_allclose(predictive.scale, twin.scale, rtol=1e-9)
     assert lean.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-9, abs=1e-9)
 
 
@@ -139,7 +139,7 @@ def test_a_window_goes_on_in_any_way() -> None:
             branch.learn_one(X[0], 1e3)
         whole.partial_fit(X[part], y[part])
         np.testing.assert_allclose(rows.coef_, whole.coef_, rtol=1e-9, atol=1e-9)
-    assert rows._known.kept.X.tolist() == X[-20:].tolist()
+    assert rows._posterior.kept.X.tolist() == X[-20:].tolist()
 
 
 def test_times_leave_the_lean_path() -> None:

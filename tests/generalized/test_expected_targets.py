@@ -61,35 +61,37 @@ MODELS: dict[str, tuple[Any, Any]] = {
 def test_draws_are_from_the_distribution(name: str) -> None:
     model, y = MODELS[name]
     model = model.fit(X, y)
-    told, draws = model.predict_mean_distribution(NEW), model.sample_mean(NEW, 20_000, rng=0)
+    predictive, draws = model.predict_mean_distribution(NEW), model.sample_mean(NEW, 20_000, rng=0)
     assert draws.shape == (20_000, 7)
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-    held = [(draws <= told.ppf(level)).mean(axis=0) for level in levels]
+    held = [(draws <= predictive.ppf(level)).mean(axis=0) for level in levels]
     np.testing.assert_allclose(held, np.repeat(levels[:, None], 7, axis=1), atol=0.015)
     np.testing.assert_allclose(
-        told.mean(), draws.mean(axis=0), atol=5 * draws.std(axis=0).max() / 141
+        predictive.mean(), draws.mean(axis=0), atol=5 * draws.std(axis=0).max() / 141
     )
-    np.testing.assert_allclose(told.cdf(told.ppf(0.3)), 0.3, atol=1e-6)
+    np.testing.assert_allclose(predictive.cdf(predictive.ppf(0.3)), 0.3, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in ("quantile", "robust")])
 def test_the_mean_is_that_of_new_observations_and_the_width_less(name: str) -> None:
     model, y = MODELS[name]
     model = model.fit(X, y)
-    told, new = model.predict_mean_distribution(NEW), model.predict_distribution(NEW)
+    predictive, new = model.predict_mean_distribution(NEW), model.predict_distribution(NEW)
     if not hasattr(new, "var"):
-        np.testing.assert_allclose(told.mean(), new.probabilities[:, 1], rtol=2e-3)
+        np.testing.assert_allclose(predictive.mean(), new.probabilities[:, 1], rtol=2e-3)
         return
-    np.testing.assert_allclose(told.mean(), new.mean(), rtol=5e-3, atol=1e-9)
-    assert (told.var() < new.var()).all()
+    np.testing.assert_allclose(predictive.mean(), new.mean(), rtol=5e-3, atol=1e-9)
+    assert (predictive.var() < new.var()).all()
 
 
 def test_the_textbook_s_formula() -> None:
     model = BayesianLinearRegression(prior_precision=2.0, noise_precision=4.0, fit_intercept=False)
-    told = model.fit(X, NUMBERS).predict_mean_distribution(NEW)
+    predictive = model.fit(X, NUMBERS).predict_mean_distribution(NEW)
     covariance = np.linalg.inv(2.0 * np.eye(2) + 4.0 * X.T @ X)
-    np.testing.assert_allclose(told.std(), np.sqrt(np.einsum("ia,ab,ib->i", NEW, covariance, NEW)))
-    np.testing.assert_allclose(told.mean(), NEW @ covariance @ (4.0 * X.T @ NUMBERS))
+    np.testing.assert_allclose(
+        predictive.std(), np.sqrt(np.einsum("ia,ab,ib->i", NEW, covariance, NEW))
+    )
+    np.testing.assert_allclose(predictive.mean(), NEW @ covariance @ (4.0 * X.T @ NUMBERS))
 
 
 def test_several_targets_are_drawn_together() -> None:
@@ -129,8 +131,8 @@ def test_labels_that_came_late_and_many_classes() -> None:
         .partial_fit(X[:1], ["b"])
         .partial_fit(X, np.where(LABELS, "a", "b"))
     )
-    told = late.predict_mean_distribution(NEW)
-    np.testing.assert_allclose(told.mean(), late.predict_proba(NEW)[:, 1], atol=1e-3)
+    predictive = late.predict_mean_distribution(NEW)
+    np.testing.assert_allclose(predictive.mean(), late.predict_proba(NEW)[:, 1], atol=1e-3)
     three = BayesianLogisticRegression().fit(X, LABELS + (X[:, 0] > 1.0))
     draws = three.sample_mean(NEW, 4_000, rng=0)
     assert draws.shape == (4_000, 7, 3)
@@ -149,18 +151,18 @@ class Waiting(Likelihood):
 def test_a_likelihood_of_one_s_own() -> None:
     y = RNG.exponential(np.exp(ETA))
     model = BayesianGeneralizedLinear(Waiting()).fit(X, y)
-    told = model.predict_mean_distribution(NEW)
-    np.testing.assert_allclose(told.mean(), model.predict_distribution(NEW).mean(), rtol=5e-3)
-    np.testing.assert_allclose(told.cdf(told.median()), 0.5, atol=1e-6)
+    predictive = model.predict_mean_distribution(NEW)
+    np.testing.assert_allclose(predictive.mean(), model.predict_distribution(NEW).mean(), rtol=5e-3)
+    np.testing.assert_allclose(predictive.cdf(predictive.median()), 0.5, atol=1e-6)
 
 
 def test_what_is_open_has_no_end() -> None:
     model = BayesianLinearRegression(prior_precision=0.0, noise_precision=1.0).fit(
         [[1.0, 0.0], [2.0, 0.0]], [1.0, 2.0]
     )
-    told = model.predict_mean_distribution([[1.0, 0.0], [1.0, 1.0]])
-    assert np.isfinite(told.std()[0])
-    assert np.isinf(told.std()[1])
+    predictive = model.predict_mean_distribution([[1.0, 0.0], [1.0, 1.0]])
+    assert np.isfinite(predictive.std()[0])
+    assert np.isinf(predictive.std()[1])
     with pytest.raises(ValueError, match="improper"):
         model.sample_mean([[1.0, 0.0]], 2)
 

@@ -137,19 +137,19 @@ def test_poisson_is_poisson_regression() -> None:
     theirs = BayesianPoissonRegression().fit(X, Y["count"], exposure=exposure)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-12)
     assert ours.log_evidence_ == pytest.approx(theirs.log_evidence_, rel=1e-12)
-    told, expected = (
+    predictive, expected = (
         ours.predict_distribution(X, offset=1.0).logpmf(3),
         theirs.predict_distribution(X, exposure=np.e).logpmf(3),
     )
-    np.testing.assert_allclose(told, expected, rtol=1e-12)
+    np.testing.assert_allclose(predictive, expected, rtol=1e-12)
 
 
 def test_bernoulli_is_logistic_regression() -> None:
     ours = BayesianGeneralizedLinear(Bernoulli())
     theirs = BayesianLogisticRegression()
-    told = ours.predict_then_learn(X, Y["label"])
+    predictive = ours.predict_then_learn(X, Y["label"])
     expected = theirs.predict_then_learn(X, Y["label"])
-    np.testing.assert_allclose(told.mean(), expected.probabilities[:, 1], rtol=1e-12)
+    np.testing.assert_allclose(predictive.mean(), expected.probabilities[:, 1], rtol=1e-12)
     np.testing.assert_allclose(ours.predict(X), theirs.predict_proba(X)[:, 1], rtol=1e-12)
 
 
@@ -177,9 +177,9 @@ def test_it_learns_predicts_and_is_saved(
     settings = {"forgetting": forgetting, "prior_precision": prior}
     model = BayesianGeneralizedLinear(likelihood, **settings).fit(X[:40], y[:40])
     model.partial_fit(X[40:60], y[40:60])
-    told = model.predict_then_learn(X[60:80], y[60:80])
+    predictive = model.predict_then_learn(X[60:80], y[60:80])
     model.learn_one(X[80], y[80])
-    assert np.isfinite(told.logpdf(y[60:80])).all()
+    assert np.isfinite(predictive.logpdf(y[60:80])).all()
     assert model.predict_one(X[0]) == pytest.approx(model.predict(X[:1])[0], rel=1e-9)
     low, high = model.predict_interval(X[:3]).T
     assert (low <= high).all()
@@ -259,18 +259,18 @@ def test_intervals_hold() -> None:
 
 def test_predictions_by_quadrature_are_exact() -> None:
     mean, variance = np.array([0.0, 3.0]), np.array([0.5, 4.0])
-    told, exact = Predictive(Shifted(), mean, variance), Normal(mean, np.sqrt(1.0 + variance))
+    predictive, exact = Predictive(Shifted(), mean, variance), Normal(mean, np.sqrt(1.0 + variance))
     y = np.array([0.7, -2.0])
-    np.testing.assert_allclose(told.mean(), exact.mean(), atol=1e-9)
-    np.testing.assert_allclose(told.var(), exact.var(), rtol=1e-8)
-    np.testing.assert_allclose(told.logpdf(y), exact.logpdf(y), atol=1e-8)
-    np.testing.assert_allclose(told.cdf(y), exact.cdf(y), atol=1e-9)
-    np.testing.assert_allclose(told.sf(y), exact.sf(y), atol=1e-9)
+    np.testing.assert_allclose(predictive.mean(), exact.mean(), atol=1e-9)
+    np.testing.assert_allclose(predictive.var(), exact.var(), rtol=1e-8)
+    np.testing.assert_allclose(predictive.logpdf(y), exact.logpdf(y), atol=1e-8)
+    np.testing.assert_allclose(predictive.cdf(y), exact.cdf(y), atol=1e-9)
+    np.testing.assert_allclose(predictive.sf(y), exact.sf(y), atol=1e-9)
     np.testing.assert_allclose(
-        told.ppf([[0.01], [0.5], [0.9]]), exact.ppf([[0.01], [0.5], [0.9]]), atol=1e-8
+        predictive.ppf([[0.01], [0.5], [0.9]]), exact.ppf([[0.01], [0.5], [0.9]]), atol=1e-8
     )
-    np.testing.assert_allclose(told.crps(y), exact.crps(y), rtol=2e-3)
-    draws = told.rvs((20_000, 2), random_state=0)
+    np.testing.assert_allclose(predictive.crps(y), exact.crps(y), rtol=2e-3)
+    draws = predictive.rvs((20_000, 2), random_state=0)
     np.testing.assert_allclose(draws.std(axis=0), exact.std(), rtol=0.02)
     flat = Predictive(Shifted(), [0.0], [np.inf])
     assert flat.is_flat().all()
@@ -280,18 +280,20 @@ def test_predictions_by_quadrature_are_exact() -> None:
 
 def test_whole_numbers() -> None:
     model = BayesianGeneralizedLinear(Successes()).fit(X, Y["successes"])
-    told = model.predict_distribution(X[:4])
-    mass = told.pmf(np.arange(11)[:, None])
+    predictive = model.predict_distribution(X[:4])
+    mass = predictive.pmf(np.arange(11)[:, None])
     np.testing.assert_allclose(mass.sum(axis=0), 1.0, atol=1e-6)
-    np.testing.assert_allclose(mass[:4].sum(axis=0), told.cdf(3), atol=1e-6)
-    np.testing.assert_allclose(mass.T @ np.arange(11.0), told.mean(), rtol=1e-6)
+    np.testing.assert_allclose(mass[:4].sum(axis=0), predictive.cdf(3), atol=1e-6)
+    np.testing.assert_allclose(mass.T @ np.arange(11.0), predictive.mean(), rtol=1e-6)
     for level in (0.05, 0.5, 0.95):
-        quantile = told.ppf(level)
+        quantile = predictive.ppf(level)
         assert (quantile == np.floor(quantile)).all()
-        assert (told.cdf(quantile) >= level).all()
-        assert (told.cdf(quantile - 1.0) < level).all()
+        assert (predictive.cdf(quantile) >= level).all()
+        assert (predictive.cdf(quantile - 1.0) < level).all()
     truth = np.cumsum(mass, axis=0) - (np.arange(11)[:, None] >= 4)
-    np.testing.assert_allclose(told.crps(4.0), np.square(truth).sum(axis=0), rtol=0.02, atol=0.01)
+    np.testing.assert_allclose(
+        predictive.crps(4.0), np.square(truth).sum(axis=0), rtol=0.02, atol=0.01
+    )
 
 
 def test_a_copy_and_a_pickle_go_on() -> None:
@@ -333,5 +335,5 @@ def test_first_rows_under_heavy_tails_are_predicted_sensibly(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(20, 3))
     y = rows @ [1.0, -2.0, 0.5] + 5.0 + rng.standard_t(4.0, size=20)
-    told = BayesianGeneralizedLinear(StudentT(4.0, 1.0)).predict_then_learn(rows, y)
-    assert np.abs(told.mean()).max() < 1e3
+    predictive = BayesianGeneralizedLinear(StudentT(4.0, 1.0)).predict_then_learn(rows, y)
+    assert np.abs(predictive.mean()).max() < 1e3

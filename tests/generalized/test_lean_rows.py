@@ -40,11 +40,11 @@ def begun(kind: type[Model], X: Any, y: Any, **settings: Any) -> Any:
 
 
 def state(model: Any) -> list[Any]:
-    known = model._known
-    account = known.account
-    sums = [account.log_sites, account.told, account.seen, account.effective]
-    told = [np.ravel(model.coef_), np.ravel(model.intercept_), known.log_evidence, *sums]
-    return [*told, model.prior_precision_]
+    known = model._posterior
+    statistics = known.statistics
+    sums = [statistics.log_sites, statistics.log_predictive, statistics.seen, statistics.effective]
+    predictive = [np.ravel(model.coef_), np.ravel(model.intercept_), known.log_evidence, *sums]
+    return [*predictive, model.prior_precision_]
 
 
 @pytest.mark.parametrize("approximation", ["laplace", "moments"])
@@ -89,9 +89,9 @@ def test_single_rows_are_predicted_as_arrays(forgetting: Any) -> None:
     model = BayesianLogisticRegression(prior_precision=1.0, forgetting=forgetting)
     for i in range(N - 100):
         model.learn_one(X[i], y[i])
-    told = [model.predict_proba_one(x) for x in X[-100:]]
-    assert list(told[0]) == [0, 1]
-    assert np.allclose([list(one.values()) for one in told], model.predict_proba(X[-100:]))
+    predictive = [model.predict_proba_one(x) for x in X[-100:]]
+    assert list(predictive[0]) == [0, 1]
+    assert np.allclose([list(one.values()) for one in predictive], model.predict_proba(X[-100:]))
     X, y, _ = problem(BayesianPoissonRegression)
     rates = BayesianPoissonRegression(prior_precision=1.0, forgetting=forgetting)
     for i in range(N - 100):
@@ -128,14 +128,14 @@ def test_under_a_learned_prior_a_row_is_predicted_as_in_the_pass_over_the_array(
     X, y, weights = problem(BayesianLogisticRegression)
     passed, loop, unread = (begun(BayesianLogisticRegression, X, y) for _ in range(3))
     expected = passed.predict_then_learn(X[1:], y[1:], sample_weight=weights[1:]).pmf(1)
-    told = []
+    predictive = []
     for x, target, weight in zip(X[1:], y[1:], weights[1:], strict=True):
-        told.append(loop.predict_proba_one(x)[1])
+        predictive.append(loop.predict_proba_one(x)[1])
         loop.learn_one(x, target, weight)
         unread.learn_one(x, target, weight)
     # Where a feature begins to vary, more is open than the pass knows of.
     same = np.delete(np.arange(10, N - 1), 149 - 10)
-    assert np.allclose(np.array(told)[same], expected[same], rtol=1e-9, atol=1e-12)
+    assert np.allclose(np.array(predictive)[same], expected[same], rtol=1e-9, atol=1e-12)
     assert all(np.array_equal(a, b) for a, b in zip(state(loop), state(unread), strict=True))
 
 
@@ -151,10 +151,10 @@ def test_probabilities_are_those_of_the_twin(
         prior_mean=mean, prior_precision=1.0 / variance, fit_intercept=False
     )
     model.partial_fit([[1.0]], [labels[0]], sample_weight=[0.0], classes=labels)
-    told = model.predict_proba_one([1.0])
+    predictive = model.predict_proba_one([1.0])
     yes, no = (np.exp(one[0]) for one in log_odds_averaged([mean], [variance]))
-    assert told["yes"] == pytest.approx(yes, rel=1e-9, abs=1e-15)
-    assert told["no"] == pytest.approx(no, rel=1e-9, abs=1e-15)
+    assert predictive["yes"] == pytest.approx(yes, rel=1e-9, abs=1e-15)
+    assert predictive["no"] == pytest.approx(no, rel=1e-9, abs=1e-15)
 
 
 def test_the_lean_path_and_the_others_take_turns() -> None:
@@ -179,10 +179,10 @@ def test_a_third_label_and_one_that_sorts_first() -> None:
     for x, label in [(1.0, "m"), (-1.0, "a"), (0.5, "m"), (-0.5, "a")]:
         model.learn_one([x], label)
     assert model._flipped
-    told = model.predict_proba_one([2.0])
-    assert list(told) == ["a", "m"]
-    assert told["m"] > 0.5
-    assert told["m"] == pytest.approx(model.predict_proba([[2.0]])[0, 1])
+    predictive = model.predict_proba_one([2.0])
+    assert list(predictive) == ["a", "m"]
+    assert predictive["m"] > 0.5
+    assert predictive["m"] == pytest.approx(model.predict_proba([[2.0]])[0, 1])
     model.learn_one([0.0], "z")
     assert list(model.predict_proba_one([2.0])) == ["a", "m", "z"]
     assert "_learn_lean" not in vars(model)

@@ -38,14 +38,14 @@ def begun(n_classes: int, X: Any, y: Any, **settings: Any) -> BayesianLogisticRe
 
 
 def state(model: Any) -> list[Any]:
-    known = model._known
+    known = model._posterior
     prior, contrasts = known.prior, known.contrasts
     rows = [] if known.recent is None else [known.recent.X, known.recent.labels, known.recent.fresh]
     sums = [known.n_observations, known.n_effective, prior.count, prior.center, prior.squares]
     factor = contrasts.parts[0].factor
     squares = factor.root.T @ factor.root
-    told = [model.coef_, model.intercept_, squares, model.log_evidence_, contrasts.constant]
-    return [*told, *sums, *rows, known.due]
+    predictive = [model.coef_, model.intercept_, squares, model.log_evidence_, contrasts.constant]
+    return [*predictive, *sums, *rows, known.due]
 
 
 def assert_close(one: Any, other: Any) -> None:
@@ -58,11 +58,11 @@ def assert_same(before: list[Any], model: Any) -> None:
 
 
 def in_a_loop(model: Any, X: Any, y: Any, weights: Any) -> np.ndarray:
-    told = []
+    predictive = []
     for x, label, weight in zip(X, y, weights, strict=True):
-        told.append(list(model.predict_proba_one(x).values()))
+        predictive.append(list(model.predict_proba_one(x).values()))
         model.learn_one(x, label, weight)
-    return np.array(told)
+    return np.array(predictive)
 
 
 def refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,12 +79,12 @@ def test_a_loop_is_the_general_way_and_the_pass_over_an_array(
     X, y, weights = problem(n_classes)
     lean, passed, plain = (begun(n_classes, X, y, **settings) for _ in range(3))
     rows = X[40:], y[40:], weights[40:]
-    told = in_a_loop(lean, *rows)
+    predictive = in_a_loop(lean, *rows)
     assert "_learn_lean" in vars(lean) or settings.get("prior_precision") is None
     ahead = passed.predict_then_learn(rows[0], rows[1], rows[2])
     refused(monkeypatch)
     expected = in_a_loop(plain, *rows)
-    assert np.allclose(told, expected, rtol=1e-9, atol=1e-12)
+    assert np.allclose(predictive, expected, rtol=1e-9, atol=1e-12)
     assert np.allclose(np.exp(ahead.log_probabilities), expected, rtol=1e-9, atol=1e-12)
     assert_close(lean, plain)
     assert_close(passed, plain)
@@ -111,8 +111,8 @@ def test_names_arrays_and_lists_are_the_same_row() -> None:
         models[0].learn_one(dict(zip("abcd", x.tolist(), strict=True)), label)
         models[1].learn_one(x.tolist(), label)
     assert_same(state(models[0]), models[1])
-    told = models[0].predict_proba_one(dict(zip("dcba", X[90, ::-1].tolist(), strict=True)))
-    assert told == models[1].predict_proba_one(X[90])
+    predictive = models[0].predict_proba_one(dict(zip("dcba", X[90, ::-1].tolist(), strict=True)))
+    assert predictive == models[1].predict_proba_one(X[90])
 
 
 @pytest.mark.parametrize("forgetting", [None, Exponential(0.99), Window(50)])
@@ -122,8 +122,8 @@ def test_single_rows_are_predicted_as_arrays(forgetting: Any) -> None:
     for x, label in zip(X[40:80], y[40:80], strict=True):
         model.learn_one(x, label)
     before = state(model)
-    told = [list(model.predict_proba_one(x).values()) for x in X[100:110]]
-    assert np.allclose(told, model.predict_proba(X[100:110]), rtol=1e-9, atol=1e-12)
+    predictive = [list(model.predict_proba_one(x).values()) for x in X[100:110]]
+    assert np.allclose(predictive, model.predict_proba(X[100:110]), rtol=1e-9, atol=1e-12)
     assert_same(before, model)
 
 
@@ -146,14 +146,14 @@ def test_a_copy_goes_its_own_way(copied: Any) -> None:
         model.learn_one(x, label)
         model.predict_one(x)
     before, twin = state(model), copied(model)
-    branch = model._known.copy()
+    branch = model._posterior.copy()
     for x, label in zip(X[75:100], y[75:100], strict=True):
         twin.learn_one(x, label)
     assert_same(before, model)
-    told = branch.log_probabilities(branch.design(X[:5]))
+    predictive = branch.log_probabilities(branch.design(X[:5]))
     for x, label in zip(X[75:100], y[75:100], strict=True):
         model.learn_one(x, label)
-    assert np.array_equal(told, branch.log_probabilities(branch.design(X[:5])))
+    assert np.array_equal(predictive, branch.log_probabilities(branch.design(X[:5])))
     assert_close(twin, model)
 
 

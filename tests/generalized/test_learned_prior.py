@@ -33,8 +33,10 @@ def integrated(log_likelihood: Callable[[Array], Array], square: float) -> tuple
     log_weights = log_likelihood(eta)
     likelihood = np.exp(log_weights - log_weights.max()).sum(axis=1)
     logs = np.arange(-12.0, 40.0, 0.05)
-    believed = stats.lomax(0.1, scale=0.02).pdf(np.exp(logs)) * np.exp(logs)
-    density = stats.norm.pdf(slopes[:, None], scale=np.exp(0.5 * logs) / np.sqrt(square)) @ believed
+    linear_moments = stats.lomax(0.1, scale=0.02).pdf(np.exp(logs)) * np.exp(logs)
+    density = (
+        stats.norm.pdf(slopes[:, None], scale=np.exp(0.5 * logs) / np.sqrt(square)) @ linear_moments
+    )
     weights = likelihood * density
     weights /= weights.sum()
     mean = weights @ slopes
@@ -56,10 +58,10 @@ def test_a_slope_is_what_quadrature_finds(model: type, counts: tuple[int, int]) 
         return np.sum(each - n * np.exp(eta), axis=-1)
 
     fitted = model(approximation="moments").fit(x[:, None], y)
-    inner = fitted._known.inner
+    inner = fitted._posterior.inner
     # Where the mean is 0 at every node, one is enough: its share is the posterior mean of theirs.
     assert len(inner.nodes.weights) == (1 if counts[0] == counts[1] else 5)
-    square = mean_squares(inner.known.data.factor, intercept=True).squares[0]
+    square = mean_squares(inner.state.data.factor, intercept=True).squares[0]
     mean, sd = integrated(log_likelihood, square)
     assert fitted.coef_.ravel()[0] == pytest.approx(mean, abs=0.05 * sd)
     assert np.sqrt(fitted.posterior_.cov[1, 1]) == pytest.approx(sd, rel=0.06)
@@ -91,7 +93,7 @@ def test_one_row_is_predicted_as_many_are() -> None:
     X = rng.normal(size=(60, 3))
     y = (rng.random(60) < expit(X[:, 0])).astype(int)
     model = BayesianLogisticRegression().fit(X, y)
-    assert len(model._known.inner.nodes.weights) > 1
+    assert len(model._posterior.inner.nodes.weights) > 1
     assert model.predict_proba_one(X[0])[1] == pytest.approx(model.predict_proba(X[:1])[0, 1])
 
 
@@ -109,9 +111,9 @@ def test_a_number_of_numpy_is_a_number(estimator: type, n_classes: int) -> None:
     """Which has a method ``choose``, as strategies have."""
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = np.digitize(X[:, 0], np.linspace(-0.5, 0.5, n_classes - 1)).astype(float)
-    told = [
+    predictive = [
         estimator(prior_precision=precision).fit(X, y).predict_interval(X)
         for precision in (0.5, np.float64(0.5), np.array(0.5))
     ]
-    assert np.array_equal(told[0], told[1])
-    assert np.array_equal(told[0], told[2])
+    assert np.array_equal(predictive[0], predictive[1])
+    assert np.array_equal(predictive[0], predictive[2])

@@ -90,11 +90,11 @@ def test_predictions_agree_with_draws() -> None:
 
 def test_what_is_predicted_is_consistent() -> None:
     model = BayesianLogisticRegression().fit(X, Y)
-    told = model.predict_distribution(X)
+    predictive = model.predict_distribution(X)
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)
     assert np.allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
     assert np.array_equal(model.predict(X), (model.decision_function(X) > 0.0).astype(int))
-    assert np.allclose(told.logpmf(Y), told.logpdf(Y))
+    assert np.allclose(predictive.logpmf(Y), predictive.logpdf(Y))
     low, high = model.predict_interval(X).T
     assert ((low < model.predict_proba(X)[:, 1]) & (model.predict_proba(X)[:, 1] < high)).all()
     one = model.predict_proba_one(X[0])
@@ -115,11 +115,11 @@ def test_weight_two_is_the_row_twice() -> None:
 def test_one_pass_does_not_depend_on_how_calls_are_cut(cut: int) -> None:
     whole = BayesianLogisticRegression(prior_precision=1.0)
     parts = clone(whole)
-    told = whole.predict_then_learn(X, Y)
+    predictive = whole.predict_then_learn(X, Y)
     first = parts.predict_then_learn(X[:cut], Y[:cut], classes=[0, 1])
     second = parts.predict_then_learn(X[cut:], Y[cut:])
-    assert np.allclose(told[:cut].probabilities, first.probabilities)
-    assert np.allclose(told[cut:].probabilities, second.probabilities)
+    assert np.allclose(predictive[:cut].probabilities, first.probabilities)
+    assert np.allclose(predictive[cut:].probabilities, second.probabilities)
     assert np.allclose(whole.coef_, parts.coef_)
 
 
@@ -229,8 +229,8 @@ def test_forgetting_follows_what_turns(strategy: object) -> None:
 
 def test_adaptive_averages_over_ways_to_forget() -> None:
     model = BayesianLogisticRegression(prior_precision=1.0, forgetting=Adaptive())
-    told = model.predict_then_learn(np.concatenate([X, X]), np.concatenate([Y, 1 - Y]))
-    assert told.probabilities.shape == (600, 2)
+    predictive = model.predict_then_learn(np.concatenate([X, X]), np.concatenate([Y, 1 - Y]))
+    assert predictive.probabilities.shape == (600, 2)
     assert model.score(X, 1 - Y) > 0.75
     assert model.predict_interval(X).shape == (300, 2)
     with pytest.raises(ValueError, match="there for two classes only"):

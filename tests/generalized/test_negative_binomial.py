@@ -84,10 +84,10 @@ def test_the_dispersion_s_posterior_against_a_grid() -> None:
     r = np.exp(-logs)[:, None]
     terms = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
     terms = terms + y * np.log(rate / (rate + r)) + r * np.log(r / (rate + r))
-    told = terms.sum(axis=1) + 0.5 * logs - np.log(2.0) - np.exp(0.5 * logs)
-    mean = np.exp(logsumexp(told + logs) - logsumexp(told))
+    predictive = terms.sum(axis=1) + 0.5 * logs - np.log(2.0) - np.exp(0.5 * logs)
+    mean = np.exp(logsumexp(predictive + logs) - logsumexp(predictive))
     assert model.dispersion_ == pytest.approx(mean, rel=1e-3)
-    evidence = logsumexp(told) + np.log(logs[1] - logs[0])
+    evidence = logsumexp(predictive) + np.log(logs[1] - logs[0])
     assert model.log_evidence_ == pytest.approx(evidence, abs=0.02)
 
 
@@ -104,9 +104,9 @@ def test_a_few_points_tell_the_log_likelihood_everywhere(log_dispersion: float, 
 
     dispersion = 10.0**log_dispersion
     exact = float(log_likelihood(np.array(dispersion)))
-    told = log_likelihood(DISPERSIONS)
-    assert at(told, dispersion) == pytest.approx(exact, rel=1e-6)
-    assert 1e-5 < mean_and_evidence(told)[0] < 100.0
+    predictive = log_likelihood(DISPERSIONS)
+    assert at(predictive, dispersion) == pytest.approx(exact, rel=1e-6)
+    assert 1e-5 < mean_and_evidence(predictive)[0] < 100.0
 
 
 def test_where_counts_are_poisson_it_is_hardly_worse() -> None:
@@ -130,16 +130,16 @@ def test_intervals_hold_where_poisson_s_do_not(dispersion: float, seed: int) -> 
 
 def test_paths_agree() -> None:
     whole, parts, rows = learned(), learned(), learned()
-    told = whole.predict_then_learn(X, Y, exposure=EXPOSURE)
+    predictive = whole.predict_then_learn(X, Y, exposure=EXPOSURE)
     pieces = [
         parts.predict_then_learn(X[part], Y[part], exposure=EXPOSURE[part])
         for part in (slice(0, 70), slice(70, 300))
     ]
     logs = np.concatenate([pieces[0].logpmf(Y[:70]), pieces[1].logpmf(Y[70:])])
-    assert np.allclose(told.logpmf(Y), logs, rtol=1e-9)
+    assert np.allclose(predictive.logpmf(Y), logs, rtol=1e-9)
     assert np.allclose(whole.coef_, parts.coef_, rtol=1e-9)
     assert whole.dispersion_ == pytest.approx(parts.dispersion_, rel=1e-9)
-    assert whole.log_evidence_ == pytest.approx(told.logpmf(Y).sum(), abs=0.05)
+    assert whole.log_evidence_ == pytest.approx(predictive.logpmf(Y).sum(), abs=0.05)
     many = learned()
     many.predict_then_learn(X[:60], Y[:60])
     for x, y in zip(X[:60], Y[:60], strict=True):
@@ -202,9 +202,9 @@ def test_forgetting(forgetting: Any) -> None:
     rate = np.repeat([2.0, 20.0], 400)
     y = rng.poisson(rate * rng.gamma(2.0, 0.5, size=800)).astype(float)
     model = learned(forgetting=forgetting)
-    told = model.predict_then_learn(np.zeros((800, 1)), y)
+    predictive = model.predict_then_learn(np.zeros((800, 1)), y)
     assert model.predict([[0.0]])[0] == pytest.approx(20.0, rel=0.4)
-    low, high = told.interval(0.95)
+    low, high = predictive.interval(0.95)
     assert np.mean((low <= y) & (y <= high)) > 0.93
 
 

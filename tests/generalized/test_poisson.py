@@ -63,11 +63,11 @@ def test_predictions_agree_with_draws() -> None:
     x = np.array([1.0, 1.0, -1.0])
     rates = 3.0 * np.exp(draws[:, 0] + draws[:, 1:] @ x)
     counts = np.random.default_rng(2).poisson(rates)
-    told = model.predict_distribution([x], exposure=3.0)
-    assert told.mean()[0] == pytest.approx(rates.mean(), rel=0.01)
-    assert told.var()[0] == pytest.approx(counts.var(), rel=0.05)
-    assert told.pmf([2])[0] == pytest.approx(np.mean(counts == 2), abs=0.003)
-    assert told.cdf([4])[0] == pytest.approx(np.mean(counts <= 4), abs=0.003)
+    predictive = model.predict_distribution([x], exposure=3.0)
+    assert predictive.mean()[0] == pytest.approx(rates.mean(), rel=0.01)
+    assert predictive.var()[0] == pytest.approx(counts.var(), rel=0.05)
+    assert predictive.pmf([2])[0] == pytest.approx(np.mean(counts == 2), abs=0.003)
+    assert predictive.cdf([4])[0] == pytest.approx(np.mean(counts <= 4), abs=0.003)
     low, high = model.predict_interval([x], 0.9, exposure=3.0)[0]
     assert np.mean((counts >= low) & (counts <= high)) >= 0.9
     ends = np.quantile(rates, [0.05, 0.95])
@@ -93,7 +93,7 @@ def test_weight_two_is_the_row_twice() -> None:
 def test_one_pass_in_pieces_and_by_rows() -> None:
     whole = BayesianPoissonRegression(prior_precision=1.0)
     parts = clone(whole)
-    told = whole.predict_then_learn(X, Y, exposure=HOURS)
+    predictive = whole.predict_then_learn(X, Y, exposure=HOURS)
     pieces = [
         parts.predict_then_learn(X[part], Y[part], exposure=HOURS[part])
         for part in (slice(0, 70), slice(70, 300))
@@ -101,7 +101,7 @@ def test_one_pass_in_pieces_and_by_rows() -> None:
     logs = np.concatenate(
         [pieces[0].logpmf(Y[:70]), pieces[1].logpmf(Y[70:])],
     )
-    assert np.allclose(told.logpmf(Y), logs)
+    assert np.allclose(predictive.logpmf(Y), logs)
     assert np.allclose(whole.coef_, parts.coef_)
     one = clone(whole)
     for x, y in zip(X[:50], Y[:50], strict=True):

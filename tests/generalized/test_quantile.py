@@ -186,9 +186,9 @@ def test_merging_is_learning_all_rows() -> None:
 def test_predictions_and_their_score() -> None:
     X, y = uneven(11, 300)
     model = BayesianQuantileRegression(quantile=0.9).fit(X[:200], y[:200])
-    told = model.predict_distribution(X[200:])
-    assert isinstance(told, AsymmetricLaplace)
-    assert np.allclose(told.ppf(0.9), model.predict(X[200:]))
+    predictive = model.predict_distribution(X[200:])
+    assert isinstance(predictive, AsymmetricLaplace)
+    assert np.allclose(predictive.ppf(0.9), model.predict(X[200:]))
     mean, std = model.predict(X[200:], return_std=True)
     low, high = model.predict_interval(X[200:], level=0.95).T
     assert np.allclose((low + high) / 2.0, mean)

@@ -50,8 +50,8 @@ def stream(seed: int, n: int, p: int) -> tuple[Array, Array, Array]:
 
 
 def read(model: Any, X: Array) -> Array:
-    told = [model.intercept_, *model.coef_, model.noise_scale_, model.log_evidence_]
-    return np.concatenate([told, *model.predict(X, return_std=True)])
+    predictive = [model.intercept_, *model.coef_, model.noise_scale_, model.log_evidence_]
+    return np.concatenate([predictive, *model.predict(X, return_std=True)])
 
 
 @MODEL
@@ -69,8 +69,8 @@ def test_rows_one_by_one_are_rows_in_an_array(
         loop.learn_one(X[i], y[i], weights[i])
     batch.partial_fit(X[:n], y[:n], weights[:n])
     np.testing.assert_allclose(read(loop, X), read(batch, X), rtol=1e-7, atol=1e-9)
-    told = [model.predict_then_learn(X[n:], y[n:]).logpdf(y[n:]) for model in (loop, batch)]
-    np.testing.assert_allclose(told[0], told[1], rtol=1e-7, atol=1e-9)
+    predictive = [model.predict_then_learn(X[n:], y[n:]).logpdf(y[n:]) for model in (loop, batch)]
+    np.testing.assert_allclose(predictive[0], predictive[1], rtol=1e-7, atol=1e-9)
 
 
 @MODEL
@@ -198,9 +198,9 @@ def test_plain_numbers_are_one_row_of_an_array(
     noise: Any, error: float, leverage: float, scale: float, df: float
 ) -> None:
     rows = np.array([error]), np.array([leverage]), np.array([scale])
-    told = noise.log_density_one(error, leverage, scale, df)
+    predictive = noise.log_density_one(error, leverage, scale, df)
     with np.errstate(all="ignore"):
-        assert told == pytest.approx(noise.log_density(*rows, df)[0], rel=1e-8, abs=1e-8)
+        assert predictive == pytest.approx(noise.log_density(*rows, df)[0], rel=1e-8, abs=1e-8)
     if math.isinf(scale) or math.isinf(leverage):
         return
     weight, shift = (each[0] for each in noise.sites(*rows))

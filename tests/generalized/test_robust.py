@@ -151,9 +151,9 @@ def test_new_rows_are_the_noise_and_what_is_not_known(
         s /= np.exp(np.mean(np.log(s)))
     for h in (0.0, 0.05, 1.0, 4.0):
         sd = s * np.sqrt(1.0 / g + h)
-        told = noise.predictive(np.zeros(1), np.array([h]), 1.0, scale_df)
+        predictive = noise.predictive(np.zeros(1), np.array([h]), 1.0, scale_df)
         for level in (0.5, 0.9, 0.95):
-            held = np.mean(1.0 - 2.0 * stats.norm.sf(told.interval(level)[1] / sd))
+            held = np.mean(1.0 - 2.0 * stats.norm.sf(predictive.interval(level)[1] / sd))
             assert held == pytest.approx(level, abs=error)
 
 
@@ -214,10 +214,10 @@ def test_the_sum_of_log_densities_is_near_the_evidence() -> None:
     settings = {"prior_precision": 1.0, "noise_scale": 0.9}
     at_once = RobustBayesianRegression(**settings).fit(X, y)
     online = RobustBayesianRegression(**settings)
-    told = online.predict_then_learn(X, y)
-    assert isinstance(told, StudentT)
+    predictive = online.predict_then_learn(X, y)
+    assert isinstance(predictive, StudentT)
     assert online.log_evidence_ == pytest.approx(at_once.log_evidence_, abs=3.0)
-    assert online.log_evidence_ == pytest.approx(told.logpdf(y).sum(), abs=1e-6)
+    assert online.log_evidence_ == pytest.approx(predictive.logpdf(y).sum(), abs=1e-6)
 
 
 # ---- row after row -------------------------------------------------------------------------------
@@ -239,8 +239,8 @@ def test_one_pass_is_what_learning_row_after_row_gives() -> None:
         gain = P @ x * weight / (1.0 + weight * h)
         w = w + gain * (e + left * (7.0 / 5.0 - 1.0))
         P = P - np.outer(gain, x @ P)
-    told = model.predict_then_learn(X[100:], y[100:])
-    assert np.allclose(told.mean(), means, rtol=0.0, atol=1e-8)
+    predictive = model.predict_then_learn(X[100:], y[100:])
+    assert np.allclose(predictive.mean(), means, rtol=0.0, atol=1e-8)
     assert np.allclose(read(model), w, rtol=0.0, atol=1e-8)
     assert np.allclose(model.posterior_.cov, P, rtol=1e-7)
 
@@ -295,9 +295,9 @@ def test_integer_weights_are_repeated_rows() -> None:
 def test_before_and_with_few_rows_it_says_how_little_it_knows() -> None:
     X, y, _, _ = stream(10, 6)
     model = RobustBayesianRegression(prior_precision=0.0)
-    told = model.predict_then_learn(X, y)
-    assert np.isinf(told.std()[:5]).all()
-    assert told.logpdf(y)[:5].tolist() == [0.0] * 5
+    predictive = model.predict_then_learn(X, y)
+    assert np.isinf(predictive.std()[:5]).all()
+    assert predictive.logpdf(y)[:5].tolist() == [0.0] * 5
     assert np.isfinite(model.predict_interval(X)).all()
     one = RobustBayesianRegression(prior_precision=0.0).learn_one([1.0], 2.0)
     assert np.isinf(one.predict_interval([[3.0]])).all()

@@ -58,8 +58,8 @@ def gibbs(
 
 
 def check(model: RobustBayesianRegression, mean: Array, sd: Array, wide: float = 0.15) -> None:
-    told = np.append(model.intercept_, model.coef_)
-    assert (np.abs(told - mean[:-1]) < 0.13 * sd[:-1]).all()  # 0.1, and the sampler's error
+    predictive = np.append(model.intercept_, model.coef_)
+    assert (np.abs(predictive - mean[:-1]) < 0.13 * sd[:-1]).all()  # 0.1, and the sampler's error
     assert np.allclose(model.posterior_.std(), sd[:-1], rtol=wide)
     assert abs(np.log(model.noise_scale_) - mean[-1]) < 0.15 * sd[-1]
 

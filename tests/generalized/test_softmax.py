@@ -79,8 +79,8 @@ def test_probabilities_agree_with_draws() -> None:
         drawn = mean + rng.normal(size=(400_000, k)) @ root.T
         expected = softmax(drawn @ helmert(k + 1).T, axis=1).mean(axis=0)
         covariance = (root @ root.T)[None]
-        told = np.exp(integrated(mean[None], root_of(covariance), helmert(k + 1)))
-        assert np.allclose(told, expected, atol=0.012)
+        predictive = np.exp(integrated(mean[None], root_of(covariance), helmert(k + 1)))
+        assert np.allclose(predictive, expected, atol=0.012)
     model = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS[:40], NAMES[:40])
     draws = model.posterior_.rvs(100_000, random_state=rng).reshape(-1, 2, 5)
     x = np.array([1.0, 2.0, -1.0, 0.5, 1.0])
@@ -125,11 +125,11 @@ def test_laws_of_rows() -> None:
     assert once.n_observations_ == twice.n_observations_ == weights.sum()
     whole = BayesianLogisticRegression(prior_precision=1.0)
     parts = BayesianLogisticRegression(prior_precision=1.0)
-    told = whole.predict_then_learn(IRIS, NAMES)
+    predictive = whole.predict_then_learn(IRIS, NAMES)
     first = parts.predict_then_learn(IRIS[:60], NAMES[:60], classes=np.unique(NAMES))
     second = parts.predict_then_learn(IRIS[60:], NAMES[60:])
-    assert np.allclose(told.probabilities[:60], first.probabilities)
-    assert np.allclose(told.probabilities[60:], second.probabilities)
+    assert np.allclose(predictive.probabilities[:60], first.probabilities)
+    assert np.allclose(predictive.probabilities[60:], second.probabilities)
     one = BayesianLogisticRegression(prior_precision=1.0)
     one.partial_fit(IRIS[:1], NAMES[:1], classes=np.unique(NAMES))
     for x, y in zip(IRIS[1:], NAMES[1:], strict=True):
@@ -141,11 +141,11 @@ def test_laws_of_rows() -> None:
 @pytest.mark.parametrize("precision", [1.0, "auto"])
 def test_one_pass_predicts_well(precision: float | str) -> None:
     model = BayesianLogisticRegression(prior_precision=precision)
-    told = model.predict_then_learn(IRIS, NAMES)
-    assert -told.logpmf(NAMES).mean() < 0.42
+    predictive = model.predict_then_learn(IRIS, NAMES)
+    assert -predictive.logpmf(NAMES).mean() < 0.42
     assert model.score(IRIS, NAMES) > 0.94
     # With Laplace's method the evidence is the sum of the predictive densities, nearly.
-    assert model.log_evidence_ == pytest.approx(told.logpmf(NAMES).sum(), abs=3.0)
+    assert model.log_evidence_ == pytest.approx(predictive.logpmf(NAMES).sum(), abs=3.0)
 
 
 def test_classes_that_come_late() -> None:

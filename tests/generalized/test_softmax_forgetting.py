@@ -62,7 +62,7 @@ def test_a_world_that_turns_is_followed(strategy: Forgetting) -> None:
 @pytest.mark.parametrize("strategy", [*ONE_MEMORY, Smoothing(0.9)], ids=str)
 def test_rows_one_by_one_are_one_call(strategy: Forgetting) -> None:
     whole = BayesianLogisticRegression(prior_precision=1.0, forgetting=strategy)
-    told = whole.predict_then_learn(X[:40], Y[:40], classes=range(3))
+    predictive = whole.predict_then_learn(X[:40], Y[:40], classes=range(3))
     one = BayesianLogisticRegression(prior_precision=1.0, forgetting=strategy)
     one.partial_fit(X[:1], Y[:1], classes=range(3))
     for x, y in zip(X[1:40], Y[1:40], strict=True):
@@ -70,7 +70,7 @@ def test_rows_one_by_one_are_one_call(strategy: Forgetting) -> None:
     assert np.allclose(one.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
     assert one.n_effective_ == pytest.approx(whole.n_effective_)
     # The evidence of what is forgotten is that of the rows as they came.
-    assert whole.log_evidence_ == pytest.approx(told.logpmf(Y[:40]).sum())
+    assert whole.log_evidence_ == pytest.approx(predictive.logpmf(Y[:40]).sum())
     assert one.log_evidence_ == pytest.approx(whole.log_evidence_)
 
 
@@ -99,7 +99,7 @@ def test_without_forgetting_they_agree() -> None:
 def test_a_window_knows_the_rows_in_it(strategy: Window) -> None:
     """Two rows stand for a label of three; they leave together."""
     model = learned(strategy, n=30)
-    posterior: SoftmaxPosterior = model._knowledge  # type: ignore[assignment]
+    posterior: SoftmaxPosterior = model._posterior_or_none  # type: ignore[assignment]
     (data,) = posterior.contrasts.parts
     kept = data.kept  # type: ignore[attr-defined]
     rows = np.sqrt(kept.weights)[:, None] * kept.X
@@ -168,8 +168,8 @@ def test_the_second_derivative_is_that_of_the_gradient() -> None:
         objective = Objective(rows, helmert(4), roots, moments, moved)
         ends = [w + sign * 1e-5 * direction for sign in (1.0, -1.0)]
         up, down = (objective.gradient(end, objective.look(end)) for end in ends)
-        told = objective.product(direction, objective.look(w))
-        assert np.allclose((down - up) / 2e-5, told, rtol=1e-6, atol=1e-6)
+        predictive = objective.product(direction, objective.look(w))
+        assert np.allclose((down - up) / 2e-5, predictive, rtol=1e-6, atol=1e-6)
         up, down = (objective.value(end, objective.look(end)) for end in ends)
         slope = np.sum(objective.gradient(w, objective.look(w)) * direction)
         assert (up - down) / 2e-5 == pytest.approx(slope, rel=1e-6)
@@ -178,10 +178,10 @@ def test_the_second_derivative_is_that_of_the_gradient() -> None:
 def test_a_posterior_of_classes_tells_a_distribution_of_places() -> None:
     posterior = _many.begun(3, 3, intercept=True, precision=1.0, forgetting=Window(size=50))
     before = posterior.copy()
-    told = posterior.predict_then_learn(X, Y[:, None], None, np.ones(80))
-    assert told.logpdf(Y).shape == (80,)
-    assert np.allclose(np.exp(told.log_probabilities).sum(axis=1), 1.0)
-    before.become(posterior)
+    predictive = posterior.predict_then_learn(X, Y[:, None], None, np.ones(80))
+    assert predictive.logpdf(Y).shape == (80,)
+    assert np.allclose(np.exp(predictive.log_probabilities).sum(axis=1), 1.0)
+    before.copy_from(posterior)
     assert np.array_equal(before.coefficients(), posterior.coefficients())
 
 

@@ -27,8 +27,8 @@ def drawn(seed: int, n_classes: int, p: int, n: int) -> tuple[np.ndarray, np.nda
 @pytest.mark.parametrize("variance", [0.1, 1.0, 9.0])
 @pytest.mark.parametrize("mean", [-2.0, 0.0, 2.0])
 def test_a_label_of_two_is_learned_as_by_quadrature(mean: float, variance: float) -> None:
-    believed = np.array([mean]), np.array([[variance]]), helmert(2)
-    around = around_one((np.array([1]), 1.0), *believed, averaged=True)
+    linear_moments = np.array([mean]), np.array([[variance]]), helmert(2)
+    around = around_one((np.array([1]), 1.0), *linear_moments, averaged=True)
     axis = np.linspace(mean - 40.0, mean + 40.0, 40_001)
     density = expit(np.sqrt(2.0) * axis) * np.exp(-0.5 * (axis - mean) ** 2 / variance)
     density /= density.sum()
@@ -100,7 +100,7 @@ def test_rows_that_fill_what_is_kept_are_a_batch(
     X, y, _ = drawn(0, 3, 2, SIZE)
     batch = BayesianLogisticRegression(prior_precision=1.0).partial_fit(X, y)
     rows = BayesianLogisticRegression(prior_precision=1.0)
-    told = rows.predict_then_learn(X, y, classes=range(3))
+    predictive = rows.predict_then_learn(X, y, classes=range(3))
     one = BayesianLogisticRegression(prior_precision=1.0)
     one.partial_fit(X[:1], y[:1], classes=range(3))
     for row, label in zip(X[1:], y[1:], strict=True):
@@ -109,9 +109,9 @@ def test_rows_that_fill_what_is_kept_are_a_batch(
     assert np.array_equal(one.coef_, rows.coef_)
     assert np.allclose(rows.coef_, batch.coef_, atol=1e-3 * np.abs(batch.coef_).max())
     assert rows.log_evidence_ == pytest.approx(batch.log_evidence_, abs=1e-2)
-    assert rows._knowledge.recent is None  # type: ignore[attr-defined]
+    assert rows._posterior_or_none.recent is None  # type: ignore[attr-defined]
     assert rows.n_observations_ == SIZE
-    assert told.probabilities.shape == (SIZE, 3)
+    assert predictive.probabilities.shape == (SIZE, 3)
 
 
 def test_rows_in_small_batches_are_learned_together() -> None:
@@ -133,7 +133,7 @@ def test_rows_that_are_kept_are_bounded_and_fade() -> None:
     model.partial_fit(X[: SIZE - 20], y[: SIZE - 20], classes=range(3))
     for row, label in zip(X[SIZE - 20 :], y[SIZE - 20 :], strict=True):
         model.learn_one(row, label)
-    kept = model._knowledge.recent  # type: ignore[attr-defined]
+    kept = model._posterior_or_none.recent  # type: ignore[attr-defined]
     assert len(kept.X) == 60
     assert np.allclose(kept.weights, 0.9 ** np.arange(59, -1, -1))
     assert model.n_effective_ == pytest.approx(10.0, rel=1e-3)
@@ -148,8 +148,8 @@ def test_kept_rows_are_settled_in_a_merge_and_the_other_stays() -> None:
     right.learn_one(X[0], y[0])
     before = right.coef_
     left.merge(right)
-    assert left._knowledge.recent is None  # type: ignore[attr-defined]
-    assert right._knowledge.recent is not None  # type: ignore[attr-defined]
+    assert left._posterior_or_none.recent is None  # type: ignore[attr-defined]
+    assert right._posterior_or_none.recent is not None  # type: ignore[attr-defined]
     assert np.array_equal(right.coef_, before)
     assert left.n_observations_ == 61.0
 

@@ -127,14 +127,14 @@ def test_with_a_given_prior_each_group_is_a_model_of_its_own(
         "fit_intercept": fit_intercept,
     }
     model = GroupedRegression(**kind)
-    told = model.predict_then_learn(X, y, groups=keys)
+    predictive = model.predict_then_learn(X, y, groups=keys)
     evidence = 0.0
     for slot, key in enumerate(model.groups_):
         some = keys == key
         own = BayesianLinearRegression(**kind)
         before = own.predict_then_learn(X[some], y[some])
-        assert np.allclose(told.mean()[some], before.mean(), atol=1e-7)
-        assert np.allclose(told.std()[some], before.std(), rtol=1e-7)
+        assert np.allclose(predictive.mean()[some], before.mean(), atol=1e-7)
+        assert np.allclose(predictive.std()[some], before.std(), rtol=1e-7)
         assert np.allclose(model.coef_[slot], own.coef_)
         assert np.allclose(model.intercept_[slot], own.intercept_)
         one = model.model_of(key)
@@ -196,8 +196,8 @@ def test_a_saved_model_goes_on_bit_for_bit(kind: dict[str, Any], used: bool) -> 
     expected = model.predict_then_learn(X[85:], y[85:], groups=keys[85:])
     for other in copies:
         assert dumps(other) == content
-        told = other.predict_then_learn(X[85:], y[85:], groups=keys[85:])
-        assert np.array_equal(told.logpdf(y[85:]), expected.logpdf(y[85:]))
+        predictive = other.predict_then_learn(X[85:], y[85:], groups=keys[85:])
+        assert np.array_equal(predictive.logpdf(y[85:]), expected.logpdf(y[85:]))
         assert np.array_equal(other.coef_, model.coef_)
 
 
@@ -217,12 +217,12 @@ def test_many_groups_in_few_or_many_calls_and_threads(monkeypatch: pytest.Monkey
     n, groups = 60_000, 3000
     keys, X = rng.integers(0, groups, size=n), rng.normal(size=(n, 2))
     y = (1.0 + rng.normal(size=groups))[keys] + X[:, 0] + rng.normal(size=n)
-    told = []
+    predictive = []
     for threads in ("1", "3"):
         monkeypatch.setenv("POSTERITY_NUM_THREADS", threads)
         model = GroupedRegression()
-        told.append(model.predict_then_learn(X, y, groups=keys).logpdf(y))
-    assert np.allclose(told[0], told[1])
+        predictive.append(model.predict_then_learn(X, y, groups=keys).logpdf(y))
+    assert np.allclose(predictive[0], predictive[1])
     whole = GroupedRegression().fit(X, y, groups=keys)
     assert np.allclose(model.coef_, whole.coef_, rtol=1e-4, atol=1e-4)
     assert model.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-6)

@@ -55,8 +55,8 @@ def answers(model: GroupedRegression, keys: Any, y: Any, start: int) -> np.ndarr
     read_ = [read.mean(), read.std(), [model.noise_precision_], model.coef_.ravel()]
     model = copy.deepcopy(model)
     rows = slice(start, start + 60)
-    told = model.predict_then_learn(X[rows], y[rows], groups=keys[rows])
-    return np.concatenate([*read_, told.mean(), told.std(), told.logpdf(y[rows])])
+    predictive = model.predict_then_learn(X[rows], y[rows], groups=keys[rows])
+    return np.concatenate([*read_, predictive.mean(), predictive.std(), predictive.logpdf(y[rows])])
 
 
 VERBS = ["fit", "partial_fit", "predict_then_learn"]
@@ -102,7 +102,7 @@ def test_rows_are_the_same_whoever_learned_them(
     begun = GroupedRegression(**kind)
     if start:
         begun.fit(X[:start], y[:start], groups=keys[:start])
-    loop, batch, told, parts = (copy.deepcopy(begun) for _ in range(4))
+    loop, batch, predictive, parts = (copy.deepcopy(begun) for _ in range(4))
     stop = 300
 
     def learn(model: GroupedRegression, verb: str, first: int, last: int) -> None:
@@ -114,14 +114,14 @@ def test_rows_are_the_same_whoever_learned_them(
         if i % 30 == 0:
             loop.predict_one(X[i], group=int(keys[i]))
     learn(batch, "partial_fit", start, stop)
-    learn(told, "predict_then_learn", start, stop)
+    learn(predictive, "predict_then_learn", start, stop)
     learn(parts, "partial_fit", start, 170)
     learn(parts, "predict_then_learn", 170, 200)
     learn(parts, "partial_fit", 200, 210)
     learn(parts, "predict_then_learn", 210, 211)
     learn(parts, "partial_fit", 211, stop)
     expected = answers(batch, keys, y, stop)
-    for model in (loop, told, parts):
+    for model in (loop, predictive, parts):
         np.testing.assert_allclose(answers(model, keys, y, stop), expected, rtol=1e-9, atol=1e-9)
 
 
@@ -157,8 +157,8 @@ def test_a_group_and_a_direction_may_leave(groups: int) -> None:
         rtol=1e-4,
         atol=1e-4,
     )
-    told = model.predict_then_learn(X[150:200], y[150:200], groups=keys[150:200])
-    assert np.isfinite(told.std()[10:]).all()
+    predictive = model.predict_then_learn(X[150:200], y[150:200], groups=keys[150:200])
+    assert np.isfinite(predictive.std()[10:]).all()
     with pytest.raises(ValueError, match=r"never learned|nothing was learned"):
         other.unlearn(X[200:201], y[200:201], groups=other.groups_[:1])
 
@@ -168,8 +168,8 @@ def test_intervals_of_the_mean_leave_out_the_noise() -> None:
     X, groups = rng.normal(size=(300, 2)), rng.integers(30, size=300)
     model = GroupedRegression().fit(X, X[:, 0] + rng.normal(size=300), groups=groups)
     mean = model.predict_interval(X, 0.9, groups=groups, of="mean")
-    told = model.predict_mean_distribution(X, groups=groups).interval(0.9)
-    np.testing.assert_array_equal(mean, np.stack(told, axis=1))
+    predictive = model.predict_mean_distribution(X, groups=groups).interval(0.9)
+    np.testing.assert_array_equal(mean, np.stack(predictive, axis=1))
     assert (np.ptp(mean, axis=1) < np.ptp(model.predict_interval(X, 0.9, groups=groups), 1)).all()
     with pytest.raises(ValueError, match="of is 'line': it must be 'observation' or 'mean'"):
         model.predict_interval(X, groups=groups, of="line")  # type: ignore[arg-type]

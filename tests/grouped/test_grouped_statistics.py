@@ -112,14 +112,14 @@ def _apart(
         prior = {"prior_precision": 0.1, "noise_prior": (1.0, 1.0)}
         model = BayesianLinearRegression(**prior)
         if np.count_nonzero(mine):
-            told = model.fit(X[mine], y[mine]).predict_distribution(X[them])
-            known = np.isfinite(told.std())
+            predictive = model.fit(X[mine], y[mine]).predict_distribution(X[them])
+            known = np.isfinite(predictive.std())
         if not np.count_nonzero(mine) or not known.all():
             model = BayesianLinearRegression(**prior, fit_intercept=False)
             model.partial_fit(X[them][:1] * 0.0, [0.0])
-            told = model.predict_distribution(X[them])
-        scores.append(told.logpdf(y[them]))
-        errors.append(told.mean() - y[them])
+            predictive = model.predict_distribution(X[them])
+        scores.append(predictive.logpdf(y[them]))
+        errors.append(predictive.mean() - y[them])
     error = np.concatenate(errors)
     return float(np.concatenate(scores).mean()), float(np.sqrt(np.mean(error**2)))
 
@@ -141,8 +141,8 @@ def test_chicks(data_folder: Path, report: Report) -> None:
         flock.unlearn(X[rows], y[rows], groups=keys[rows])
         both = pooled.predict_then_learn(X[rows], y[rows])
         pooled.unlearn(X[rows], y[rows])
-        told = [one.logpdf(y[rows])[proper] for one in (first, both, alone)]
-        scores.append(np.array(told))
+        predictive = [one.logpdf(y[rows])[proper] for one in (first, both, alone)]
+        scores.append(np.array(predictive))
     ours, together, apart = np.concatenate(scores, axis=1).mean(axis=1)
     report(
         f"grouped: new chicks, row by row, log score {ours:.3f}; pooled {together:.3f}, "
@@ -160,8 +160,8 @@ def test_the_mean_of_few_groups_is_uncertain() -> None:
             X, y, keys = hierarchy(rng, groups + 1, 12, 1)
             some = keys < groups
             model = GroupedRegression().fit(X[some], y[some], groups=keys[some])
-            told = model.predict_distribution(X[~some], groups=keys[~some])
-            scores.append((told.mean() - y[~some]) ** 2 / told.std() ** 2)
+            predictive = model.predict_distribution(X[~some], groups=keys[~some])
+            scores.append((predictive.mean() - y[~some]) ** 2 / predictive.std() ** 2)
         ratios.append(float(np.mean(scores)))
     # The covariance is taken for certain, so that two groups are a little sure of themselves.
     assert max(ratios) < 2.5
@@ -177,8 +177,8 @@ def test_awkward_groups_are_learned(groups: int, noise: float) -> None:
     X[:, 3] = X[:, 1]  # and twice the same
     y = X @ np.arange(6.0) + noise * y
     model = GroupedRegression()
-    told = model.predict_then_learn(X, y, groups=keys)
-    assert np.isfinite(told.mean()).all()
+    predictive = model.predict_then_learn(X, y, groups=keys)
+    assert np.isfinite(predictive.mean()).all()
     assert np.isfinite(model.predict(X, groups=keys)).all()
     assert not np.isnan(model.predict_distribution(X, groups=keys + 1).std()).any()
     one = GroupedRegression().fit(X[:1], y[:1], groups=keys[:1])

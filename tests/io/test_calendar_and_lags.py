@@ -69,9 +69,9 @@ def test_a_time_zone_is_where_the_clock_hangs():
 
 def test_a_model_finds_the_calendar_again(load):
     model = learn_stream(BayesianLinearRegression(), load, "load", dates="calendar")
-    (told,) = predict_stream(model, load[["when"]].iloc[::-1])
+    (predictive,) = predict_stream(model, load[["when"]].iloc[::-1])
     (again,) = predict_stream(model, load[["when"]])
-    assert np.allclose(told["mean"].to_numpy()[::-1], again["mean"])
+    assert np.allclose(predictive["mean"].to_numpy()[::-1], again["mean"])
     X, _ = rows_of(open_table(load, "load", dates="calendar"))
     assert np.allclose(
         again["mean"], model.predict(pd.DataFrame(X, columns=model.feature_names_in_))
@@ -125,10 +125,10 @@ def test_a_model_with_lags_takes_the_past_from_the_table():
     model = learn_stream(BayesianLinearRegression(), pd.DataFrame({"y": y}), "y", lags=[1, 3])
     assert model.feature_names_in_.tolist() == ["y.lag1", "y.lag3"]
     coming = pd.DataFrame({"y": [*y[-3:], np.nan]})
-    (told,) = predict_stream(model, coming)
-    assert told.index.tolist() == [3]
+    (predictive,) = predict_stream(model, coming)
+    assert predictive.index.tolist() == [3]
     expected = float(model.coef_ @ [y[-1], y[-3]] + model.intercept_)
-    assert told["mean"].iloc[0] == pytest.approx(expected)
+    assert predictive["mean"].iloc[0] == pytest.approx(expected)
     with pytest.raises(TableError, match=r"feature 'y\.lag1' is not a column"):
         next(predict_stream(model, pd.DataFrame({"x": y})))
 
@@ -142,8 +142,8 @@ def test_numbers_that_are_categories():
     )  # fmt: skip
     model = learn_stream(BayesianLinearRegression(), frame, "y", categories=["zip"])
     floats = frame[["zip"]].astype(float)
-    (told,) = predict_stream(model, floats)
-    assert told["mean"].iloc[0] == told["mean"].iloc[2]
+    (predictive,) = predict_stream(model, floats)
+    assert predictive["mean"].iloc[0] == predictive["mean"].iloc[2]
     with pytest.raises(
         TableError, match="category 'zop' is not a column of the file; did you mean"
     ):
@@ -160,10 +160,10 @@ def test_a_missing_category_can_be_a_level():
     assert X.tolist() == [[0, 0, 1], [0, 1, 1], [1, 0, 3], [0, 1, 4]]
     assert stream.n_missing == {"n": 1}
     model = learn_stream(BayesianLinearRegression(), zones, "y", missing="level")
-    (told,) = predict_stream(
+    (predictive,) = predict_stream(
         model, pa.table({"zone": [None], "n": [1.0]}).cast(zones.schema.remove(2))
     )
-    assert told.num_rows == 1
+    assert predictive.num_rows == 1
 
 
 def test_holes_are_counted_by_column():

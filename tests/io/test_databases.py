@@ -113,16 +113,16 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("adbc_driver_postgresql", reason="needs adbc-driver-postgresql")
     initdb, control = _program("initdb"), _program("pg_ctl")
     folder = tmp_path_factory.mktemp("postgres")
-    become: dict[str, Any] = {}
+    copy_from: dict[str, Any] = {}
     if os.geteuid() == 0:  # the server refuses to run as root
         import pwd
 
         try:
-            account = pwd.getpwnam("postgres")
+            statistics = pwd.getpwnam("postgres")
         except KeyError:
             pytest.skip("PostgreSQL does not run as root, and there is no account postgres")
-        become = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        os.chown(folder, account.pw_uid, account.pw_gid)
+        copy_from = {"user": statistics.pw_uid, "group": statistics.pw_gid, "extra_groups": []}
+        os.chown(folder, statistics.pw_uid, statistics.pw_gid)
         for parent in folder.parents:
             if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
                 parent.chmod(parent.stat().st_mode | 0o001)
@@ -134,7 +134,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     def run(*command: str) -> None:
         done = subprocess.run(
             command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            check=False, **become,
+            check=False, **copy_from,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 

@@ -76,8 +76,8 @@ def test_places_are_those_in_the_file(tmp_path: Path) -> None:
 
 def test_predictions_of_a_folder(tmp_path: Path) -> None:
     folder = parts(tmp_path / "rides", "parquet")
-    told = list(predict_stream(EXPECTED, folder, output="numpy", batch_rows=5000))
-    assert np.array_equal(np.concatenate([one["row"] for one in told]), np.arange(N))
+    predictive = list(predict_stream(EXPECTED, folder, output="numpy", batch_rows=5000))
+    assert np.array_equal(np.concatenate([one["row"] for one in predictive]), np.arange(N))
 
 
 @pytest.mark.parametrize(

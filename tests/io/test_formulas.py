@@ -41,8 +41,8 @@ def test_splines_and_categories() -> None:
     model, stream = taught(4000)
     assert len(stream.feature_names) == 8
     assert model.feature_names_in_.tolist() == list(stream.feature_names)
-    told = model.predict(stream.matrix(FRAME))
-    assert np.mean(np.square(told - FRAME.y)) < 0.012
+    predictive = model.predict(stream.matrix(FRAME))
+    assert np.mean(np.square(predictive - FRAME.y)) < 0.012
 
 
 def test_terms_learn_from_the_first_batch_alone() -> None:

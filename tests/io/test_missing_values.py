@@ -108,10 +108,10 @@ def test_predictions_use_the_means_that_were_learned() -> None:
     means = ColumnMeans()
     model = learn_stream(BayesianLinearRegression(), TABLE, "y", missing=means)
     asked = pa.table({"zone": ["e"], "b": [0.0], "a": pa.array([None], pa.float64())})
-    (told,) = predict_stream(model, asked, missing=means.fixed, output="numpy")
+    (predictive,) = predict_stream(model, asked, missing=means.fixed, output="numpy")
     whole = pa.table({"a": [means.fixed["a"]], "b": [0.0], "zone": ["e"]})
     (expected,) = predict_stream(model, whole, output="numpy")
-    assert told["mean"].tolist() == expected["mean"].tolist()
+    assert predictive["mean"].tolist() == expected["mean"].tolist()
 
 
 def test_a_level_that_grows_was_zero_before() -> None:

@@ -127,15 +127,15 @@ def test_columns_may_come_in_another_order_later() -> None:
 
 
 def test_progress_is_told() -> None:
-    told: list[tuple[int, float]] = []
+    predictive: list[tuple[int, float]] = []
     learn_stream(
         BayesianLinearRegression(),
         TABLE,
         "fare",
         batch_rows=10_000,
-        progress=lambda stream: told.append((stream.n_rows_read, stream.fraction)),
+        progress=lambda stream: predictive.append((stream.n_rows_read, stream.fraction)),
     )
-    assert told == [(10_000, 0.4), (20_000, 0.8), (25_000, 1.0)]
+    assert predictive == [(10_000, 0.4), (20_000, 0.8), (25_000, 1.0)]
 
 
 # ---- predicting ----------------------------------------------------------------------------------
@@ -153,13 +153,13 @@ def test_predictions_come_in_the_container_that_came(name: str, kind: type) -> N
     first = batches[0]
     columns = first.schema.names if kind is pa.RecordBatch else list(first.columns)
     assert [c for c in columns if c != "row"] == ["mean", "std", "lower", "upper", "q0.1"]
-    told = EXPECTED.predict_distribution(WHOLE[: len(first)])
+    predictive = EXPECTED.predict_distribution(WHOLE[: len(first)])
     for column, values in [
-        ("mean", told.mean()),
-        ("std", told.std()),
-        ("lower", told.interval(0.9)[0]),
-        ("upper", told.interval(0.9)[1]),
-        ("q0.1", told.ppf(0.1)),
+        ("mean", predictive.mean()),
+        ("std", predictive.std()),
+        ("lower", predictive.interval(0.9)[0]),
+        ("upper", predictive.interval(0.9)[1]),
+        ("q0.1", predictive.ppf(0.1)),
     ]:
         np.testing.assert_allclose(np.asarray(first[column]), values, rtol=1e-9)
 
@@ -168,17 +168,17 @@ def test_the_index_comes_back_where_rows_are_left_out() -> None:
     frame = TABLE.slice(0, 6).to_pandas().drop(columns="fare")
     frame.index = pd.date_range("2024-01-01", periods=6)
     frame.loc[frame.index[2], "km"] = np.nan
-    (told,) = predict_stream(MODEL, frame, missing="skip")
-    assert told.index.tolist() == frame.index.delete(2).tolist()
-    (told,) = predict_stream(MODEL, frame, missing="skip", output="numpy")
-    assert told["row"].tolist() == [0, 1, 3, 4, 5]
+    (predictive,) = predict_stream(MODEL, frame, missing="skip")
+    assert predictive.index.tolist() == frame.index.delete(2).tolist()
+    (predictive,) = predict_stream(MODEL, frame, missing="skip", output="numpy")
+    assert predictive["row"].tolist() == [0, 1, 3, 4, 5]
 
 
 def test_every_output_on_request() -> None:
     few = TABLE.slice(0, 3)
     for output, kind in [("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("numpy", dict)]:
-        (told,) = predict_stream(MODEL, few, output=output)  # type: ignore[arg-type]
-        assert isinstance(told, kind)
+        (predictive,) = predict_stream(MODEL, few, output=output)  # type: ignore[arg-type]
+        assert isinstance(predictive, kind)
     with pytest.raises(
         ValueError, match="output must be one of same, arrow, pandas, polars, numpy"
     ):
@@ -232,8 +232,8 @@ def test_dates_are_days_again_when_predicted() -> None:
     days = [dt.date(2024, 1, d) for d in range(1, 11)]
     frame = pl.DataFrame({"day": days, "y": [float(d) for d in range(10)]})
     model = learn_stream(BayesianLinearRegression(prior_precision=0.0), frame, "y", dates="days")
-    (told,) = predict_stream(model, frame)
-    np.testing.assert_allclose(told["mean"].to_numpy(), np.arange(10.0), atol=1e-6)
+    (predictive,) = predict_stream(model, frame)
+    np.testing.assert_allclose(predictive["mean"].to_numpy(), np.arange(10.0), atol=1e-6)
 
 
 def test_levels_given_beforehand() -> None:

@@ -86,7 +86,7 @@ static void sites(ptrdiff_t p, const double *X, int code, int moments)
     double y[ROWS], out[5][ROWS], *T = prior(shape), *buffer = filled((size_t)PK_SITE_WORK_SIZE(shape));
     pk_rows rows = {X, y, NULL, NULL, NULL, ROWS, p, p, 1, 0};
     pk_likelihood likelihood = {code, moments, 4.0, 1.0, -1.0};
-    pk_told told = {out[0], out[1], out[2], out[3], out[4]};
+    pk_predictions_out told = {out[0], out[1], out[2], out[3], out[4]};
     for (ptrdiff_t i = 0; i < ROWS; i++)
         y[i] = code == PK_LOGIT ? X[i * p] > 0.0 : code == PK_POISSON ? (double)(i % 5) : X[i * p];
     memset(buffer, 0, (size_t)PK_SITE_WORK_SIZE(shape) * sizeof(double));
@@ -107,7 +107,7 @@ static void memories(const double *errors)
     double persistence[3] = {1.0, 0.99, 0.9}, *scores = filled(3 * PK_LINE), *outer = filled(PK_MOST_RATES);
     double *work = filled(7 * PK_LINE);
     unsigned char ranks[5 * ROWS];
-    pk_standing standing = {3, 5, PK_LINE, persistence, 0.99, scores, outer, work};
+    pk_expert_weights standing = {3, 5, PK_LINE, persistence, 0.99, scores, outer, work};
     memset(scores, 0, 3 * PK_LINE * sizeof(double));
     memset(outer, 0, PK_MOST_RATES * sizeof(double));
     memset(ranks, 1, sizeof ranks);

@@ -25,9 +25,9 @@ def scores_of(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def assert_same(arguments: list[Any], function: str) -> None:
     ours, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
-    told = getattr(kernel, function)(*ours, True)
+    predictive = getattr(kernel, function)(*ours, True)
     expected = getattr(twin, function)(*theirs, True)
-    np.testing.assert_allclose(told, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(predictive, expected, rtol=1e-9, atol=1e-9)
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
     assert getattr(kernel, function)(*copy.deepcopy(arguments), False) is None

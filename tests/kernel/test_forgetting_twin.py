@@ -118,8 +118,8 @@ def test_wandering(seed: int, n: int, m: int, k: int, intercept: bool, weighted:
     variance = np.random.default_rng(seed).choice([0.0, 0.01, 2.0], size=problem.p)
     ours, theirs = problem.prior.copy(), problem.prior.copy()
     arguments = *problem.rows, problem.elapsed, variance
-    mine = kernel.learn_wandering(ours, *arguments)
-    expected = twin.learn_wandering(theirs, *arguments)
+    mine = kernel.learn_random_walk(ours, *arguments)
+    expected = twin.learn_random_walk(theirs, *arguments)
     assert_same(mine, expected, ours, theirs)
 
 
@@ -142,8 +142,8 @@ def test_sliding(
         triangle = problem.prior.copy()
         before = None if problem.weights is None else problem.weights[:start]
         module.learn_rows(triangle, k, problem.X[:start], problem.Y[:start], before, intercept)
-        told = module.slide(triangle, *problem.rows, start, leave, problem.prior)
-        triangles.append((triangle, told))
+        predictive = module.slide(triangle, *problem.rows, start, leave, problem.prior)
+        triangles.append((triangle, predictive))
     (ours, mine), (theirs, expected) = triangles
     assert_same(mine, expected, ours, theirs)
 
@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="discounts has length 5: expected 4"):
         kernel.learn_rows(triangle, *rows, np.ones(5))
     with pytest.raises(ValueError, match="variance has length 3: expected 2"):
-        kernel.learn_wandering(triangle, *rows, ones, np.ones(3))
+        kernel.learn_random_walk(triangle, *rows, ones, np.ones(3))
     with pytest.raises(ValueError, match="leave has length 2: expected 5"):
         kernel.slide(triangle, *rows, 0, np.zeros(2, dtype=np.intp), prior)
     with pytest.raises(ValueError, match="leave must not decrease"):

@@ -102,19 +102,21 @@ def test_telling(seed: int, m: int, discount: float, weighted: bool) -> None:
     priors[:, -1] = 0.0
     theirs = np.zeros((groups, q, kernel.leading_dimension(q)))
     ours = packed(theirs)
-    mine, twins, told = tallies_of(groups), tallies_of(groups), np.ones((4, len(X)))
+    mine, twins, predictive = tallies_of(groups), tallies_of(groups), np.ones((4, len(X)))
     order = sorted_rows(numbers, slots)
     for share in order.shares(2):
-        kernel.tell_groups(ours, priors, order, X, y, w, True, discount, mine, share, told)
-    expected = groups_twin.tell_groups(
+        kernel.predict_then_learn_groups(
+            ours, priors, order, X, y, w, True, discount, mine, share, predictive
+        )
+    expected = groups_twin.predict_then_learn_groups(
         theirs, priors, numbers, slots, X, y, w, True, discount, twins
     )
     assert np.allclose(squares(unpacked(ours, q)), squares(theirs), rtol=1e-9, atol=1e-8)
-    assert np.allclose(told[3], expected[3])
+    assert np.allclose(predictive[3], expected[3])
     if discount == 1.0:
-        assert np.allclose(told[:3], expected[:3], rtol=1e-7, atol=1e-7)
+        assert np.allclose(predictive[:3], expected[:3], rtol=1e-7, atol=1e-7)
     else:  # between calls the prior is exact, within one it may weigh a little more
-        total = np.bincount(numbers, told[2], minlength=groups)
+        total = np.bincount(numbers, predictive[2], minlength=groups)
         exact = np.bincount(numbers, expected[2], minlength=groups)
         assert np.allclose(total, exact, rtol=1e-7, atol=1e-7)
 
@@ -172,10 +174,10 @@ def test_single_rows(seed: int, m: int, intercept: bool) -> None:
         rows = GroupedRows(
             X[[i]], y[[i]], weights[[i]], intercept, np.zeros(1, dtype=np.int32), np.array([i % 2])
         )
-        told = other.tell(rows, prior[None])
+        predictive = other.tell(rows, prior[None])
         mean, leverage = path.predict_in(bank, i % 2, X[i], prior)
-        assert mean == pytest.approx(y[i] - told[0, 0], abs=1e-9)
-        assert leverage == pytest.approx(told[1, 0], abs=1e-9)
+        assert mean == pytest.approx(y[i] - predictive[0, 0], abs=1e-9)
+        assert leverage == pytest.approx(predictive[1, 0], abs=1e-9)
         path.learn_in(bank, i % 2, X[i], y[i], weights[i])
     assert np.allclose(squares(bank.triangles), squares(other.triangles))
     for one, two in zip(bank._arrays[1:], other._arrays[1:], strict=True):

@@ -23,29 +23,29 @@ def plainly(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A row at a time, in the order of the formulas."""
     sums, counts, scores, seen = state
-    told = []
+    predictive = []
     for error, spread, weight in zip(*rows, strict=True):
-        freed, variance = counts + prior[0], np.full(len(rates), np.inf)
-        if (freed > 0.0).all():
-            variance = (sums + prior[1]) / freed
+        residual_df, variance = counts + prior[0], np.full(len(rates), np.inf)
+        if (residual_df > 0.0).all():
+            variance = (sums + prior[1]) / residual_df
         known = bool(((variance > 1e-290) & (variance < 1e290)).all())
         if known:
             share = np.exp(scores - scores.max())
             share /= share.sum()
             # Each memory's log variance: mean log(variance) + 1 / freed, variance 2 / freed.
             centre = share @ np.log(variance)
-            spread_of_logs = share @ (np.square(np.log(variance) - centre) + 2.0 / freed)
-            df = max(2.0 / spread_of_logs, freed.min())
-            told.append((df, np.exp(centre + share @ (1.0 / freed) - 1.0 / df)))
+            spread_of_logs = share @ (np.square(np.log(variance) - centre) + 2.0 / residual_df)
+            df = max(2.0 / spread_of_logs, residual_df.min())
+            predictive.append((df, np.exp(centre + share @ (1.0 / residual_df) - 1.0 / df)))
         else:
-            told.append((freed[0], variance[0]))
+            predictive.append((residual_df[0], variance[0]))
         if weight == 0.0 or not np.isfinite(spread):
             continue
-        if known and freed.min() > 2.0:
-            x = freed / 2.0
+        if known and residual_df.min() > 2.0:
+            x = residual_df / 2.0
             gammas = -1.0 / (8.0 * x) + 1.0 / (192.0 * x**3) - 1.0 / (640.0 * x**5)
-            surprise = np.log1p(error**2 / spread / (freed * variance))
-            density = gammas - np.log(variance) / 2.0 - (freed + 1.0) / 2.0 * surprise
+            surprise = np.log1p(error**2 / spread / (residual_df * variance))
+            density = gammas - np.log(variance) / 2.0 - (residual_df + 1.0) / 2.0 * surprise
             scores[:] = persistence * scores + weight * density
             scores -= scores.max()
         squares = np.full(len(rates), error**2 / (1.0 + weight * (spread - 1.0)))
@@ -56,7 +56,7 @@ def plainly(
         counts[:] = kept * counts + gain
         sums[:] = kept * sums + gain * squares
         seen += weight
-    return np.array(told)[:, 0], np.array(told)[:, 1]
+    return np.array(predictive)[:, 0], np.array(predictive)[:, 1]
 
 
 @given(

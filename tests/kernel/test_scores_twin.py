@@ -29,15 +29,15 @@ def test_scores_are_those_of_the_distributions(seed: int, least: float, n: int, 
     loc, scale = rng.normal(size=n), np.exp(rng.normal(size=n))
     y = loc + scale * far * rng.standard_t(3.0, size=n)
     log_density, crps, central = kernel.t_scores(y, loc, scale, df)
-    told, there = StudentT(df, loc, scale), served((y - loc) / scale, df)
+    predictive, there = StudentT(df, loc, scale), served((y - loc) / scale, df)
     assert np.array_equal(np.isfinite(crps), there)
     assert np.array_equal(np.isfinite(log_density), there)
     assert np.array_equal(np.isfinite(central), there)
     log_density -= np.log(scale)
     near = [
-        (log_density, told.logpdf(y), 1e-13),
-        (crps, told.crps(y), 1e-13),
-        (0.5 + 0.5 * central, told.cdf(y), 4e-16),
+        (log_density, predictive.logpdf(y), 1e-13),
+        (crps, predictive.crps(y), 1e-13),
+        (0.5 + 0.5 * central, predictive.cdf(y), 4e-16),
     ]
     for mine, expected, tolerance in near:
         np.testing.assert_allclose(mine[there], expected[there], rtol=1e-13, atol=tolerance)
@@ -74,8 +74,8 @@ def test_rows_that_the_series_do_not_serve() -> None:
     y = np.array([0.0, 0.0, 0.0, 0.0, 0.0, np.nan, np.inf])
     scale = np.array([0.0, np.inf, np.nan, -1.0, 1.0, 1.0, 1.0])
     df = np.array([100.0, 100.0, 100.0, 100.0, 63.9, 100.0, 100.0])
-    for told in kernel.t_scores(y, np.zeros(7), scale, df):
-        assert np.isnan(told).all()
+    for predictive in kernel.t_scores(y, np.zeros(7), scale, df):
+        assert np.isnan(predictive).all()
     assert np.isnan(kernel.t_half_widths(7, scale, df, 1.96)[:5]).all()
 
 
@@ -83,11 +83,11 @@ def test_rows_that_the_series_do_not_serve() -> None:
 def test_running_forecasts_know_what_came_before(splits: list[int]) -> None:
     news = 1e6 + np.random.default_rng(0).normal(size=50)
     mean, steps = np.zeros(3), np.zeros(2)
-    told, stepped = [], []
+    predictive, stepped = [], []
     for start, end in pairwise(splits):
-        told.append(kernel.running_mean(news[start:end], mean))
+        predictive.append(kernel.running_mean(news[start:end], mean))
         stepped.append(kernel.running_steps(news[start:end] - 1e6, steps))
-    df, loc, scale = (np.concatenate(part) for part in zip(*told, strict=True))
+    df, loc, scale = (np.concatenate(part) for part in zip(*predictive, strict=True))
     for k in range(50):
         seen = news[: k + 1]
         assert df[k] == k

@@ -43,8 +43,8 @@ class Problem:
         triangles = [triangle.copy() for triangle in self.triangles]
         counts = np.full(len(triangles), 5.0)
         rows = self.X, self.Y, self.weights, True, self.elapsed
-        told = kernel.learn_side_by_side(triangles, self.priors, self.rates, counts, *rows)
-        return told[0], told[1], triangles, counts
+        predictive = kernel.learn_side_by_side(triangles, self.priors, self.rates, counts, *rows)
+        return predictive[0], predictive[1], triangles, counts
 
     def discounts(self, i: int) -> np.ndarray:
         return np.maximum(self.rates[i] ** self.elapsed, 1e-12)
@@ -54,15 +54,15 @@ class Problem:
         p = self.X.shape[1] + 1
         prior = self.priors[i][:, : p + 1].T @ self.priors[i][:, : p + 1]
         triangle = self.triangles[i][:, : p + 1]
-        data, told = triangle.T @ triangle - prior, []
+        data, predictive = triangle.T @ triangle - prior, []
         for j, discount in enumerate(self.discounts(i)):
             data *= discount
             row = np.concatenate([[1.0], self.X[j], self.Y[j]])
             known, x = data + firmness * prior, row[:p]
             solved = np.linalg.solve(known[:p, :p], np.column_stack([known[:p, p], x]))
-            told.append((row[p] - x @ solved[:, 0], x @ solved[:, 1]))
+            predictive.append((row[p] - x @ solved[:, 0], x @ solved[:, 1]))
             data += (1.0 if self.weights is None else self.weights[j]) * np.outer(row, row)
-        error, leverage = np.array(told).T
+        error, leverage = np.array(predictive).T
         return error, leverage
 
 
@@ -155,25 +155,25 @@ def test_noises_side_by_side_are_those_of_each(
     for part in (slice(0, n // 2), slice(n // 2, n)):
         some = None if weights is None else weights[part]
         paths = [one.path(noise, 3) for one in ours]
-        told = kernel.tell_by_noises(
+        predictive = kernel.tell_by_noises(
             paths, error[part].copy(), leverage[part].copy(), y[part], some
         )
-        loc, scale, df, densities, ranks = told
+        loc, scale, df, densities, ranks = predictive
         for i, one in enumerate(theirs):
             e, spread = error[part, i].copy(), 1.0 + leverage[part, i]
-            freed, variance = one.follow(noise, 3, e, spread, some)
+            residual_df, variance = one.follow(noise, 3, e, spread, some)
             with np.errstate(invalid="ignore"):
                 root = np.sqrt(spread) * np.sqrt(variance)
             root[np.isnan(root)] = np.inf
-            expected = StudentT(freed, y[part] - e, root)
+            expected = StudentT(residual_df, y[part] - e, root)
             assert np.array_equal(loc[i], expected.loc)
-            assert df[i] == pytest.approx(freed, rel=1e-9)
+            assert df[i] == pytest.approx(residual_df, rel=1e-9)
             assert scale[i] == pytest.approx(root, rel=1e-9)
             density = np.clip(np.nan_to_num(expected.logpdf(y[part]), nan=-1e4), -1e4, 1e4)
             density = density if some is None else some * density
             assert densities[i] == pytest.approx(density, rel=1e-8, abs=1e-8)
             knows = (root > 0.0) & np.isfinite(root)
-            assert np.array_equal(ranks[i], knows * (1 + (freed > 2.0)))
+            assert np.array_equal(ranks[i], knows * (1 + (residual_df > 2.0)))
     for one, other in zip(ours, theirs, strict=True):
         assert one.state == pytest.approx(other.state, rel=1e-8, abs=1e-8)
 
@@ -195,14 +195,14 @@ def test_the_model_is_that_of_members_one_after_another(
                 AveragedPosterior, "_learn_together", AveragedPosterior._learn_in_turn
             )
         model = BayesianLinearRegression(forgetting=Adaptive((1.0, 0.99)), **settings)
-        told = model.predict_then_learn(X, y, sample_weight=weights)
-        models.append((model, told))
-    (ours, told), (theirs, expected) = models
+        predictive = model.predict_then_learn(X, y, sample_weight=weights)
+        models.append((model, predictive))
+    (ours, predictive), (theirs, expected) = models
     assert ours.coef_ == pytest.approx(theirs.coef_, abs=2e-3)
     assert ours.n_effective_ == pytest.approx(theirs.n_effective_, rel=0.02)
     assert ours.log_evidence_ == pytest.approx(theirs.log_evidence_, rel=1e-3)
-    assert told.mean()[50:] == pytest.approx(expected.mean()[50:], abs=0.02)
-    assert told.std()[50:] == pytest.approx(expected.std()[50:], rel=0.02)
+    assert predictive.mean()[50:] == pytest.approx(expected.mean()[50:], abs=0.02)
+    assert predictive.std()[50:] == pytest.approx(expected.std()[50:], rel=0.02)
 
 
 def test_what_does_not_fit_together_is_refused() -> None:

@@ -125,9 +125,11 @@ def test_learning_row_after_row(
         )
         return found[0][0], found[1][0], found[2][0]
 
-    told = kernel.learn_sites(ours, *known, True, X, y, weights, intercept, offsets, discounts)
+    predictive = kernel.learn_sites(
+        ours, *known, True, X, y, weights, intercept, offsets, discounts
+    )
     twins = twin_sites.learn_sites(find, theirs, X, y, weights, intercept, offsets, discounts)
-    for mine, expected in zip(told[:3], twins[:3], strict=True):
+    for mine, expected in zip(predictive[:3], twins[:3], strict=True):
         assert mine == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert ours.T @ ours == pytest.approx(theirs.T @ theirs, rel=1e-6, abs=1e-6)
     assert not np.tril(ours[:, : len(ours)], -1).any()
@@ -195,7 +197,7 @@ def test_moments_are_those_of_a_fine_grid(likelihood: Likelihood) -> None:
     y, mean = 2.0 * rng.normal(size=20), rng.normal(size=20)
     variance, weights = np.exp(rng.normal(size=20)), rng.choice([0.5, 1.0, 2.0], size=20)
     assert likelihood.kernel_code is not None
-    told = kernel.find_moments(*likelihood.kernel_code, y, mean, variance, weights)
+    predictive = kernel.find_moments(*likelihood.kernel_code, y, mean, variance, weights)
     x = np.linspace(-12.0, 12.0, 100_001)
     for i in range(20):
         eta = mean[i] + np.sqrt(variance[i]) * x
@@ -205,7 +207,7 @@ def test_moments_are_those_of_a_fine_grid(likelihood: Likelihood) -> None:
         centre = np.trapezoid(density * x, x) / mass
         spread = np.trapezoid(density * x * x, x) / mass - centre**2
         expected = [np.log(mass), centre * np.sqrt(variance[i]), spread]
-        np.testing.assert_allclose([one[i] for one in told], expected, atol=2e-6)
+        np.testing.assert_allclose([one[i] for one in predictive], expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("df", [1.0, 4.0, 30.0])
@@ -218,7 +220,7 @@ def test_moments_of_a_narrow_belief_beside_student_t_noise(df: float) -> None:
     variance = 10.0 ** rng.uniform(-6.0, 1.0, size=n) * 0.01 * wide / (1.0 + half)
     known = StudentT(df, 0.7).kernel_code
     assert known is not None
-    told = kernel.find_moments(*known, y, mean, variance, weights)
+    predictive = kernel.find_moments(*known, y, mean, variance, weights)
     x = np.linspace(-12.0, 12.0, 4_001)
     off = y[:, None] - np.sqrt(variance)[:, None] * x
     powers = -half[:, None] * np.log1p(np.square(off) / wide)
@@ -230,7 +232,7 @@ def test_moments_of_a_narrow_belief_beside_student_t_noise(df: float) -> None:
     narrow = variance * (1.0 + half) < 0.01 * wide
     for some, tolerance in ((narrow, 1e-11), (~narrow, 2e-5)):
         assert some.any()
-        for ours, theirs in zip(told, expected, strict=True):
+        for ours, theirs in zip(predictive, expected, strict=True):
             np.testing.assert_allclose(ours[some], theirs[some], atol=tolerance)
 
 
@@ -250,8 +252,8 @@ def test_a_round_of_matching_is_that_of_its_twin(
     def find(off: Array, variance: Array, power: Array) -> tuple[Array, Array, Array]:
         return kernel.find_moments(*known, off, np.zeros(n), variance, power)
 
-    told = kernel.match_rows(*known, *rows, *sites)
-    for ours, theirs in zip(told, twin_sites.match_rows(find, *rows, *sites), strict=True):
+    predictive = kernel.match_rows(*known, *rows, *sites)
+    for ours, theirs in zip(predictive, twin_sites.match_rows(find, *rows, *sites), strict=True):
         size = 1.0 + np.abs(theirs).max()
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11 * size)
 
@@ -280,8 +282,8 @@ def test_labels_have_ten_digits_whatever_is_known(variance: float) -> None:
         lost = variance * (bend - small) if shrunk > 0.5 else 1.0 - shrunk
         for y, sign in ((1.0, 1.0), (0.0, -1.0)):
             arguments = (np.array([one]) for one in (y, sign * mean, variance))
-            told = kernel.find_sites(1, (0.0, 0.0, 0.0), True, *arguments)
-            precision, target, ours = (float(one[0]) for one in told)
+            predictive = kernel.find_sites(1, (0.0, 0.0, 0.0), True, *arguments)
+            precision, target, ours = (float(one[0]) for one in predictive)
             assert ours == pytest.approx(log_mass, rel=1e-10, abs=1e-10)
             if lost > 1e-7:
                 assert precision == pytest.approx(lost / (1.0 - lost) / variance, rel=1e-9)

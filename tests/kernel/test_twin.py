@@ -144,15 +144,15 @@ def test_columns_are_read_through_strides() -> None:
 def test_rows_in_any_order_of_memory(m: int, intercept: bool) -> None:
     X, Y, weights = problem(m, 300, m, 2, "weighted")
     orders = [X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1].copy()[::-1]]
-    told = []
+    predictive = []
     for array in orders:
         triangle = kernel.empty_triangle(m + intercept + 2)
         kernel.append_block(triangle, 2, array[:200], Y[:200], weights[:200], intercept)
         before = kernel.learn_rows(triangle, 2, array[200:], Y[200:], weights[200:], intercept)
         said = kernel.predict_rows(triangle, 2, array, intercept)
-        told.append([triangle, *before, *said])
-    for other in told[1:]:
-        assert all(np.array_equal(a, b) for a, b in zip(told[0], other, strict=True))
+        predictive.append([triangle, *before, *said])
+    for other in predictive[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(predictive[0], other, strict=True))
 
 
 @pytest.mark.parametrize("n", [8, 30, 129, 200])

@@ -214,17 +214,17 @@ def test_settings_that_cannot_be(make, message: str) -> None:  # type: ignore[no
 )
 def test_probabilities_are_averaged_over_eta(mean: float, variance: float, link: str) -> None:
     likelihood = Bernoulli(link)  # type: ignore[arg-type]
-    told = likelihood.predictive(np.array([mean]), np.array([variance]))
+    predictive = likelihood.predictive(np.array([mean]), np.array([variance]))
     expected = quadrature(likelihood, 1.0, mean, variance)[0]
     # A probability is right to 1e-8; of one below that, by a wide belief, fewer digits are.
-    assert told.pmf(1.0)[0] == pytest.approx(np.exp(expected), rel=1e-3, abs=1e-300)
-    assert told.pmf(1.0)[0] == pytest.approx(np.exp(expected), abs=1e-8)
-    assert told.mean() + told.pmf(0.0) == pytest.approx(1.0, abs=1e-7)
+    assert predictive.pmf(1.0)[0] == pytest.approx(np.exp(expected), rel=1e-3, abs=1e-300)
+    assert predictive.pmf(1.0)[0] == pytest.approx(np.exp(expected), abs=1e-8)
+    assert predictive.mean() + predictive.pmf(0.0) == pytest.approx(1.0, abs=1e-7)
 
 
 @pytest.mark.parametrize("noise", [StudentT(4.0, 0.5), LaplaceNoise(0.5), Quantile(0.8, 0.3)])
 def test_predictions_of_new_targets_are_the_noise_around_eta(noise: Likelihood) -> None:
-    told = noise.predictive(np.array([1.0]), np.array([0.3]))
+    predictive = noise.predictive(np.array([1.0]), np.array([0.3]))
     for y in (-1.0, 0.9, 1.5, 4.0):
         expected = np.exp(quadrature(noise, y, 1.0, 0.3)[0])
-        assert told.pdf([y])[0] == pytest.approx(expected, rel=0.02)
+        assert predictive.pdf([y])[0] == pytest.approx(expected, rel=0.02)

@@ -49,8 +49,8 @@ def test_all_ways_to_learn_agree(basis: Any, prior_precision: Any) -> None:
         settings["basis"] = clone(basis).set_params(length_scale=0.3)
     whole = BayesianLinearRegression(**settings).fit(x, y)
     chunks = BayesianLinearRegression(**settings).fit(x[:30], y[:30]).partial_fit(x[30:], y[30:])
-    told = BayesianLinearRegression(**settings)
-    told.predict_then_learn(x, y)
+    predictive = BayesianLinearRegression(**settings)
+    predictive.predict_then_learn(x, y)
     loop = BayesianLinearRegression(**settings)
     for row, target in zip(x, y, strict=True):
         loop.learn_one(row, target)
@@ -59,20 +59,20 @@ def test_all_ways_to_learn_agree(basis: Any, prior_precision: Any) -> None:
     more = BayesianLinearRegression(**settings).fit(np.vstack([x, x[:5] / 2]), np.append(y, y[:5]))
     more.unlearn(x[:5] / 2, y[:5])
     expected = whole.predict_distribution(x)
-    for model in (chunks, told, loop, merged, more):
+    for model in (chunks, predictive, loop, merged, more):
         found = model.predict_distribution(x)
         assert found.mean() == pytest.approx(expected.mean(), rel=1e-7, abs=1e-7)
         assert found.std() == pytest.approx(expected.std(), rel=1e-6)
-    one, told = whole.predict_one(x[3]), whole.predict_then_learn(x[3:4], y[3:4]).mean()[0]
-    assert one == pytest.approx(told, rel=1e-9)
+    one, predictive = whole.predict_one(x[3]), whole.predict_then_learn(x[3:4], y[3:4]).mean()[0]
+    assert one == pytest.approx(predictive, rel=1e-9)
     assert len(whole.coef_) == whole.basis_.transform(x).shape[1]
 
 
 def test_the_curve_is_found_with_honest_bands() -> None:
     x, y = curve(2000)
     model = BayesianLinearRegression(basis=HilbertSpaceGP())
-    told = model.predict_then_learn(x, y)
-    low, high = told.interval(0.95)
+    predictive = model.predict_then_learn(x, y)
+    low, high = predictive.interval(0.95)
     assert 0.93 <= np.mean((low <= y) & (y <= high)) <= 0.97
     truth = 5.0 + np.sin(2.0 * np.pi * x[:, 0])
     assert np.sqrt(np.mean((model.predict(x) - truth) ** 2)) < 0.04
@@ -148,8 +148,8 @@ def test_functions_without_rows_so_far_cannot_be_anything(basis: Basis) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 3))  # the ends of the domain are rarely visited
     y = X[:, 0] + rng.normal(size=2000)
-    told = BayesianLinearRegression(basis=basis).predict_then_learn(X, y)
-    assert np.abs(told.mean() - y).max() < 10.0
+    predictive = BayesianLinearRegression(basis=basis).predict_then_learn(X, y)
+    assert np.abs(predictive.mean() - y).max() < 10.0
 
 
 def test_a_number_is_the_precision_of_each_local_function() -> None:

@@ -69,8 +69,8 @@ def test_a_frame_is_its_array(name: str, settings: dict[str, Any]) -> None:
     expected = model().fit(X, Y).partial_fit(X, Y)
     ours = model().fit(frame, Y).partial_fit(frame, Y)
     assert np.allclose(ours.predict(frame), expected.predict(X), rtol=1e-8)
-    told = ours.predict_distribution(frame).std()
-    assert np.allclose(told, expected.predict_distribution(X).std(), rtol=1e-8)
+    predictive = ours.predict_distribution(frame).std()
+    assert np.allclose(predictive, expected.predict_distribution(X).std(), rtol=1e-8)
     weighted = model().fit(frame, Y, half.astype(float)).predict(frame)
     assert np.allclose(weighted, model().fit(X, Y, half.astype(float)).predict(X), rtol=1e-8)
 

@@ -17,13 +17,15 @@ Y = X @ [1.0, -2.0, 0.0] + 0.5 * RNG.normal(size=25)
 
 
 def refits(settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    told = []
+    predictive = []
     for row in range(len(Y)):
         others = np.arange(len(Y)) != row
         model = BayesianLinearRegression(**settings).fit(X[others], Y[others])
-        told.append(model.predict_distribution(X[[row]]))
-    means, stds = (np.array([getattr(one, what)()[0] for one in told]) for what in ("mean", "std"))
-    return means, stds, np.array([one.logpdf(Y[[i]])[0] for i, one in enumerate(told)])
+        predictive.append(model.predict_distribution(X[[row]]))
+    means, stds = (
+        np.array([getattr(one, what)()[0] for one in predictive]) for what in ("mean", "std")
+    )
+    return means, stds, np.array([one.logpdf(Y[[i]])[0] for i, one in enumerate(predictive)])
 
 
 @pytest.mark.parametrize(
@@ -57,8 +59,8 @@ def test_a_learned_prior_is_nearly_as_refitted() -> None:
 def test_a_row_that_alone_tells_of_a_direction_is_flat() -> None:
     alone = np.column_stack([X, np.arange(25) == 3])
     model = BayesianLinearRegression(prior_precision=0.0).fit(alone, Y)
-    told = model.leave_one_out(alone, Y)
-    assert np.flatnonzero(np.isinf(told.std())).tolist() == [3]
+    predictive = model.leave_one_out(alone, Y)
+    assert np.flatnonzero(np.isinf(predictive.std())).tolist() == [3]
 
 
 def test_reading_changes_nothing_and_what_is_refused() -> None:

@@ -179,13 +179,13 @@ def test_a_row_never_learned_is_refused(settings: dict[str, Any]) -> None:
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     model = BayesianLinearRegression(**settings).fit(X, y)
-    before = model._known.factor.triangle.copy()
+    before = model._posterior.factor.triangle.copy()
     for strange, target in (([[9.0, 9.0, 9.0]], 0.0), (X[:1], 1e3)):
         with pytest.raises(ValueError, match="never learned"):
             model.unlearn(strange, [target])
     with pytest.raises(ValueError, match="total weight 41: only 40 is learned"):
         model.unlearn(np.vstack([X, X[:1]]), [*y, y[0]])
-    assert np.array_equal(model._known.factor.triangle, before)
+    assert np.array_equal(model._posterior.factor.triangle, before)
     assert model.n_observations_ == 40.0
 
 
@@ -221,11 +221,11 @@ def test_what_alone_carried_a_direction_can_be_unlearned(
     settings = {"prior_precision": prior, "fit_intercept": fit_intercept}
     model = BayesianLinearRegression(**settings).fit(X, y).unlearn(X[n - 3 :], y[n - 3 :])
     rest = BayesianLinearRegression(**settings).fit(X[: n - 3], y[: n - 3])
-    told, expected = model.predict_distribution(X), rest.predict_distribution(X)
+    predictive, expected = model.predict_distribution(X), rest.predict_distribution(X)
     known = np.isfinite(expected.std())
-    assert np.array_equal(np.isfinite(told.std()), known)
-    assert told.mean()[known] == pytest.approx(expected.mean()[known], rel=1e-3, abs=1e-3)
-    assert told.std()[known] == pytest.approx(expected.std()[known], rel=1e-4)
+    assert np.array_equal(np.isfinite(predictive.std()), known)
+    assert predictive.mean()[known] == pytest.approx(expected.mean()[known], rel=1e-3, abs=1e-3)
+    assert predictive.std()[known] == pytest.approx(expected.std()[known], rel=1e-4)
     empty = BayesianLinearRegression(**settings).fit(X, y).unlearn(X, y)
     assert empty.n_observations_ == 0.0
     assert np.isinf(empty.predict_distribution(X).std()).all()

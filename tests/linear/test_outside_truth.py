@@ -134,7 +134,7 @@ def test_the_residual_is_never_negative() -> None:
         model = BayesianLinearRegression(prior_precision=0.0)
         for x in X:
             model.learn_one(x, offset + 2.0 * x[0])
-            assert model._known.residual >= 0.0
+            assert model._posterior.residual >= 0.0
         assert model.predict_distribution(X).std() == pytest.approx(
             np.zeros(30), abs=1e-15 * offset + 1e-13
         )

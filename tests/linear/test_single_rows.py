@@ -18,7 +18,7 @@ from posterity.factor import Factor
 from posterity.files import dumps
 from posterity.forgetting import Adaptive, Exponential, Stabilized
 from posterity.kernel import MemberNoise, MembersPath
-from posterity.posteriors.averaged import TwoLevels
+from posterity.posteriors.averaged import TwoLevelWeights
 
 SHORT = Adaptive(discounts=(1.0, 0.97, 0.8))
 LEARNED: list[Any] = ["auto", "ard", Maximized()]
@@ -59,8 +59,8 @@ def stream(seed: int, n: int = 60, *, waits: bool = True) -> tuple[Any, Any, Any
 
 def assert_same(one: Any, other: Any, X: Any) -> None:
     np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-9, atol=1e-9)
-    told, twin = (model.predict_distribution(X) for model in (one, other))
-    np.testing.assert_allclose(told.std(), twin.std(), rtol=1e-9)
+    predictive, twin = (model.predict_distribution(X) for model in (one, other))
+    np.testing.assert_allclose(predictive.std(), twin.std(), rtol=1e-9)
     assert one.n_observations_ == pytest.approx(other.n_observations_, rel=1e-12)
     assert one.n_effective_ == pytest.approx(other.n_effective_, rel=1e-9)
     assert one.log_evidence_ == pytest.approx(other.log_evidence_, rel=1e-9, abs=1e-9)
@@ -69,7 +69,7 @@ def assert_same(one: Any, other: Any, X: Any) -> None:
 def ahead(model: Any, x: Any) -> float:
     """The ordinary way to say what ``predict_one`` does, on a copy that has no lean path."""
     twin = copy.deepcopy(model)
-    return float(twin._known.predict_mean_ahead(twin._columns(x[None]))[0])
+    return float(twin._posterior.predict_mean_ahead(twin._columns(x[None]))[0])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -82,10 +82,10 @@ def test_rows_one_by_one_are_arrays_of_one_row(name: str, seed: int, fit_interce
     for i in range(len(X)):
         lean.learn_one(X[i], y[i], weights[i])
         ordinary.partial_fit(X[i : i + 1], y[i : i + 1], weights[i : i + 1])
-        told = lean.predict_one(X[i])
+        predictive = lean.predict_one(X[i])
         if i % 5 == 0:
             for model in (lean, ordinary):
-                assert told == pytest.approx(ahead(model, X[i]), rel=1e-9, abs=1e-9)
+                assert predictive == pytest.approx(ahead(model, X[i]), rel=1e-9, abs=1e-9)
     assert_same(lean, ordinary, X[:9])
 
 
@@ -109,9 +109,9 @@ def test_predicted_and_learned_one_by_one_is_one_call(
     for i in range(len(X)):
         means.append(rows.predict_one(X[i]))
         rows.learn_one(X[i], y[i], weights[i])
-    told = whole.predict_then_learn(X, y, weights).mean()
+    predictive = whole.predict_then_learn(X, y, weights).mean()
     tolerance = 1e-6 if learned == "ard" else 1e-9  # looks for its maximum only so far
-    np.testing.assert_allclose(means, told, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(means, predictive, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(rows.coef_, whole.coef_, rtol=tolerance, atol=tolerance)
 
 
@@ -168,7 +168,7 @@ def test_what_does_not_fit_is_refused() -> None:
     small, large = Factor(2), Factor(9)
     with pytest.raises(ValueError, match="none of this triangle"):
         small.fading(large, 0.9)
-    standing = TwoLevels(np.zeros((1, 8)), np.zeros(8))
+    standing = TwoLevelWeights(np.zeros((1, 8)), np.zeros(8))
 
     def path(member: Factor, rates: tuple[float, ...] = (1.0,)) -> MembersPath:
         members = [member.fading(member, 0.9)]

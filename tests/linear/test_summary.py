@@ -138,9 +138,9 @@ class TestByName:
     def test_contrasts(self):
         posterior = fitted("a given prior").posterior_
         row = np.array([0.0, -1.0, 2.0])
-        told = posterior.contrast({"income": 2.0, "age": -1.0})
-        np.testing.assert_allclose(told.mean(), row @ posterior.mean)
-        np.testing.assert_allclose(told.var(), row @ posterior.cov @ row)
+        predictive = posterior.contrast({"income": 2.0, "age": -1.0})
+        np.testing.assert_allclose(predictive.mean(), row @ posterior.mean)
+        np.testing.assert_allclose(predictive.var(), row @ posterior.cov @ row)
 
     @pytest.mark.parametrize(
         ("statement", "weights", "above"),
@@ -155,10 +155,10 @@ class TestByName:
     )
     def test_statements(self, statement, weights, above):
         posterior = fitted("linear").posterior_
-        told = posterior.probability(statement)
-        np.testing.assert_allclose(told, posterior.contrast(weights).sf(above))
+        predictive = posterior.probability(statement)
+        np.testing.assert_allclose(predictive, posterior.contrast(weights).sf(above))
         turned = statement.translate(str.maketrans("<>", "><"))
-        np.testing.assert_allclose(posterior.probability(turned), 1.0 - told, atol=1e-12)
+        np.testing.assert_allclose(posterior.probability(turned), 1.0 - predictive, atol=1e-12)
 
     def test_names_that_look_like_sums(self):
         posterior = MultivariateNormal([1.0, 5.0], np.eye(2), names=["a", "a - b < 3"])
@@ -179,8 +179,8 @@ class TestByName:
             fitted("linear").posterior_["agee"]
 
     def test_repr_names_the_first(self):
-        told = repr(MultivariateNormal(np.arange(8.0), np.eye(8), names=list("abcdefgh")))
-        assert told == (
+        predictive = repr(MultivariateNormal(np.arange(8.0), np.eye(8), names=list("abcdefgh")))
+        assert predictive == (
             "MultivariateNormal(a=0 ± 1, b=1 ± 1, c=2 ± 1, d=3 ± 1, e=4 ± 1, f=5 ± 1, 2 more; "
             "scale=1)"
         )
@@ -209,18 +209,24 @@ class TestOneRow:
     def test_predicted_then_learned(self, name):
         y = MODELS[name][1]
         one, many = fitted(name), fitted(name)
-        told = one.predict_then_learn_one(ROW, y[0])
+        predictive = one.predict_then_learn_one(ROW, y[0])
         before = many.predict_then_learn(pandas.DataFrame([ROW]), y[:1])
         np.testing.assert_allclose(
-            np.ravel(told.logpmf(y[0]) if hasattr(told, "logpmf") else told.logpdf(y[0])),
-            np.ravel(before.logpmf(y[:1]) if hasattr(told, "logpmf") else before.logpdf(y[:1])),
+            np.ravel(
+                predictive.logpmf(y[0])
+                if hasattr(predictive, "logpmf")
+                else predictive.logpdf(y[0])
+            ),
+            np.ravel(
+                before.logpmf(y[:1]) if hasattr(predictive, "logpmf") else before.logpdf(y[:1])
+            ),
         )
         np.testing.assert_array_equal(one.coef_, many.coef_)
 
     def test_the_first_row(self):
         model = BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0)
-        told = model.predict_then_learn_one(ROW, 1.0)
-        assert float(told.mean()) == 0.0
+        predictive = model.predict_then_learn_one(ROW, 1.0)
+        assert float(predictive.mean()) == 0.0
         assert model.n_observations_ == 1.0
 
     @pytest.mark.parametrize("name", ["linear", "poisson", "robust", "any likelihood"])
@@ -228,8 +234,8 @@ class TestOneRow:
         model = fitted(name)
         mean, wide = (model.predict_interval(X, 0.9, of=of) for of in ("mean", "observation"))
         # Of counts the normal eta nearest to a mixture, there.
-        told = np.stack(model.predict_mean_distribution(X).interval(0.9), axis=1)
-        np.testing.assert_allclose(mean, told, rtol=1e-2, atol=1e-6)
+        predictive = np.stack(model.predict_mean_distribution(X).interval(0.9), axis=1)
+        np.testing.assert_allclose(mean, predictive, rtol=1e-2, atol=1e-6)
         assert (np.ptp(mean, axis=1) < np.ptp(wide, axis=1)).all()
 
     @pytest.mark.parametrize("name", [name for name in MODELS if name != "several targets"])
@@ -242,12 +248,12 @@ class TestOneRow:
         [(None, "is None, which is not a number"), ("x", "is 'x', which is not a number"),
          (float("nan"), r"is not finite \(nan\)")],
     )  # fmt: skip
-    def test_a_value_that_is_no_number_is_named(self, value, told):
+    def test_a_value_that_is_no_number_is_named(self, value, predictive):
         model = fitted("linear")
         row = {**ROW, "age": value}
         calls = model.predict_one, model.predict_distribution_one, lambda x: model.learn_one(x, 1.0)
         for call in calls:
-            with pytest.raises((TypeError, ValueError), match=f"x in column 'age' {told}"):
+            with pytest.raises((TypeError, ValueError), match=f"x in column 'age' {predictive}"):
                 call(row)
 
 

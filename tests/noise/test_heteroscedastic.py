@@ -43,8 +43,8 @@ def linear(**settings: Any) -> BayesianLinearRegression:
     return BayesianLinearRegression(noise="linear", **settings)
 
 
-def held(told: Any, y: Any, level: float = 0.95) -> Any:
-    low, high = told.interval(level)
+def held(predictive: Any, y: Any, level: float = 0.95) -> Any:
+    low, high = predictive.interval(level)
     return (low <= y) & (y <= high)
 
 
@@ -97,11 +97,13 @@ def test_fit_and_rows_agree_to_half_a_standard_error() -> None:
 def test_rows_one_by_one_are_rows_together_in_order() -> None:
     X, y = drawn(3, 120)
     together, alone = linear(), linear()
-    told = together.predict_then_learn(X, y)
+    predictive = together.predict_then_learn(X, y)
     for row in range(len(X)):
         if row in (7, 60):
             before = alone.predict_distribution(X[row : row + 1])
-            np.testing.assert_allclose(before.loc, told.loc[row : row + 1], rtol=0.2, atol=0.2)
+            np.testing.assert_allclose(
+                before.loc, predictive.loc[row : row + 1], rtol=0.2, atol=0.2
+            )
         alone.learn_one(X[row], y[row])
     np.testing.assert_allclose(alone.noise_coef_, together.noise_coef_, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(alone.coef_, together.coef_, rtol=1e-6, atol=1e-8)
@@ -153,22 +155,22 @@ def test_units_of_the_target_change_nothing_but_units(size: float, offset: float
 def test_few_rows_are_the_ordinary_model(n: int) -> None:
     X, y = drawn(6, 60)
     model, plain = linear().fit(X[:n], y[:n]), BayesianLinearRegression().fit(X[:n], y[:n])
-    told, usual = model.predict_distribution(X[50:]), plain.predict_distribution(X[50:])
-    np.testing.assert_allclose(told.mean(), usual.mean(), rtol=0.02, atol=0.02)
-    np.testing.assert_allclose(told.interval(0.5), usual.interval(0.5), rtol=0.05, atol=0.05)
+    predictive, usual = model.predict_distribution(X[50:]), plain.predict_distribution(X[50:])
+    np.testing.assert_allclose(predictive.mean(), usual.mean(), rtol=0.02, atol=0.02)
+    np.testing.assert_allclose(predictive.interval(0.5), usual.interval(0.5), rtol=0.05, atol=0.05)
 
 
 def test_the_quietest_and_the_loudest_rows_are_covered() -> None:
     X, y = drawn(7, 1500)
     model = linear()
-    told = model.predict_then_learn(X[:1000], y[:1000])
+    predictive = model.predict_then_learn(X[:1000], y[:1000])
     inside = held(model.predict_distribution(X[1000:]), y[1000:])
     order = np.argsort(X[1000:] @ SLOPES)
     for part in (order[:150], order[-150:]):
         assert 0.90 < inside[part].mean() < 0.99
-    assert 0.93 < held(told[50:], y[50:1000]).mean() < 0.985
+    assert 0.93 < held(predictive[50:], y[50:1000]).mean() < 0.985
     plain = BayesianLinearRegression().predict_then_learn(X[:1000], y[:1000])
-    gained = told.logpdf(y[:1000])[100:].mean() - plain.logpdf(y[:1000])[100:].mean()
+    gained = predictive.logpdf(y[:1000])[100:].mean() - plain.logpdf(y[:1000])[100:].mean()
     assert gained > 0.25
 
 
@@ -195,11 +197,11 @@ def test_all_ways_to_forget_learn_slopes_and_survive_a_file(
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     for one in (model, again):
-        one.told = one.predict_then_learn(X[381:], y[381:]).logpdf(y[381:])
-    np.testing.assert_array_equal(model.told, again.told)
+        one.predictive = one.predict_then_learn(X[381:], y[381:]).logpdf(y[381:])
+    np.testing.assert_array_equal(model.predictive, again.predictive)
     assert model.noise_coef_[0] > 0.4
     assert model.n_observations_ == 460.0
-    assert np.isfinite(model.told).all()
+    assert np.isfinite(model.predictive).all()
 
 
 @pytest.mark.parametrize("way", [None, Stabilized(discount=0.999)], ids=str)
@@ -302,13 +304,13 @@ def test_a_window_keeps_rows_in_units_of_their_noise() -> None:
     drift = np.cumsum(0.03 * rng.normal(size=3000))
     y = X @ [1.0, 2.0] + drift + np.exp(0.7 * X[:, 0]) * rng.normal(size=3000)
     model = linear(forgetting=Window(size=300))
-    told = model.predict_then_learn(X, y)[500:]
-    low, high = told.interval(0.95)
+    predictive = model.predict_then_learn(X, y)[500:]
+    low, high = predictive.interval(0.95)
     held = (low <= y[500:]) & (y[500:] <= high)
     for some in (X[500:, 0] < -0.5, np.abs(X[500:, 0]) <= 0.5, X[500:, 0] > 0.5):
         assert 0.91 < held[some].mean() < 0.98
     constant = BayesianLinearRegression(forgetting=Window(size=300)).predict_then_learn(X, y)[500:]
-    assert told.logpdf(y[500:]).mean() > constant.logpdf(y[500:]).mean() + 0.3
+    assert predictive.logpdf(y[500:]).mean() > constant.logpdf(y[500:]).mean() + 0.3
     assert model.n_effective_ == 300.0
 
 
@@ -341,10 +343,10 @@ def test_log_precision_is_the_normal_density_of_the_residual(square: float, eta:
 
 @given(df=st.floats(0.2, 1e4), t=st.floats(-50.0, 50.0))
 def test_scores_have_the_probability_of_the_error(df: float, t: float) -> None:
-    told = StudentT(np.array([df]), [1.0], [2.0])
-    square, known = squared_scores(told, np.array([1.0 + 2.0 * t]))
+    predictive = StudentT(np.array([df]), [1.0], [2.0])
+    square, known = squared_scores(predictive, np.array([1.0 + 2.0 * t]))
     assert known.all() == bool(df > 0.0)
-    inside = told.cdf(1.0 + 2.0 * abs(t)) - told.cdf(1.0 - 2.0 * abs(t))
+    inside = predictive.cdf(1.0 + 2.0 * abs(t)) - predictive.cdf(1.0 - 2.0 * abs(t))
     score = Normal(0.0, 1.0)
     if square < 24.9:
         root = np.sqrt(square)
@@ -357,11 +359,13 @@ def test_an_uncertain_log_precision_is_nearly_its_mixture() -> None:
     weights = weights / weights.sum()
     for df in (8.0, 1e6):
         for variance in (0.05, 0.3):
-            told = in_own_units(StudentT([df], [0.0], [1.0]), np.zeros(1), np.full(1, variance))
+            predictive = in_own_units(
+                StudentT([df], [0.0], [1.0]), np.zeros(1), np.full(1, variance)
+            )
             scales = np.exp(0.5 * np.sqrt(variance) * nodes)
             points = np.linspace(-3.0, 3.0, 7)
             exact = [weights @ StudentT(df, 0.0, scales).pdf(point) for point in points]
-            np.testing.assert_allclose(np.log(told.pdf(points)), np.log(exact), atol=0.06)
+            np.testing.assert_allclose(np.log(predictive.pdf(points)), np.log(exact), atol=0.06)
 
 
 # ---- real streams ----------------------------------------------------------------------------
@@ -379,13 +383,13 @@ def test_bike_rentals_by_hour() -> None:
         pandas.concat([*dummies, table[["workingday", "temp", "hum"]]], axis=1).to_numpy(float)
     )
     y, hours = table.cnt.to_numpy(float), table.hr.to_numpy()
-    told = {}
+    predictive = {}
     for noise in ("constant", "linear"):
         way = Stabilized(discount=0.999)
         model = BayesianLinearRegression(noise=noise, forgetting=way)
-        told[noise] = model.predict_then_learn(X, y)[500:]
-    scores = {noise: one.logpdf(y[500:]).mean() for noise, one in told.items()}
+        predictive[noise] = model.predict_then_learn(X, y)[500:]
+    scores = {noise: one.logpdf(y[500:]).mean() for noise, one in predictive.items()}
     assert scores["linear"] - scores["constant"] > 0.2
-    inside = held(told["linear"], y[500:])
+    inside = held(predictive["linear"], y[500:])
     worst = min(inside[hours[500:] == hour].mean() for hour in range(24))
     assert worst > 0.88

@@ -52,14 +52,14 @@ class Made:
         )
 
     def value(self, method: str, **how: Any) -> Any:
-        told = evaluate(
+        predictive = evaluate(
             self.log,
             {"policy": lambda X: self.policy[X[:, 0].astype(int)]},
             [method],
             reward_model=lambda X: self.expected[X[:, 0].astype(int)],
             **how,
         )
-        return told["policy", method]
+        return predictive["policy", method]
 
 
 def by_hand(made: Made, method: str) -> float:
@@ -84,8 +84,8 @@ def by_hand(made: Made, method: str) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_formulas_of_the_papers(method: str, seed: int) -> None:
     made = Made(seed)
-    told = made.value(method, switch=3.0, shrinkage=7.0)
-    assert told.value == pytest.approx(by_hand(made, method), rel=1e-12, abs=1e-12)
+    predictive = made.value(method, switch=3.0, shrinkage=7.0)
+    assert predictive.value == pytest.approx(by_hand(made, method), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("method", ["ips", "dm", "dr"])
@@ -96,11 +96,11 @@ def test_interval_is_that_of_a_mean(method: str) -> None:
         "dm": made.direct,
         "dr": made.direct + made.weight * made.error,
     }[method]
-    told = made.value(method)
-    assert told.std_error == pytest.approx(np.std(scores) / np.sqrt(made.n), rel=1e-10)
-    assert told.low < told.value < told.high
-    assert told.anytime_low < told.low
-    assert told.anytime_high > told.high
+    predictive = made.value(method)
+    assert predictive.std_error == pytest.approx(np.std(scores) / np.sqrt(made.n), rel=1e-10)
+    assert predictive.low < predictive.value < predictive.high
+    assert predictive.anytime_low < predictive.low
+    assert predictive.anytime_high > predictive.high
 
 
 def test_interval_of_a_ratio_is_the_jackknifes() -> None:
@@ -132,8 +132,8 @@ def test_threshold_is_that_of_the_least_squared_error(method: str) -> None:
 @pytest.mark.parametrize("method", ["replay", "ips", "snips", "dr", "switch_dr"])
 def test_the_policy_of_the_log_has_its_mean_reward(method: str) -> None:
     made = Made(3)
-    told = evaluate(made.log, ["logged"], [method])["logged", method]
-    assert told.value == pytest.approx(made.rewards.mean(), rel=1e-12)
+    predictive = evaluate(made.log, ["logged"], [method])["logged", method]
+    assert predictive.value == pytest.approx(made.rewards.mean(), rel=1e-12)
 
 
 def test_a_policy_of_the_same_probabilities_has_its_mean_reward() -> None:
@@ -176,20 +176,20 @@ def test_batches_make_no_difference() -> None:
     made = Made(6)
     frame = pd.DataFrame({"x": made.X[:, 0], "arm": made.arms, "reward": made.rewards})
     frame["p"] = made.propensity
-    told = []
+    predictive = []
     for rows in (50, 7, 100_000):
         log = Log.open(frame, propensity="p", batch_rows=rows)
-        told.append(evaluate(log, ["uniform"], ["ips", "snips"]).to_frame()["value"].tolist())
-    assert told[0] == pytest.approx(told[1], rel=1e-12)
-    assert told[0] == pytest.approx(told[2], rel=1e-12)
+        predictive.append(evaluate(log, ["uniform"], ["ips", "snips"]).to_frame()["value"].tolist())
+    assert predictive[0] == pytest.approx(predictive[1], rel=1e-12)
+    assert predictive[0] == pytest.approx(predictive[2], rel=1e-12)
 
 
 def test_folds_are_honest_too() -> None:
     """A model of each row's own reward would have DM and DR equal the mean of what was learned."""
     made = Made(7)
-    told = evaluate(made.log, ["uniform"], ["dr"], folds=4)["uniform", "dr"]
+    predictive = evaluate(made.log, ["uniform"], ["dr"], folds=4)["uniform", "dr"]
     ips = evaluate(made.log, ["uniform"], ["ips"])["uniform", "ips"]
-    assert abs(told.value - ips.value) < 3.0 * ips.std_error
+    assert abs(predictive.value - ips.value) < 3.0 * ips.std_error
 
 
 def test_any_estimator_can_be_the_reward_model() -> None:
@@ -200,9 +200,9 @@ def test_any_estimator_can_be_the_reward_model() -> None:
     plain = evaluate(log, [0], ["dr"])["0", "dr"]
     modelled = evaluate(log, [0], ["dr"], reward_model=BayesianLogisticRegression())["0", "dr"]
     ips = evaluate(log, [0], ["ips"])["0", "ips"]
-    for told in (plain, modelled):
-        assert told.std_error < ips.std_error
-        assert abs(told.value - ips.value) < 3.0 * ips.std_error
+    for predictive in (plain, modelled):
+        assert predictive.std_error < ips.std_error
+        assert abs(predictive.value - ips.value) < 3.0 * ips.std_error
 
 
 class Named:
@@ -221,10 +221,12 @@ def test_arms_of_a_bandit_are_found_by_their_names() -> None:
     arms = rng.choice(["a", "b"], size=500)
     every = np.full((500, 2), 0.5)
     log = Log.of(np.zeros((500, 1)), arms, rng.random(500), None, every, names=["a", "b"])
-    told = evaluate(log, {"b": Named(["b", "a"], [1.0, 0.0]), "c": Named(["c", "a"], [0.4, 0.6])})
-    assert told["b", "ips"] == evaluate(log, {"b": "b"})["b", "ips"]
-    assert told.support["c"].without_support == pytest.approx(0.4)
-    assert np.isnan(told["c", "ips"].value)
+    predictive = evaluate(
+        log, {"b": Named(["b", "a"], [1.0, 0.0]), "c": Named(["c", "a"], [0.4, 0.6])}
+    )
+    assert predictive["b", "ips"] == evaluate(log, {"b": "b"})["b", "ips"]
+    assert predictive.support["c"].without_support == pytest.approx(0.4)
+    assert np.isnan(predictive["c", "ips"].value)
 
 
 # ---- truth ---------------------------------------------------------------------------------------
@@ -263,8 +265,10 @@ def test_unbiased_while_the_logging_policy_learns(policy: Policy) -> None:
     errors = []
     for seed in range(60):
         log, truth = logged_while_learning(policy, seed)
-        told = evaluate(log, ["uniform"], ["ips", "dr"])
-        errors.append([told["uniform", "ips"].value - truth, told["uniform", "dr"].value - truth])
+        predictive = evaluate(log, ["uniform"], ["ips", "dr"])
+        errors.append(
+            [predictive["uniform", "ips"].value - truth, predictive["uniform", "dr"].value - truth]
+        )
     bias = np.mean(errors, axis=0)
     assert np.all(np.abs(bias) < 4.0 * np.std(errors, axis=0) / np.sqrt(len(errors)))
 
@@ -279,8 +283,8 @@ def test_unbiased_over_many_logs() -> None:
         rewards = 1.0 * arms + rng.normal(size=300)
         every = np.tile(chances, (300, 1))
         log = Log.of(np.zeros((300, 0)), arms, rewards, propensities=every, names=range(3))
-        told = evaluate(log, ["uniform"], ["ips", "dr"])
-        errors.append([told["uniform", m].value - 1.0 for m in ("ips", "dr")])
+        predictive = evaluate(log, ["uniform"], ["ips", "dr"])
+        errors.append([predictive["uniform", m].value - 1.0 for m in ("ips", "dr")])
     bias = np.mean(errors, axis=0)
     assert np.all(np.abs(bias) < 4.0 * np.std(errors, axis=0) / np.sqrt(len(errors)))
     assert np.std(errors, axis=0)[1] < 0.8 * np.std(errors, axis=0)[0]
@@ -290,8 +294,8 @@ def test_policies_and_methods_as_they_may_be_given() -> None:
     made = Made(0, n=500)
     whole = evaluate(made.log, {"policy": lambda X: made.policy[X[:, 0].astype(int)]}, ["ips"])
     for same in (made.policy, made.policy[:, :, None]):  # the second as obp has them
-        told = evaluate(made.log, same, "IPS")
-        assert told["policy", "ips"] == whole["policy", "ips"]
+        predictive = evaluate(made.log, same, "IPS")
+        assert predictive["policy", "ips"] == whole["policy", "ips"]
     names = evaluate(made.log, {"policy": lambda X: 1 + 0 * X[:, 0].astype(int)}, "ips")
     assert names["policy", "ips"] == evaluate(made.log, {"policy": 1}, "ips")["policy", "ips"]
     assert evaluate(made.log, "uniform", "ips")["uniform", "ips"].value > 0.0
@@ -308,12 +312,12 @@ def test_without_support_there_is_a_reason_and_no_number() -> None:
     chances = np.tile([0.5, 0.5, 0.0], (n, 1))
     arms = rng.integers(2, size=n)
     log = Log.of(np.zeros((n, 1)), arms, rng.random(n), None, chances, names=range(3))
-    told = evaluate(log, {"new": Always(2), "half": "uniform"})
-    for estimate in told.estimates:
+    predictive = evaluate(log, {"new": Always(2), "half": "uniform"})
+    for estimate in predictive.estimates:
         assert np.isnan(estimate.value)
         assert "no support for" in estimate.note
-    assert told.support["new"].without_support == pytest.approx(1.0)
-    assert told.support["half"].without_support == pytest.approx(1.0 / 3.0)
+    assert predictive.support["new"].without_support == pytest.approx(1.0)
+    assert predictive.support["half"].without_support == pytest.approx(1.0 / 3.0)
 
 
 def test_weights_that_average_too_little_are_told() -> None:
@@ -323,9 +327,9 @@ def test_weights_that_average_too_little_are_told() -> None:
     arms = np.where(X[:, 0] > 0.0, 1, rng.integers(2, size=4000))  # arm 0 only where x is -1
     propensity = np.where(X[:, 0] > 0.0, 1.0, 0.5)
     log = Log.of(X, arms, rng.random(4000), propensity)
-    told = evaluate(log, {"zero": 0}, ["ips"])
-    assert told.support["zero"].without_support == pytest.approx(0.5, abs=0.05)
-    assert np.isnan(told["zero", "ips"].value)
+    predictive = evaluate(log, {"zero": 0}, ["ips"])
+    assert predictive.support["zero"].without_support == pytest.approx(0.5, abs=0.05)
+    assert np.isnan(predictive["zero", "ips"].value)
 
 
 def test_weights_that_average_too_much_are_told() -> None:
@@ -338,9 +342,9 @@ def test_weights_that_average_too_much_are_told() -> None:
 def test_without_propensities_replay_and_the_direct_method_work() -> None:
     made = Made(9)
     log = Log.of(made.X, made.arms, made.rewards)
-    told = evaluate(log, ["uniform"])
+    predictive = evaluate(log, ["uniform"])
     for method in METHODS:
-        estimate = told["uniform", method]
+        estimate = predictive["uniform", method]
         if method in ("replay", "dm"):
             assert np.isfinite(estimate.value)
         else:
@@ -362,10 +366,10 @@ def test_few_effective_rows_widen_the_interval() -> None:
     arms[:3] = 1
     propensity = np.where(arms == 1, 0.002, 0.998)
     log = Log.of(np.zeros((2000, 0)), arms, rng.normal(size=2000), propensity)
-    told = evaluate(log, {"rare": 1}, ["snips"])["rare", "snips"]
-    assert "effective rows" in told.note
-    assert told.high - told.low > 2.0 * 1.96 * told.std_error
-    assert told.anytime_low == -np.inf
+    predictive = evaluate(log, {"rare": 1}, ["snips"])["rare", "snips"]
+    assert "effective rows" in predictive.note
+    assert predictive.high - predictive.low > 2.0 * 1.96 * predictive.std_error
+    assert predictive.anytime_low == -np.inf
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
@@ -381,8 +385,8 @@ def test_exact_sequence_holds_at_all_times(level: float) -> None:
         outside = False
         for n in range(50, 1001, 190):
             log = Log.of(contexts[:n], arms[:n], rewards[:n], None, every[:n], names=[0, 1])
-            told = evaluate(log, {"one": 1}, ["ips"], level=level, reward_range=(0.0, 1.0))
-            estimate = told["one", "ips"]
+            predictive = evaluate(log, {"one": 1}, ["ips"], level=level, reward_range=(0.0, 1.0))
+            estimate = predictive["one", "ips"]
             outside |= not estimate.anytime_low <= 0.5 <= estimate.anytime_high
         missed += outside
     assert missed <= 150 * (1.0 - level)

@@ -24,9 +24,9 @@ def made(n: int = 3000, gain: float = 1.0, seed: int = 0) -> Log:
 def test_a_better_policy_is_learned(weighting: str) -> None:
     bandit = learn(made(), weighting=weighting, rng=0)  # type: ignore[arg-type]
     again = made(seed=1)
-    told = evaluate(again, {"new": bandit, "old": "logged"}, ["dr"])
-    assert told["new", "dr"].low > told["old", "dr"].high
-    assert told["new", "dr"].value == pytest.approx(np.sqrt(2.0 / np.pi), abs=0.1)
+    predictive = evaluate(again, {"new": bandit, "old": "logged"}, ["dr"])
+    assert predictive["new", "dr"].low > predictive["old", "dr"].high
+    assert predictive["new", "dr"].value == pytest.approx(np.sqrt(2.0 / np.pi), abs=0.1)
 
 
 def test_nothing_is_given_that_is_not_better() -> None:

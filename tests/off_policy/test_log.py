@@ -43,11 +43,11 @@ def same(one: Log, other: Log) -> None:
 def test_propensities_of_all_arms_are_known_by_their_shape() -> None:
     X, arms, rewards = np.zeros((3, 1)), ["a", "b", "a"], [1.0, 0.0, 1.0]
     every = np.array([[0.3, 0.7], [0.5, 0.5], [0.9, 0.1]])
-    told = [
+    predictive = [
         evaluate(log, {"a": "a"}, ["ips"])["a", "ips"].value
         for log in (Log.of(X, arms, rewards, every), Log.of(X, arms, rewards, propensities=every))
     ]
-    assert told[0] == told[1]
+    assert predictive[0] == predictive[1]
     with pytest.raises(ValueError, match=r"propensity is \(3, 1, 1\): it must be \(3,\)"):
         Log.of(X, arms, rewards, every[:, :1, None])
 

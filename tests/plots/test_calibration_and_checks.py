@@ -109,16 +109,16 @@ def test_changepoints() -> None:
 def test_residuals_are_quantile_residuals() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(3.0, 2.0, size=300)
-    told = Normal(np.full(300, 3.0), np.full(300, 2.0))
-    axes = plot_residuals(told, y, ax(), against="time")
+    predictive = Normal(np.full(300, 3.0), np.full(300, 2.0))
+    axes = plot_residuals(predictive, y, ax(), against="time")
     assert axes.lines[-1].get_ydata() == pytest.approx((y - 3.0) / 2.0)
-    axes = plot_residuals(told, y, ax(), against="quantiles")
+    axes = plot_residuals(predictive, y, ax(), against="quantiles")
     ordered = np.sort(axes.lines[-1].get_ydata())
     expected = np.sort((y - 3.0) / 2.0)
     assert ordered == pytest.approx(expected)
     assert stats.kstest(ordered, "norm").pvalue > 0.01
     with pytest.raises(ValueError, match="against is 'x': it must be one of 'mean', 'time'"):
-        plot_residuals(told, y, ax(), against="x")
+        plot_residuals(predictive, y, ax(), against="x")
 
 
 def test_thinned_residuals_keep_the_extremes() -> None:

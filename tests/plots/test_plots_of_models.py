@@ -212,12 +212,12 @@ def test_lines_are_drawn_from_the_posterior(ax: Any, basis: Any, fit_intercept: 
     x = ax.lines[0].get_xdata()[:, None]
     assert lines.shape == (400, 301)
     # Of the function itself: that of the coefficients, in the columns that they multiply.
-    told, columns = model.predict_distribution(x), model._columns(x)
+    predictive, columns = model.predict_distribution(x), model._columns(x)
     if fit_intercept:
         columns = np.column_stack([np.ones(len(x)), columns])
     covariance = model.posterior_.cov
     function = np.sqrt(np.einsum("ij,jk,ik->i", columns, covariance, columns))
-    assert np.abs(lines.mean(axis=0) - told.mean()).max() < 5.0 * function.max() / 20.0
+    assert np.abs(lines.mean(axis=0) - predictive.mean()).max() < 5.0 * function.max() / 20.0
     assert lines.std(axis=0) == pytest.approx(function, rel=0.2, abs=1e-6)
 
 
@@ -283,8 +283,8 @@ def test_the_best_model_is_marked(ax: Any) -> None:
 
 def test_scores_that_are_not_finite_are_at_the_edge(ax: Any) -> None:
     scores, weights = np.array([-3.0, -np.inf, -4.0]), np.array([0.7, 0.0, 0.3])
-    told = Comparison(("a", "b", "c"), "prequential", scores, weights, np.ones(3) / 3.0, 5)
-    plot_evidence(told, ax)
+    predictive = Comparison(("a", "b", "c"), "prequential", scores, weights, np.ones(3) / 3.0, 5)
+    plot_evidence(predictive, ax)
     assert np.isfinite(ax.get_ylim()).all()
     assert {text.get_text() for text in ax.texts} == {"\N{MINUS SIGN}\N{INFINITY}", "70%", "30%"}
     assert ax.get_ylabel() == "prequential log score (nats)"

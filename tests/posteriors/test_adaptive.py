@@ -24,15 +24,15 @@ def plainly(
     scores, rates = np.zeros((len(persistence), k)), np.zeros(len(persistence))
     weights, evidence = np.empty((n, k)), 0.0
     for i in range(n):
-        told = np.where(counts[i] > 0, densities[i], densities[i][counts[i] > 0].min())
+        predictive = np.where(counts[i] > 0, densities[i], densities[i][counts[i] > 0].min())
         allowed = np.where(counts[i] > 0, 0.0, -np.inf)
         inner = np.array(persistence)[:, None] * scores + allowed
         inner -= logsumexp(inner, axis=1, keepdims=True)
         over = outer * rates - logsumexp(outer * rates)
-        averages = logsumexp(inner + told, axis=1)
+        averages = logsumexp(inner + predictive, axis=1)
         weights[i] = np.exp(logsumexp(over[:, None] + inner, axis=0))
         evidence += logsumexp(over + averages)
-        scores = np.array(persistence)[:, None] * scores + told
+        scores = np.array(persistence)[:, None] * scores + predictive
         rates = outer * rates + averages
     return weights, evidence
 
@@ -190,8 +190,8 @@ def test_intervals_are_no_wider_than_they_say_where_the_world_jumps() -> None:
     held = []
     for seed in range(4):
         X, y = jumps(seed)
-        told = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
-        probability = told.cdf(y)[30:]
+        predictive = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
+        probability = predictive.cdf(y)[30:]
         held.append(np.mean((probability > 0.025) & (probability < 0.975)))
     assert 0.94 <= np.mean(held) <= 0.97
 
@@ -223,8 +223,8 @@ def test_a_noise_that_grows_by_orders_of_magnitude_is_found_at_once() -> None:
     rng = np.random.default_rng(6)
     X = rng.normal(size=(400, 2))
     y = X[:, 0] + np.where(np.arange(400) < 200, 1e-6, 1.0) * rng.normal(size=400)
-    told = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
-    assert np.mean(told.logpdf(y)[210:]) >= -2.0
+    predictive = BayesianLinearRegression(forgetting=Adaptive()).predict_then_learn(X, y)
+    assert np.mean(predictive.logpdf(y)[210:]) >= -2.0
 
 
 def test_reads_change_nothing() -> None:
@@ -238,9 +238,9 @@ def test_reads_change_nothing() -> None:
     again = model.predict_distribution(X[:5])
     assert np.array_equal(first.std(), again.std())
     fresh = pickle.loads(before)
-    told = [one.predict_then_learn(X[:20], y[:20]) for one in (model, fresh)]
-    assert np.array_equal(told[0].std(), told[1].std())
-    assert np.array_equal(told[0].mean(), told[1].mean())
+    predictive = [one.predict_then_learn(X[:20], y[:20]) for one in (model, fresh)]
+    assert np.array_equal(predictive[0].std(), predictive[1].std())
+    assert np.array_equal(predictive[0].mean(), predictive[1].mean())
 
 
 def test_the_noise_that_is_read_is_the_noise_that_the_next_row_is_predicted_with() -> None:
@@ -248,9 +248,9 @@ def test_the_noise_that_is_read_is_the_noise_that_the_next_row_is_predicted_with
     model = BayesianLinearRegression(prior_precision=0.1, forgetting=Adaptive((1.0,)))
     model.fit(X[:-1], y[:-1])
     read = model.predict_distribution(X[-1:])
-    told = model.predict_then_learn(X[-1:], y[-1:])
-    assert told.std() == pytest.approx(read.std())
-    assert told.logpdf(y[-1:]) == pytest.approx(read.logpdf(y[-1:]))
+    predictive = model.predict_then_learn(X[-1:], y[-1:])
+    assert predictive.std() == pytest.approx(read.std())
+    assert predictive.logpdf(y[-1:]) == pytest.approx(read.logpdf(y[-1:]))
 
 
 def test_calm_rows_are_predicted_as_without_forgetting() -> None:

@@ -44,18 +44,18 @@ MODELS: dict[str, Make] = {
 def test_it_is_as_good_as_the_best_memory_and_reads_are_mixtures(name: str) -> None:
     make = MODELS[name]
     model = make(Adaptive(discounts=DISCOUNTS))
-    told = model.predict_then_learn(X, Y)
+    predictive = model.predict_then_learn(X, Y)
     scores = [
         make(Stabilized(one)).predict_then_learn(X, Y).logpdf(Y)[20:].mean() for one in DISCOUNTS
     ]
-    assert told.logpdf(Y)[20:].mean() > max(scores) - 0.03
+    assert predictive.logpdf(Y)[20:].mean() > max(scores) - 0.03
     # A likelihood's predictions of heavy tails are near its densities, to three digits.
     near = 1e-3 if name == "a likelihood" else 1e-9
-    assert told.logpdf(Y).sum() == pytest.approx(model.log_evidence_, rel=near)
+    assert predictive.logpdf(Y).sum() == pytest.approx(model.log_evidence_, rel=near)
     assert model.coef_[0] < -1.5
     assert model.n_effective_ < 150.0
     # What is read is the members' mixture.
-    known = model._known
+    known = model._posterior
     weights = known.weights
     assert model.coef_ == pytest.approx(weights @ [run.coefficients()[1:] for run in known.runs])
     assert np.allclose(model.posterior_.mean[1:], model.coef_)
@@ -79,7 +79,7 @@ def test_the_quantiles_own_interval_is_the_members_mixture() -> None:
     model = MODELS["quantile"](Adaptive(discounts=DISCOUNTS)).fit(X, Y)
     own = model.predict_quantile(X[:3])
     assert isinstance(own, Mixture)
-    runs, weights = model._known.ahead()
+    runs, weights = model._posterior.ahead()
     assert own.mean() == pytest.approx(
         weights @ [run.of_the_quantile(X[:3]).mean() for run in runs]
     )

@@ -76,10 +76,10 @@ def twelve_rows() -> tuple[np.ndarray, np.ndarray]:
 def test_posterior_equals_enumeration_of_all_segmentations(noise: Any, elapsed: Any) -> None:
     X, y = twelve_rows()
     found = posterior(Changepoint(hazard=0.05, **KEEP_ALL), noise)
-    told = found.predict_then_learn(X, y[:, None], None, elapsed.copy())
+    predictive = found.predict_then_learn(X, y[:, None], None, elapsed.copy())
     evidence, last, changed = enumerate_segmentations(X, y, 1.0 - 0.95**elapsed, noise)
     assert found.log_evidence == pytest.approx(evidence, abs=1e-9)
-    assert told.logpdf(y).sum() == pytest.approx(evidence, abs=1e-9)
+    assert predictive.logpdf(y).sum() == pytest.approx(evidence, abs=1e-9)
     assert found.run_starts.tolist() == list(range(12))
     assert np.allclose(found.run_probabilities, last, rtol=0.0, atol=1e-9)
     assert np.allclose(found.change_probability, changed, rtol=0.0, atol=1e-9)
@@ -186,10 +186,10 @@ def test_nothing_is_found_where_nothing_changes(settings: dict[str, Any]) -> Non
         if not settings.get("fit_intercept", True):
             y = y - 2.0
         model = BayesianLinearRegression(forgetting=Changepoint(), **settings)
-        told = model.predict_then_learn(X, y)
+        predictive = model.predict_then_learn(X, y)
         alarms.append(len(model.changes_))
         plain = BayesianLinearRegression(**settings).fit(X, y)
-        dearer.append(plain.log_evidence_ - told.logpdf(y).sum())
+        dearer.append(plain.log_evidence_ - predictive.logpdf(y).sum())
     assert sum(alarms) <= 2  # in 10,000 rows
     # Calm costs what the possibility of a change is worth, and little more.
     assert np.mean(dearer) == pytest.approx(-500 * math.log1p(-1.0 / 250.0), abs=1.5)
@@ -224,10 +224,12 @@ def test_row_by_row_is_the_same_as_in_one_call(settings: dict[str, Any]) -> None
     whole, rows = (
         BayesianLinearRegression(forgetting=Changepoint(max_runs=20), **settings) for _ in range(2)
     )
-    told = whole.predict_then_learn(X, y, weights)
+    predictive = whole.predict_then_learn(X, y, weights)
     for i in range(len(X)):
         if i > 1:
-            assert rows.predict_one(X[i]) == pytest.approx(told.mean()[i], rel=1e-9, abs=1e-12)
+            assert rows.predict_one(X[i]) == pytest.approx(
+                predictive.mean()[i], rel=1e-9, abs=1e-12
+            )
         rows.learn_one(X[i], y[i], weights[i])
     assert np.allclose(whole.coef_, rows.coef_, rtol=1e-10)
     assert whole.log_evidence_ == pytest.approx(rows.log_evidence_, rel=1e-10)
@@ -284,8 +286,8 @@ def test_exact_data_and_point_masses_do_no_harm() -> None:
     X = np.random.default_rng(0).normal(size=(200, 1))
     for y in (np.zeros(200), np.where(np.arange(200) < 100, 5.0, 7.0), 2.0 * X[:, 0]):
         model = BayesianLinearRegression(forgetting=Changepoint())
-        told = model.predict_then_learn(X, y)
-        assert np.isfinite(told.mean()).all()
+        predictive = model.predict_then_learn(X, y)
+        assert np.isfinite(predictive.mean()).all()
         assert np.isfinite(model.change_probability_).all()
         assert np.isfinite(model.log_evidence_)
         assert np.isfinite(model.predict(X)).all()
@@ -366,15 +368,15 @@ def test_rows_in_the_kernel_are_learned_as_one_by_one_outside(
         if plainly:
             monkeypatch.setattr(Runs, "learn_rows", lambda self, i, *rows: i)
         model = BayesianLinearRegression(forgetting=Changepoint(max_runs=20), **settings)
-        told = [
+        predictive = [
             model.predict_then_learn(
                 X[part], y[part], sample_weight=None if weights is None else weights[part]
             )
             for part in (slice(0, 100), slice(100, 300))
         ]
-        found.append((model, told))
-    (ours, told), (theirs, expected) = found
-    for mine, other in zip(told, expected, strict=True):
+        found.append((model, predictive))
+    (ours, predictive), (theirs, expected) = found
+    for mine, other in zip(predictive, expected, strict=True):
         assert mine.mean() == pytest.approx(other.mean(), abs=1e-8)
         assert mine.std() == pytest.approx(other.std(), abs=1e-8, nan_ok=True)
     assert ours.changes_.tolist() == theirs.changes_.tolist()
@@ -398,9 +400,9 @@ def test_single_rows_are_one_call(settings: dict[str, Any], intercept: bool) -> 
         )
         for _ in range(3)
     )
-    told = []
+    predictive = []
     for i, (x, target, weight) in enumerate(zip(X, y, weights, strict=True)):
-        told.append(lean.predict_one(x) if i else 0.0)
+        predictive.append(lean.predict_one(x) if i else 0.0)
         lean.learn_one(x, float(target), float(weight))
         rows.partial_fit(x[None], [target], sample_weight=[weight])
         assert lean.change_probability_ == pytest.approx(rows.change_probability_, abs=1e-9)

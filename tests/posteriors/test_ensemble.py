@@ -24,9 +24,9 @@ def some(seed: int, n: int, k: int, known: float = 0.8) -> tuple[np.ndarray, np.
 def test_with_all_of_the_past_it_is_bayes_rule(seed: int, n: int, k: int) -> None:
     densities, ranks = some(seed, n, k, known=1.0)
     log_prior = np.log(np.random.default_rng(seed).dirichlet(np.ones(k)))
-    weights, told, after = Ensemble.of(log_prior, 1.0).update(densities, ranks)
+    weights, predictive, after = Ensemble.of(log_prior, 1.0).update(densities, ranks)
     joint = log_prior + np.cumsum(densities, axis=0)
-    assert told.sum() == pytest.approx(logsumexp(joint[-1]), abs=1e-9)
+    assert predictive.sum() == pytest.approx(logsumexp(joint[-1]), abs=1e-9)
     assert after.log_evidence == pytest.approx(logsumexp(joint[-1]), abs=1e-9)
     assert after.weights == pytest.approx(np.exp(joint[-1] - logsumexp(joint[-1])), abs=1e-12)
     probability, added = np.exp(log_prior), 0.0
@@ -34,7 +34,7 @@ def test_with_all_of_the_past_it_is_bayes_rule(seed: int, n: int, k: int) -> Non
         assert weights[i] == pytest.approx(probability, abs=1e-10)
         probability, one = bayes(probability, densities[i])
         added += one
-    assert added == pytest.approx(told.sum(), abs=1e-9)
+    assert added == pytest.approx(predictive.sum(), abs=1e-9)
     assert probability == pytest.approx(after.weights, abs=1e-10)
 
 
@@ -52,10 +52,10 @@ def test_the_kernels_two_levels_are_two_ensembles(
     inner = [
         Ensemble.of(np.full(k, -np.log(k)), one).update(densities, ranks) for one in persistence
     ]
-    averages = np.stack([told for _, told, _ in inner], axis=1)
+    averages = np.stack([predictive for _, predictive, _ in inner], axis=1)
     everyone = np.full(averages.shape, VARIES, np.uint8)
     start = Ensemble.of(np.full(len(persistence), -np.log(len(persistence))), 0.95)
-    rates, told, _ = start.update(averages, everyone)
+    rates, predictive, _ = start.update(averages, everyone)
     expected = sum(rates[:, [a]] * inner[a][0] for a in range(len(persistence)))
     scores = np.zeros((len(persistence), leading_dimension(k)))
     outer = np.zeros(leading_dimension(len(persistence)))
@@ -68,7 +68,7 @@ def test_the_kernels_two_levels_are_two_ensembles(
         0.95,
     )
     assert np.allclose(weights, expected, atol=1e-10)
-    assert evidence == pytest.approx(told.sum(), rel=1e-10, abs=1e-9)
+    assert evidence == pytest.approx(predictive.sum(), rel=1e-10, abs=1e-9)
 
 
 @given(seed=st.integers(0, 10**6), cut=st.integers(0, 30), persistence=st.sampled_from([1.0, 0.9]))
@@ -76,22 +76,22 @@ def test_rows_in_pieces_and_rows_of_no_weight(seed: int, cut: int, persistence: 
     densities, ranks = some(seed, 30, 4)
     counts = (np.random.default_rng(seed).random(30) < 0.7).astype(float)
     start = Ensemble.of(np.log([0.1, 0.2, 0.3, 0.4]), persistence)
-    whole, told, after = start.update(densities, ranks, counts)
+    whole, predictive, after = start.update(densities, ranks, counts)
     first, _, between = start.update(densities[:cut], ranks[:cut], counts[:cut])
     second, _, end = between.update(densities[cut:], ranks[cut:], counts[cut:])
     assert np.allclose(np.vstack([first, second]), whole, atol=1e-12)
     assert end.weights == pytest.approx(after.weights, abs=1e-12)
     only = counts > 0.0
     assert np.allclose(start.update(densities[only], ranks[only])[0], whole[only], atol=1e-12)
-    assert (told[~only] == 0.0).all()
+    assert (predictive[~only] == 0.0).all()
 
 
 def test_those_that_know_less_wait_and_count_as_the_worst_of_the_others() -> None:
     densities, ranks = np.log([[0.5, 0.1, 0.9]]), np.array([[VARIES, VARIES, 0]], np.uint8)
     start = Ensemble.of(np.log([0.25, 0.25, 0.5]), 1.0)
-    weights, told, after = start.update(densities, ranks)
+    weights, predictive, after = start.update(densities, ranks)
     assert weights.tolist() == [[0.5, 0.5, 0.0]]
-    assert np.exp(told) == pytest.approx([0.3])
+    assert np.exp(predictive) == pytest.approx([0.3])
     assert after.weights == pytest.approx(np.array([0.5, 0.1, 0.2]) / 0.8)
 
 

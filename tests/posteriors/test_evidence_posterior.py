@@ -46,12 +46,12 @@ def problem(seed: int, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
 def assert_same(
     one: BayesianLinearRegression, other: BayesianLinearRegression, X: np.ndarray, rel: float = 1e-7
 ) -> None:
-    told, expected = one.predict_distribution(X), other.predict_distribution(X)
+    predictive, expected = one.predict_distribution(X), other.predict_distribution(X)
     size = np.abs(expected.mean()).max() + 1.0
-    assert told.mean() == pytest.approx(expected.mean(), rel=rel, abs=rel * size)
+    assert predictive.mean() == pytest.approx(expected.mean(), rel=rel, abs=rel * size)
     known = np.isfinite(expected.std())
-    assert np.array_equal(known, np.isfinite(told.std()))
-    assert told.std()[known] == pytest.approx(expected.std()[known], rel=rel)
+    assert np.array_equal(known, np.isfinite(predictive.std()))
+    assert predictive.std()[known] == pytest.approx(expected.std()[known], rel=rel)
     assert one.log_evidence_ == pytest.approx(other.log_evidence_, rel=rel, abs=rel)
     assert one.n_observations_ == pytest.approx(other.n_observations_)
 
@@ -79,19 +79,19 @@ def test_batch_equals_loop_equals_chunks_equals_merged(
     weights = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], n)
     weights[0] = 1.0
     batch = BayesianLinearRegression(**settings).fit(X, y, weights)
-    chunks, loop, told = (BayesianLinearRegression(**settings) for _ in range(3))
+    chunks, loop, predictive = (BayesianLinearRegression(**settings) for _ in range(3))
     half = n // 2
     chunks.partial_fit(X[:half], y[:half], weights[:half])
     chunks.partial_fit(X[half:], y[half:], weights[half:])
     for i in range(n):
         loop.learn_one(X[i], y[i], weights[i])
         loop.predict_one(X[i])
-    told.predict_then_learn(X, y, weights)
+    predictive.predict_then_learn(X, y, weights)
     merged = BayesianLinearRegression(**settings).partial_fit(X[:half], y[:half], weights[:half])
     merged.merge(
         BayesianLinearRegression(**settings).partial_fit(X[half:], y[half:], weights[half:])
     )
-    for model in (chunks, loop, told, merged):
+    for model in (chunks, loop, predictive, merged):
         assert_same(model, batch, X)
 
 
@@ -122,10 +122,10 @@ def test_nothing_of_a_row_is_used_before_it(seed: int, n: int, learned: Any) -> 
     at = n // 2
     other, others = X.copy(), y.copy()
     other[at + 1 :], others[at:] = -7.0 * X[at + 1 :], 100.0 - y[at:]
-    told = BayesianLinearRegression(prior_precision=learned).predict_then_learn(X, y)
+    predictive = BayesianLinearRegression(prior_precision=learned).predict_then_learn(X, y)
     again = BayesianLinearRegression(prior_precision=learned).predict_then_learn(other, others)
-    assert again.mean()[: at + 1] == pytest.approx(told.mean()[: at + 1], rel=1e-12)
-    assert again.std()[: at + 1] == pytest.approx(told.std()[: at + 1], rel=1e-12)
+    assert again.mean()[: at + 1] == pytest.approx(predictive.mean()[: at + 1], rel=1e-12)
+    assert again.std()[: at + 1] == pytest.approx(predictive.std()[: at + 1], rel=1e-12)
 
 
 @given(
@@ -140,10 +140,10 @@ def test_units_make_no_difference(seed: int, n: int, learned: Any, exponents: li
     units, unit = 10.0 ** np.array(exponents[:3]), 10.0 ** exponents[3]
     plain = BayesianLinearRegression(prior_precision=learned)
     scaled = BayesianLinearRegression(prior_precision=learned)
-    told = plain.predict_then_learn(X, y)
+    predictive = plain.predict_then_learn(X, y)
     other = scaled.predict_then_learn(X * units, y * unit)
     size = np.abs(y).max()
-    assert other.mean() / unit == pytest.approx(told.mean(), rel=1e-8, abs=1e-8 * size)
+    assert other.mean() / unit == pytest.approx(predictive.mean(), rel=1e-8, abs=1e-8 * size)
     assert scaled.predict(X * units) / unit == pytest.approx(
         plain.predict(X), rel=1e-8, abs=1e-8 * size
     )
@@ -176,9 +176,9 @@ def test_the_lean_path_goes_the_way_of_the_array() -> None:
         assert loop.predict_one(x) == pytest.approx(mean, rel=1e-9, abs=1e-9)
         loop.learn_one(x, target)
     assert_same(loop, BayesianLinearRegression().fit(X[:500], y[:500]), X)
-    told, expected = (m.predict_then_learn(X[500:], y[500:]) for m in (loop, passed))
-    assert told.mean() == pytest.approx(expected.mean(), rel=1e-9, abs=1e-9)
-    assert told.std() == pytest.approx(expected.std(), rel=1e-9)
+    predictive, expected = (m.predict_then_learn(X[500:], y[500:]) for m in (loop, passed))
+    assert predictive.mean() == pytest.approx(expected.mean(), rel=1e-9, abs=1e-9)
+    assert predictive.std() == pytest.approx(expected.std(), rel=1e-9)
 
 
 def test_a_constant_feature_waits_until_it_varies() -> None:
@@ -187,9 +187,9 @@ def test_a_constant_feature_waits_until_it_varies() -> None:
     X[:200, 1] = 5.0
     y = X @ [1.0, 2.0] + 0.1 * rng.normal(size=400)
     model = BayesianLinearRegression()
-    told = model.predict_then_learn(X, y)
-    error = np.abs(told.mean() - y)
-    assert np.isfinite(told.std()[5:]).all()
+    predictive = model.predict_then_learn(X, y)
+    error = np.abs(predictive.mean() - y)
+    assert np.isfinite(predictive.std()[5:]).all()
     assert error[20:200].mean() < 0.15
     assert error[215:].mean() < 0.15  # learned within a few rows, no schedule waited for
     early = BayesianLinearRegression().fit(X[:200], y[:200])
@@ -200,11 +200,11 @@ def test_the_joint_predicts_what_is_predicted() -> None:
     """x'M x of the joint's scale matrix, and the noise, make the scale of a prediction."""
     X, y = problem(4, 6, 2)
     model = BayesianLinearRegression(noise_precision=4.0).fit(X, y)
-    joint, told = model.posterior_, model.predict_distribution(X)
+    joint, predictive = model.posterior_, model.predict_distribution(X)
     design = np.column_stack([np.ones(6), X])
-    assert design @ joint.mean == pytest.approx(told.mean(), rel=1e-9)
+    assert design @ joint.mean == pytest.approx(predictive.mean(), rel=1e-9)
     variance = np.einsum("ij,jk,ik->i", design, joint.cov, design) + 1.0 / 4.0
-    assert np.sqrt(variance) == pytest.approx(told.std(), rel=1e-9)
+    assert np.sqrt(variance) == pytest.approx(predictive.std(), rel=1e-9)
     assert model.prior_precision_.shape == (2,)
 
 
@@ -242,10 +242,10 @@ def test_copies_and_pickles_go_their_own_way() -> None:
 def test_every_way_to_forget(strategy: Forgetting) -> None:
     X, y = problem(7, 400, 3)
     model = BayesianLinearRegression(forgetting=strategy)
-    told = model.predict_then_learn(X, y)
-    assert np.isfinite(told.mean()).all()
-    assert np.isfinite(told.std()[20:]).all()
-    off = np.abs(told.mean() - y)[50:].mean()
+    predictive = model.predict_then_learn(X, y)
+    assert np.isfinite(predictive.mean()).all()
+    assert np.isfinite(predictive.std()[20:]).all()
+    off = np.abs(predictive.mean() - y)[50:].mean()
     flat = BayesianLinearRegression(prior_precision=0.0, forgetting=strategy)
     flat_off = np.abs(flat.predict_then_learn(X, y).mean() - y)[50:].mean()
     assert off <= flat_off * 1.02
@@ -294,9 +294,9 @@ def test_before_any_data_the_mean_is_the_priors(strategy: Any, fit_intercept: bo
     model = BayesianLinearRegression(
         prior_mean=[2.0, -1.0], prior_precision=strategy, fit_intercept=fit_intercept
     )
-    known: Any = model._begun_from([1.0, 3.0])._known
+    known: Any = model._begun_from([1.0, 3.0])._posterior
     np.testing.assert_allclose(known.coefficients(), known.nodes.coefficients, rtol=1e-12)
     assert model.predict_one([1.0, 3.0]) == pytest.approx(-1.0)
     model.fit([[1.0, 3.0]], [5.0]).unlearn([[1.0, 3.0]], [5.0])
-    known = model._known
+    known = model._posterior
     np.testing.assert_allclose(known.coefficients(), known.nodes.coefficients, rtol=1e-9)

@@ -119,18 +119,18 @@ def test_a_flat_prior_gives_maximum_likelihood(family: str) -> None:
             else api.families.NegativeBinomial(alpha=0.5)
         )
     model = api.GLM(y[:, 0], api.add_constant(X), family=theirs, offset=offsets)
-    told = model.fit(tol=1e-14, maxiter=200)
+    predictive = model.fit(tol=1e-14, maxiter=200)
     posterior = started(3, likelihood, precision=0.0)
     posterior.fit(X, y, None, np.zeros(300), offsets)
-    assert posterior.coefficients() == pytest.approx(told.params, abs=1e-6)
+    assert posterior.coefficients() == pytest.approx(predictive.params, abs=1e-6)
     if family != "probit":  # statsmodels' are of the expected information there
-        expected = told.bse if family != "negative binomial" else _observed(model, told)
+        expected = predictive.bse if family != "negative binomial" else _observed(model, predictive)
         assert deviations(posterior) == pytest.approx(expected, rel=1e-6)
 
 
-def _observed(model, told) -> Array:  # type: ignore[no-untyped-def]
+def _observed(model, predictive) -> Array:  # type: ignore[no-untyped-def]
     """Standard errors from the observed information."""
-    return np.sqrt(np.diag(np.linalg.inv(-model.hessian(told.params, observed=True))))
+    return np.sqrt(np.diag(np.linalg.inv(-model.hessian(predictive.params, observed=True))))
 
 
 def test_rows_of_weight_two_are_rows_twice() -> None:
@@ -191,20 +191,20 @@ def test_laplaces_method_is_the_analytic_one() -> None:
 def test_three_equal_labels() -> None:
     """One feature, x = 1 and y = 1 three times: what is predicted at 10 is not certain."""
     X, y, there = np.ones((3, 1)), np.ones((3, 1)), np.array([[10.0]])
-    told = {}
+    predictive = {}
     for approximation in APPROXIMATIONS:
         posterior = started(1, None, approximation, precision=0.1, intercept=False)
         fit(posterior, X, y)
-        told[approximation] = posterior.predictive(there).mean()[0]
+        predictive[approximation] = posterior.predictive(there).mean()[0]
         eta = posterior.linear_predictor(there)
         points = np.linspace(-12.0, 12.0, 200_001)
         density = np.exp(-0.5 * points**2) * (points[1] - points[0]) / np.sqrt(2.0 * np.pi)
         expected = density @ expit(eta.loc[0] + eta.scale[0] * points)
-        assert told[approximation] == pytest.approx(expected, abs=1e-6)
-    assert told["laplace"] == pytest.approx(0.915, abs=0.001)
+        assert predictive[approximation] == pytest.approx(expected, abs=1e-6)
+    assert predictive["laplace"] == pytest.approx(0.915, abs=0.001)
     # The true posterior is skewed: its own answer is 0.974.
-    assert told["laplace"] < told["moments"] < 0.974
-    assert told["moments"] == pytest.approx(0.974, abs=0.02)
+    assert predictive["laplace"] < predictive["moments"] < 0.974
+    assert predictive["moments"] == pytest.approx(0.974, abs=0.02)
 
 
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
@@ -235,10 +235,10 @@ def test_log_evidence_of_a_stream_is_the_sum_of_its_predictions(
 ) -> None:
     X, y = labels(8, 200, 3)
     posterior = started(3, likelihood, approximation)
-    told = posterior.predict_then_learn(X, y, None, np.zeros(200))
-    assert posterior.log_evidence == pytest.approx(posterior.account.told, abs=1e-4)
+    predictive = posterior.predict_then_learn(X, y, None, np.zeros(200))
+    assert posterior.log_evidence == pytest.approx(posterior.statistics.log_predictive, abs=1e-4)
     if approximation == "moments" and not isinstance(likelihood, StudentT | LaplaceNoise):
-        assert np.sum(told.logpmf(y[:, 0])) == pytest.approx(posterior.log_evidence, abs=0.05)
+        assert np.sum(predictive.logpmf(y[:, 0])) == pytest.approx(posterior.log_evidence, abs=0.05)
 
 
 @pytest.mark.parametrize("noise", [StudentT(4.0, 0.5), LaplaceNoise(0.5)], ids=repr)
@@ -307,11 +307,11 @@ def test_what_drifts_is_followed_by_forgetting(strategy, precision) -> None:  # 
     y = (rng.random((n, 1)) < expit(2.0 * sign * X[:, 0])[:, None]).astype(float)
     still = started(2, precision=precision)
     moving = strategy.begin(started(2, precision=precision))
-    told = [
+    predictive = [
         one.predict_then_learn(X, y, None, np.ones(n)).logpmf(y[:, 0]).mean()
         for one in (still, moving)
     ]
-    assert told[1] > told[0] + 0.05
+    assert predictive[1] > predictive[0] + 0.05
     assert moving.coefficients()[1] < -1.0
     assert moving.n_observations == n
     assert moving.n_effective < 0.7 * n
@@ -323,7 +323,7 @@ def test_exponential_forgetting_counts_as_it_says() -> None:
     moving = Exponential(0.9).begin(started(2))
     moving.predict_then_learn(X, y, None, np.ones(300))
     assert moving.n_effective == pytest.approx((1.0 - 0.9**300) / 0.1)
-    assert moving.log_evidence == pytest.approx(moving.account.told)
+    assert moving.log_evidence == pytest.approx(moving.statistics.log_predictive)
 
 
 def test_merging_adds_the_site_rows() -> None:

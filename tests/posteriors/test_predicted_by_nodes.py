@@ -37,14 +37,14 @@ def test_it_is_what_posteriors_tell(
     data.append(X[:known], y[:known], None, np.ones(known))
     choice = Integrated().choose(data.factor, noise, intercept=intercept, mean=mean)
     before = data.factor.triangle.copy()
-    told = predicted(choice, mean, data, X[known:], y[known:], weights)
+    predictive = predicted(choice, mean, data, X[known:], y[known:], weights)
     np.testing.assert_array_equal(data.factor.triangle, before)
     nodes = Nodes.of(choice, mean, data)
     twin = nodes.predict_then_learn(X[known:], y[known:], weights, np.ones(20))
-    assert type(told) is type(twin)
-    np.testing.assert_allclose(told.loc, twin.loc, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(told.scale, twin.scale, rtol=1e-8)
-    np.testing.assert_array_equal(getattr(told, "df", 0.0), getattr(twin, "df", 0.0))
+    assert type(predictive) is type(twin)
+    np.testing.assert_allclose(predictive.loc, twin.loc, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(predictive.scale, twin.scale, rtol=1e-8)
+    np.testing.assert_array_equal(getattr(predictive, "df", 0.0), getattr(twin, "df", 0.0))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
@@ -53,10 +53,12 @@ def test_batches_are_the_stream(size: int) -> None:
     X = rng.normal(size=(100, 3))
     y = X @ [1.0, 0.0, 0.5] + rng.normal(size=100)
     whole, parts = BayesianLinearRegression(), BayesianLinearRegression()
-    told = whole.predict_then_learn(X, y)
+    predictive = whole.predict_then_learn(X, y)
     each = [parts.predict_then_learn(X[i : i + size], y[i : i + size]) for i in range(0, 100, size)]
-    np.testing.assert_allclose(np.concatenate([one.loc for one in each]), told.loc, rtol=1e-7)
-    np.testing.assert_allclose(np.concatenate([one.scale for one in each]), told.scale, rtol=1e-7)
+    np.testing.assert_allclose(np.concatenate([one.loc for one in each]), predictive.loc, rtol=1e-7)
+    np.testing.assert_allclose(
+        np.concatenate([one.scale for one in each]), predictive.scale, rtol=1e-7
+    )
     assert parts.predict_one(X[0]) == pytest.approx(whole.predict_one(X[0]), rel=1e-9)
 
 

@@ -112,14 +112,14 @@ def test_it_is_the_bank_of_runs(noise: Noise, pieces: int) -> None:
 
 def check_finds(make: Callable[[], Any], y: Any) -> None:
     whole, rows = make(), make()
-    told = whole.predict_then_learn(X, y)
+    predictive = whole.predict_then_learn(X, y)
     for i in range(N):
         rows.learn_one(X[i], y[i])
     assert np.abs(whole.changes_ - AT).min() <= 4
     assert whole.change_probability_[AT - 4 : AT + 5].sum() > 0.8
-    assert np.asarray(told.logpmf(y) if hasattr(told, "logpmf") else told.logpdf(y)).sum() == (
-        pytest.approx(whole.log_evidence_, rel=1e-9)
-    )
+    assert np.asarray(
+        predictive.logpmf(y) if hasattr(predictive, "logpmf") else predictive.logpdf(y)
+    ).sum() == (pytest.approx(whole.log_evidence_, rel=1e-9))
     assert whole.n_effective_ == pytest.approx(N - AT, abs=10.0)
     assert np.ravel(whole.coef_)[0] < -0.5
     assert np.isfinite(whole.posterior_.std()).all()

@@ -74,8 +74,8 @@ def test_nobody_writes_into_rows(kind: str, strategy: Any) -> None:
         model: LinearEstimator = KINDS[kind](prior_precision=1.0, forgetting=strategy)
         model._set_features(2, None)
         model._start()
-        model._told(way, rows)  # type: ignore[arg-type]
-        model._told("append", rows)
+        model._predict_with(way, rows)  # type: ignore[arg-type]
+        model._predict_with("append", rows)
         assert model.n_observations_ == pytest.approx(2.0 * rows.total)
 
 

@@ -50,10 +50,10 @@ def test_the_effect_of_others_says_how_wide(forgetting: Any, unit: float) -> Non
     X, y, levels = rows(0, 200, 5.0)
     old = levels < LEVELS - 1
     model = BayesianLinearRegression(forgetting=forgetting).fit(unit * X[old], y[old])
-    told = model.predict_distribution(unit * X).std()
-    assert (told[~old] > 3.0).all()
-    assert (told[~old] < 15.0).all()
-    assert (told[old] < 1.6).all()
+    predictive = model.predict_distribution(unit * X).std()
+    assert (predictive[~old] > 3.0).all()
+    assert (predictive[~old] < 15.0).all()
+    assert (predictive[old] < 1.6).all()
     assert model.predict(unit * X[~old]) == pytest.approx(
         model.predict_distribution(unit * X[~old]).mean(), rel=1e-12
     )
@@ -67,9 +67,9 @@ def test_a_number_that_begins_to_vary_may_do_what_others_do() -> None:
     early = X.copy()
     early[:, 2] = 300.0
     model = BayesianLinearRegression().fit(early, y)
-    told = model.predict_distribution(X).std()
-    assert (told > 1.2 * model.predict_distribution(early).std()).all()
-    assert (told < 12.0).all()
+    predictive = model.predict_distribution(X).std()
+    assert (predictive > 1.2 * model.predict_distribution(early).std()).all()
+    assert (predictive < 12.0).all()
 
 
 def test_new_categories_are_less_certain_in_classes_too() -> None:

@@ -59,8 +59,8 @@ def test_radius_is_that_of_robbins_mixture(level: float) -> None:
     c = -2.0 * np.log(alpha) + np.log(-2.0 * np.log(alpha)) + 1.0
     variance = 5.0 * n
     eta = variance * usual / (n * c)
-    told = np.sqrt((variance + eta) * np.log((variance + eta) / (eta * alpha**2)))
-    assert sequence_radius(variance, n, level) == pytest.approx(told)
+    predictive = np.sqrt((variance + eta) * np.log((variance + eta) / (eta * alpha**2)))
+    assert sequence_radius(variance, n, level) == pytest.approx(predictive)
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.999])

@@ -46,8 +46,8 @@ def test_a_commit_that_fails_was_never_done(
 
         monkeypatch.setattr(Store, "commit", full)
         asked = {"decision_id": one, "value": 1.0}
-        told = await service.ask("POST", f"{URL}/reward", asked)
-        assert (told.status_code, told.headers["retry-after"]) == (503, "1")
+        predictive = await service.ask("POST", f"{URL}/reward", asked)
+        assert (predictive.status_code, predictive.headers["retry-after"]) == (503, "1")
         monkeypatch.setattr(Store, "commit", commit)
         while not service.engine.ready:
             await asyncio.sleep(0.01)
@@ -70,8 +70,8 @@ def test_the_log_alone_makes_the_same_model_and_an_audit_the_same_decisions(
             asked = {"context": [float(rng.normal())], "id": str(n)}
             one = await service.post(f"{URL}/decide", asked)
             made.append(one)
-            told = {"decision_id": str(rng.integers(n + 1)), "value": float(rng.normal())}
-            await service.post(f"{URL}/reward", {**told, "correct": True})
+            predictive = {"decision_id": str(rng.integers(n + 1)), "value": float(rng.normal())}
+            await service.post(f"{URL}/reward", {**predictive, "correct": True})
             if n % 10 == 9:
                 await service.crash()
                 await service.start()
@@ -87,9 +87,9 @@ def test_the_log_alone_makes_the_same_model_and_an_audit_the_same_decisions(
         connection.exec_driver_sql("DELETE FROM snapshot")
     assert dumps(engine.restored(kept).model) == content
     for one in made[::7]:
-        told = audit(str(tmp_path), "e", one["id"])
-        assert told["same"], told
-        assert told["arm"] == one["arm"]
+        predictive = audit(str(tmp_path), "e", one["id"])
+        assert predictive["same"], predictive
+        assert predictive["arm"] == one["arm"]
     store.close()
     with pytest.raises(ValueError, match="no decision 'nothing'"):
         audit(str(tmp_path), "e", "nothing")
@@ -169,8 +169,8 @@ def load(server: Served, seed: int, stop: threading.Event, sent: dict[str, Any])
         id, age = f"{seed}-{n}", rng.uniform(-1.0, 1.0)
         n += 1
         try:
-            told = server.ask("POST", f"{URL}/decide", {"id": id, "context": [age]})
-            sent[id] = {"decided": told, "age": age}
+            predictive = server.ask("POST", f"{URL}/decide", {"id": id, "context": [age]})
+            sent[id] = {"decided": predictive, "age": age}
             value = rng.uniform(0.0, 1.0)
             sent[id]["tried"] = value
             server.ask("POST", f"{URL}/reward", {"decision_id": id, "value": value})

@@ -41,36 +41,36 @@ class Http(RuleBasedStateMachine):
         assert self.ask("PUT", "", ARMS)[0] == 200
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        told = self.loop.run_until_complete(self.service.ask(method, URL + path, body))
-        return told.status_code, told.json()
+        predictive = self.loop.run_until_complete(self.service.ask(method, URL + path, body))
+        return predictive.status_code, predictive.json()
 
     def missing(self, id: str) -> int:
         return 404 if id not in self.decided else 410 if id in self.deleted else 0
 
     @rule(id=IDS, age=st.sampled_from([-1.0, 0.5, 2.0]))
     def decide(self, id: str, age: float) -> None:
-        status, told = self.ask("POST", "/decide", {"id": id, "context": [age]})
+        status, predictive = self.ask("POST", "/decide", {"id": id, "context": [age]})
         if id in self.deleted:
             assert status == 410
         elif id not in self.decided:
-            self.decided[id], self.events[id] = (age, told), {}
+            self.decided[id], self.events[id] = (age, predictive), {}
             assert status == 200
         elif self.decided[id][0] == age:
-            assert (status, told) == (200, self.decided[id][1])
+            assert (status, predictive) == (200, self.decided[id][1])
         else:
             assert status == 409
 
     @rule(id=IDS, event=st.sampled_from(["a", "b"]), value=VALUES, correct=st.booleans())
     def reward(self, id: str, event: str, value: float, correct: bool) -> None:
         body = {"decision_id": id, "event_id": event, "value": value, "correct": correct}
-        status, told = self.ask("POST", "/reward", body)
+        status, predictive = self.ask("POST", "/reward", body)
         if self.missing(id):
             assert status == self.missing(id)
         elif self.events[id].get(event, value) != value and not correct:
             assert status == 409
         else:
             self.events[id][event] = value
-            assert (status, told["total"]) == (200, sum(self.events[id].values()))
+            assert (status, predictive["total"]) == (200, sum(self.events[id].values()))
 
     @rule(id=IDS, event=st.sampled_from(["a", "b"]))
     def take_back(self, id: str, event: str) -> None:
@@ -99,8 +99,8 @@ class Http(RuleBasedStateMachine):
         assert self.model() == before
 
     def model(self) -> bytes:
-        told = self.loop.run_until_complete(self.service.ask("GET", f"{URL}/model"))
-        content: bytes = told.content
+        predictive = self.loop.run_until_complete(self.service.ask("GET", f"{URL}/model"))
+        content: bytes = predictive.content
         return content
 
     @invariant()
@@ -113,8 +113,8 @@ class Http(RuleBasedStateMachine):
         totals = [sum(self.events[id].values()) for id in live]
         want = Bandit(arms=["red", "blue"], rng=0).learn(X, arms, totals)
         at = np.array([[0.3], [-1.0]])
-        told = loads(self.model()).beliefs(at).mean
-        np.testing.assert_allclose(told, want.beliefs(at).mean, atol=1e-5)
+        predictive = loads(self.model()).beliefs(at).mean
+        np.testing.assert_allclose(predictive, want.beliefs(at).mean, atol=1e-5)
 
     def teardown(self) -> None:
         self.loop.run_until_complete(self.service.stop())

@@ -84,14 +84,14 @@ def test_kernel_is_its_twin(likelihood: Likelihood, precision: float | None, for
     discounts = discounts if forgets else np.ones(len(y))
     known = begun(likelihood, precision, forgets=forgets)
     twins = [twin(likelihood, known, member) for member in range(known.members)]
-    told = known.learn(rows, y, weights, discounts if forgets else None, tell=True)
-    assert told is not None
+    predictive = known.learn(rows, y, weights, discounts if forgets else None, tell=True)
+    assert predictive is not None
     for g, one in enumerate(twins):
         for i in range(len(y)):
             some = slice(rows.starts[i], rows.starts[i + 1])
             row = list(zip(rows.features[some], rows.columns[some], rows.values[some], strict=True))
-            believed = one.learn(row, y[i], weights[i], discounts[i])
-            np.testing.assert_allclose(told[i, :2, g], believed, rtol=1e-5, atol=1e-6)
+            linear_moments = one.learn(row, y[i], weights[i], discounts[i])
+            np.testing.assert_allclose(predictive[i, :2, g], linear_moments, rtol=1e-5, atol=1e-6)
         beliefs = known.settled()[: 1 + P].reshape(-1, 2, 4)[:, :, g]
         np.testing.assert_allclose(beliefs[:, 0], one.known, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(beliefs[:, 1], one.shift, rtol=1e-5, atol=1e-6)

@@ -46,14 +46,16 @@ def mappings(X: pd.DataFrame) -> list[dict[str, Any]]:
     return X.to_dict("records")
 
 
-def told(model: Any, X: Any) -> Array:
+def predictive(model: Any, X: Any) -> Array:
     if hasattr(model, "predict_proba"):
         return model.predict_proba(X)
     return np.stack([model.predict(X), model.predict_distribution(X).std()])
 
 
 def alike(one: Any, other: Any, X: Any, Y: Any = None, rtol: float = 1e-10) -> None:
-    np.testing.assert_allclose(told(one, X), told(other, X if Y is None else Y), rtol=rtol)
+    np.testing.assert_allclose(
+        predictive(one, X), predictive(other, X if Y is None else Y), rtol=rtol
+    )
 
 
 # ---- dense models --------------------------------------------------------------------------------
@@ -259,8 +261,8 @@ def test_merging_adds_what_rows_have_said(kind: Any, settings: dict[str, Any]) -
         names = part.feature_names_
         kept = names if "hash_size" in settings else map(in_order(index), names)
         places = [0, *(1 + index[name] for name in kept)]
-        total[places] += part._known.settled()[: len(places)]
-    np.testing.assert_allclose(both._known.settled()[: len(total)], total, rtol=1e-12)
+        total[places] += part._posterior.settled()[: len(places)]
+    np.testing.assert_allclose(both._posterior.settled()[: len(total)], total, rtol=1e-12)
     again = loads(dumps(both))
     assert dumps(again) == dumps(both)
     alike(again.partial_fit(X, y), both.partial_fit(X, y), X)
@@ -269,8 +271,8 @@ def test_merging_adds_what_rows_have_said(kind: Any, settings: dict[str, Any]) -
 def in_order(index: dict[str, int]) -> Any:
     """Pairs have their features in the order in which those came."""
 
-    def name(told: str) -> str:
-        return told if told in index else " & ".join(reversed(told.split(" & ")))
+    def name(predictive: str) -> str:
+        return predictive if predictive in index else " & ".join(reversed(predictive.split(" & ")))
 
     return name
 
@@ -357,11 +359,11 @@ def test_labels_may_come_in_any_order() -> None:
 def test_progressive_probabilities_are_those_predicted() -> None:
     X, y = frame(60)
     model, stream = DiagonalLogisticRegression(), DiagonalLogisticRegression()
-    told = stream.predict_then_learn(X, y).log_probabilities
+    predictive = stream.predict_then_learn(X, y).log_probabilities
     model.partial_fit(X[:1], y[:1], classes=[0.0, 1.0])
     for i in range(1, 60):
         now = model.predict_log_proba(X[i : i + 1])
-        np.testing.assert_allclose(now[0], told[i], rtol=1e-7)
+        np.testing.assert_allclose(now[0], predictive[i], rtol=1e-7)
         model.partial_fit(X[i : i + 1], y[i : i + 1])
 
 
@@ -443,7 +445,7 @@ def test_parameters_are_checked(settings: dict[str, Any], message: str) -> None:
     model = DiagonalLogisticRegression(**settings)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
-    assert model._knowledge is None
+    assert model._posterior_or_none is None
 
 
 def test_text_with_a_level_for_each_row_is_warned_of() -> None:

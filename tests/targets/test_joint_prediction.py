@@ -41,11 +41,11 @@ def test_formula_and_product_of_conditionals() -> None:
     X, y = data()
     x, value = np.array([0.3, -1.2]), np.array([0.5, -0.4, 1.1])
     loc, scale, df = written_out(X, y, x)
-    told = BayesianLinearRegression(**SETTINGS).fit(X, y).predict_distribution(x[None])
-    assert told.df[0] == pytest.approx(float(df), rel=1e-12)
-    assert np.allclose(told.mean()[0], [float(one) for one in loc], rtol=1e-10)
+    predictive = BayesianLinearRegression(**SETTINGS).fit(X, y).predict_distribution(x[None])
+    assert predictive.df[0] == pytest.approx(float(df), rel=1e-12)
+    assert np.allclose(predictive.mean()[0], [float(one) for one in loc], rtol=1e-10)
     matrix = np.array(scale.tolist(), dtype=float)
-    assert np.allclose(told.cov[0], matrix * float(df / (df - 2)), rtol=1e-10)
+    assert np.allclose(predictive.cov[0], matrix * float(df / (df - 2)), rtol=1e-10)
 
     log_density = mp.mpf(0)
     off = mp.matrix(value.tolist()) - loc
@@ -57,7 +57,7 @@ def test_formula_and_product_of_conditionals() -> None:
             delta = (off[:j].T * known**-1 * off[:j])[0]
             mean = (weights * off[:j])[0]
             variance = (scale[j, j] - (weights * with_known.T)[0]) * (df + delta) / freedom
-        given = told if not j else told.given(list(range(j)), value[:j])
+        given = predictive if not j else predictive.given(list(range(j)), value[:j])
         assert given.df[0] == pytest.approx(float(freedom), rel=1e-12)
         assert given.marginal(0).scale[0] == pytest.approx(float(mp.sqrt(variance)), rel=1e-10)
         assert given.marginal(0).loc[0] == pytest.approx(float(mean + loc[j]), rel=1e-10)
@@ -65,7 +65,7 @@ def test_formula_and_product_of_conditionals() -> None:
         log_density += mp.loggamma((freedom + 1) / 2) - mp.loggamma(freedom / 2)
         log_density -= mp.log(freedom * mp.pi * variance) / 2
         log_density -= (freedom + 1) / 2 * mp.log(1 + z**2 / freedom)
-    assert told.logpdf(value[None])[0] == pytest.approx(float(log_density), rel=1e-10)
+    assert predictive.logpdf(value[None])[0] == pytest.approx(float(log_density), rel=1e-10)
 
 
 @pytest.mark.parametrize("df", [3.0, 80.0, np.inf])
@@ -77,27 +77,29 @@ def test_density_is_scipys(df: float) -> None:
     loc = rng.normal(size=(5, 4))
     wide = np.broadcast_to(scale, loc.shape)
     marginals = Normal(loc, wide) if np.isinf(df) else StudentT(df, loc, wide)
-    told = JointPrediction(marginals, matrix / np.outer(scale, scale))
+    predictive = JointPrediction(marginals, matrix / np.outer(scale, scale))
     y = rng.normal(size=(5, 4))
     theirs = [
         stats.multivariate_t(one, matrix, df).logpdf(at) for one, at in zip(loc, y, strict=True)
     ]
-    assert np.allclose(told.logpdf(y), theirs, rtol=1e-10)
+    assert np.allclose(predictive.logpdf(y), theirs, rtol=1e-10)
 
 
 def test_draws_have_the_covariance_and_the_tails() -> None:
     X, y = data(20)
-    told = BayesianLinearRegression(**SETTINGS).fit(X, y).predict_distribution(X[:2])
-    draws = told.rvs(200_000, rng=0)
+    predictive = BayesianLinearRegression(**SETTINGS).fit(X, y).predict_distribution(X[:2])
+    draws = predictive.rvs(200_000, rng=0)
     assert draws.shape == (200_000, 2, 3)
-    assert np.array_equal(told.rvs(3, rng=1), told.rvs(3, rng=1))
-    size = told.std()[1]
+    assert np.array_equal(predictive.rvs(3, rng=1), predictive.rvs(3, rng=1))
+    size = predictive.std()[1]
     found = np.cov(draws[:, 1].T) / np.outer(size, size)
-    assert np.allclose(found, told.cov[1] / np.outer(size, size), atol=0.02)
-    off = draws[:, 0] - told.mean()[0]
-    scale_matrix = told.cov[0] * (told.df[0] - 2.0) / told.df[0]
+    assert np.allclose(found, predictive.cov[1] / np.outer(size, size), atol=0.02)
+    off = draws[:, 0] - predictive.mean()[0]
+    scale_matrix = predictive.cov[0] * (predictive.df[0] - 2.0) / predictive.df[0]
     squared = np.einsum("si,ij,sj->s", off, np.linalg.inv(scale_matrix), off) / 3.0
-    assert np.mean(squared < stats.f(3, told.df[0]).ppf(0.95)) == pytest.approx(0.95, abs=0.003)
+    assert np.mean(squared < stats.f(3, predictive.df[0]).ppf(0.95)) == pytest.approx(
+        0.95, abs=0.003
+    )
 
 
 def test_draws_of_coefficients_are_matrix_t() -> None:
@@ -106,8 +108,10 @@ def test_draws_of_coefficients_are_matrix_t() -> None:
     draws = model.sample_coefficients(200_000, rng=0)
     assert draws.shape == (200_000, 3, 2)
     information = np.linalg.inv(X.T @ X + 2.0 * np.eye(2))
-    told = model.predict_distribution(np.zeros((1, 2)))
-    expected = np.kron(told.cov[0], information)  # of the noise, times that of one's coefficients
+    predictive = model.predict_distribution(np.zeros((1, 2)))
+    expected = np.kron(
+        predictive.cov[0], information
+    )  # of the noise, times that of one's coefficients
     found = np.cov(draws.reshape(len(draws), -1).T)
     size = np.sqrt(np.diag(expected))
     assert np.allclose(found / np.outer(size, size), expected / np.outer(size, size), atol=0.02)
@@ -120,17 +124,17 @@ def test_draws_of_coefficients_are_matrix_t() -> None:
 
 def test_marginals_answer_as_elsewhere() -> None:
     X, y = data(20)
-    told = BayesianLinearRegression().fit(X, y).predict_distribution(X[:4])
-    one = told.marginal(1)
-    low, high = told.interval(0.9)
+    predictive = BayesianLinearRegression().fit(X, y).predict_distribution(X[:4])
+    one = predictive.marginal(1)
+    low, high = predictive.interval(0.9)
     assert np.array_equal(np.stack([low, high], axis=-1)[:, 1], np.stack(one.interval(0.9), axis=1))
-    assert np.array_equal(told.crps(y[:4])[:, 1], one.crps(y[:4, 1]))
-    assert np.array_equal(told.cdf(y[:4])[:, 1], one.cdf(y[:4, 1]))
-    assert np.array_equal(told.ppf(0.3)[:, 1], one.ppf(0.3))
-    assert np.array_equal(told.median(), told.mean())
-    assert np.allclose(np.sqrt(np.einsum("nii->ni", told.cov)), told.std())
-    assert len(told[1:3]) == 2
-    assert np.array_equal(told[[2]].mean(), told.mean()[[2]])
+    assert np.array_equal(predictive.crps(y[:4])[:, 1], one.crps(y[:4, 1]))
+    assert np.array_equal(predictive.cdf(y[:4])[:, 1], one.cdf(y[:4, 1]))
+    assert np.array_equal(predictive.ppf(0.3)[:, 1], one.ppf(0.3))
+    assert np.array_equal(predictive.median(), predictive.mean())
+    assert np.allclose(np.sqrt(np.einsum("nii->ni", predictive.cov)), predictive.std())
+    assert len(predictive[1:3]) == 2
+    assert np.array_equal(predictive[[2]].mean(), predictive.mean()[[2]])
 
 
 def test_what_is_known_is_read() -> None:
@@ -138,14 +142,18 @@ def test_what_is_known_is_read() -> None:
         5.0, [[0.0, 1.0, 2.0], [1.0, 1.0, 1.0]], [[1.0, 2.0, 1.0], [1.0, 1.0, 1.0]]
     )
     correlation = [[1.0, 0.5, 0.2], [0.5, 1.0, 0.1], [0.2, 0.1, 1.0]]
-    told = JointPrediction(marginals, correlation, names=["A", "B", "C"])
-    one = told.given({"A": 3.0})
+    predictive = JointPrediction(marginals, correlation, names=["A", "B", "C"])
+    one = predictive.given({"A": 3.0})
     assert one.names == ("B", "C")
-    for other in (told.given("A", 3.0), told.given(0, [3.0, 3.0]), told.given([0], [[3.0], [3.0]])):
+    for other in (
+        predictive.given("A", 3.0),
+        predictive.given(0, [3.0, 3.0]),
+        predictive.given([0], [[3.0], [3.0]]),
+    ):
         assert np.array_equal(one.mean(), other.mean())
-    both = told.given({"C": [0.0, 1.0], "A": 1.0})
-    assert np.allclose(both.mean(), told.given([0, 2], [[1.0, 0.0], [1.0, 1.0]]).mean())
-    again = told.given({"A": 1.0}).given({"C": [0.0, 1.0]})
+    both = predictive.given({"C": [0.0, 1.0], "A": 1.0})
+    assert np.allclose(both.mean(), predictive.given([0, 2], [[1.0, 0.0], [1.0, 1.0]]).mean())
+    again = predictive.given({"A": 1.0}).given({"C": [0.0, 1.0]})
     assert np.allclose(both.cov, again.cov)
     assert np.allclose(both.mean(), again.mean())
 
@@ -163,22 +171,22 @@ def test_what_is_known_is_read() -> None:
     ],
 )
 def test_what_cannot_be_known(known: Any, values: Any, message: str) -> None:
-    told = JointPrediction(Normal([[0.0, 1.0]], [[1.0, 1.0]]), np.eye(2), names=["A", "B"])
+    predictive = JointPrediction(Normal([[0.0, 1.0]], [[1.0, 1.0]]), np.eye(2), names=["A", "B"])
     with pytest.raises(ValueError, match=message):
-        told.given(known, values)
+        predictive.given(known, values)
 
 
 def test_flat_rows_and_point_masses() -> None:
     marginals = StudentT([[5.0], [5.0]], [[0.0, 1.0]] * 2, [[np.inf, 2.0], [0.0, 2.0]])
-    told = JointPrediction(marginals, np.eye(2))
-    assert told.logpdf([[3.0, 3.0], [0.0, 3.0]]).tolist() == [0.0, np.inf]
-    assert told.logpdf([[np.nan, 3.0], [1.0, 3.0]])[1] == -np.inf
-    assert np.isnan(told.logpdf([[np.nan, 3.0], [1.0, 3.0]])[0])
+    predictive = JointPrediction(marginals, np.eye(2))
+    assert predictive.logpdf([[3.0, 3.0], [0.0, 3.0]]).tolist() == [0.0, np.inf]
+    assert predictive.logpdf([[np.nan, 3.0], [1.0, 3.0]])[1] == -np.inf
+    assert np.isnan(predictive.logpdf([[np.nan, 3.0], [1.0, 3.0]])[0])
     with pytest.raises(ValueError, match="cannot draw: row 0 is improper"):
-        told.rvs()
+        predictive.rvs()
     with pytest.raises(ValueError, match="a column for a target"):
-        told.logpdf([1.0, 2.0, 3.0])
-    assert np.isinf(told.cov[0, 0, 0])
-    assert told[[1]].given(0, 7.0).mean().tolist() == [[1.0]]
+        predictive.logpdf([1.0, 2.0, 3.0])
+    assert np.isinf(predictive.cov[0, 0, 0])
+    assert predictive[[1]].given(0, 7.0).mean().tolist() == [[1.0]]
     fresh = BayesianLinearRegression().partial_fit(np.zeros((1, 2)), np.zeros((1, 2)))
     assert fresh.predict_distribution(np.ones((1, 2))).logpdf(np.ones((1, 2))) == 0.0

@@ -69,13 +69,13 @@ def test_monotone_is_the_chain_of_the_textbook(seed: int, n: int, lacking: int) 
     y[:lacking, 1] = NAN
     shape, rate, precision = 2.0, 3.0, 2.0
     model = BayesianLinearRegression(prior_precision=precision, noise_prior=(shape, rate))
-    told = model.fit(X, y).predict_distribution(X[:4])
+    predictive = model.fit(X, y).predict_distribution(X[:4])
 
     ones = np.column_stack([np.ones(n), X])
     prior = np.sqrt(precision) * np.eye(4)[1:]
     first = Textbook(ones, y[:, 0], prior, shape, rate, 1).predict(ones[:4])
-    assert np.allclose(told.mean()[:, 0], first.mean(), atol=1e-9)
-    assert np.allclose(told.var()[:, 0], first.var(), rtol=1e-9)
+    assert np.allclose(predictive.mean()[:, 0], first.mean(), atol=1e-9)
+    assert np.allclose(predictive.var()[:, 0], first.var(), rtol=1e-9)
 
     kept = slice(lacking, n)
     both = np.column_stack([ones, y[:, 0]])
@@ -92,10 +92,12 @@ def test_monotone_is_the_chain_of_the_textbook(seed: int, n: int, lacking: int) 
         given_z = link.predict(np.column_stack([np.tile(ones[i], (len(z), 1)), z]))
         mean = share @ given_z.mean()
         assert share.sum() == pytest.approx(1.0, rel=1e-9)
-        assert told.mean()[i, 1] == pytest.approx(mean, rel=1e-8, abs=1e-8)
+        assert predictive.mean()[i, 1] == pytest.approx(mean, rel=1e-8, abs=1e-8)
         second = share @ (given_z.var() + given_z.mean() ** 2)
-        assert told.var()[i, 1] == pytest.approx(second - mean**2, rel=1e-5)
-    assert np.allclose(told.mean()[:, 1], np.column_stack([ones[:4], told.mean()[:, 0]]) @ link.w)
+        assert predictive.var()[i, 1] == pytest.approx(second - mean**2, rel=1e-5)
+    assert np.allclose(
+        predictive.mean()[:, 1], np.column_stack([ones[:4], predictive.mean()[:, 0]]) @ link.w
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,9 +140,9 @@ def test_however_the_rows_come(settings: dict[str, Any], lacking: str) -> None:
 def test_what_knows_of_gaps_says_the_same_where_there_are_none(settings: dict[str, Any]) -> None:
     X, y = data()
     plain = BayesianLinearRegression(**settings).fit(X, y)
-    assert type(plain._knowledge) is TargetsPosterior
+    assert type(plain._posterior_or_none) is TargetsPosterior
     ready = BayesianLinearRegression(**settings).fit(X, y)
-    ready._knowledge = MissingTargetsPosterior.of(ready._knowledge)
+    ready._posterior_or_none = MissingTargetsPosterior.of(ready._posterior_or_none)
     ours, theirs = plain.predict_distribution(X), ready.predict_distribution(X)
     assert np.allclose(ours.loc, theirs.loc, atol=1e-12)
     assert np.allclose(ours.cov, theirs.cov, rtol=1e-12, atol=1e-12)
@@ -152,9 +154,9 @@ def test_progressive_validation_sees_nothing_of_its_row(settings: dict[str, Any]
     X, y = data(16)
     y = scattered(y)
     model = BayesianLinearRegression(**settings)
-    told = model.predict_then_learn(X, y)
+    predictive = model.predict_then_learn(X, y)
     before = BayesianLinearRegression(**settings).fit(X[:12], y[:12])
-    assert np.allclose(told.cov[12], before.predict_distribution(X[12:13]).cov[0], rtol=1e-8)
+    assert np.allclose(predictive.cov[12], before.predict_distribution(X[12:13]).cov[0], rtol=1e-8)
     whole = BayesianLinearRegression(**settings).fit(X, y)
     assert np.allclose(whole.coef_, model.coef_, atol=1e-8)
 
@@ -194,8 +196,8 @@ def test_targets_that_come_together_help_each_other() -> None:
     alone = BayesianLinearRegression().fit(X[:30], y[:30, 1])
     off = [np.square(one - [-1.0, 0.5]).sum() for one in (model.coef_[1], alone.coef_)]
     assert off[0] < 0.3 * off[1]
-    told = model.predict_distribution(X[30:]).given(0, y[30:, 0])
-    low, high = told.interval(0.95)
+    predictive = model.predict_distribution(X[30:]).given(0, y[30:, 0])
+    low, high = predictive.interval(0.95)
     assert ((low[:, 0] < truth[30:]) & (truth[30:] < high[:, 0])).mean() > 0.92
 
 
@@ -228,9 +230,9 @@ def test_what_fades_is_weighed_by_its_age(settings: dict[str, Any], lacking: str
     for row in range(len(X)):
         one_by_one.partial_fit(X[row : row + 1], y[row : row + 1])
     for model in (clone(fades).fit(X, y), one_by_one, loads(dumps(one_by_one))):
-        told, twin = model.predict_distribution(X[:4]), slow.predict_distribution(X[:4])
-        np.testing.assert_allclose(told.mean(), twin.mean(), rtol=1e-7)
-        np.testing.assert_allclose(told.std(), twin.std(), rtol=1e-7)
+        predictive, twin = model.predict_distribution(X[:4]), slow.predict_distribution(X[:4])
+        np.testing.assert_allclose(predictive.mean(), twin.mean(), rtol=1e-7)
+        np.testing.assert_allclose(predictive.std(), twin.std(), rtol=1e-7)
         np.testing.assert_allclose(model.n_effective_, slow.n_effective_)
         assert model.n_observations_ == len(X)
 

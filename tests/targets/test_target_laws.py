@@ -92,12 +92,12 @@ def test_rows_of_a_stream_are_predicted_as_by_single_models(settings: dict[str, 
     many = BayesianLinearRegression(**settings)
     singles = [BayesianLinearRegression(**settings) for _ in y.T]
     for part in (slice(0, 25), slice(25, 26), slice(26, 60)):
-        told = many.predict_then_learn(X[part], y[part], weights[part])
+        predictive = many.predict_then_learn(X[part], y[part], weights[part])
         for j, one in enumerate(singles):
             theirs = one.predict_then_learn(X[part], y[part, j], weights[part])
-            assert np.allclose(told.marginal(j).loc, theirs.loc, atol=1e-8)
-            assert np.allclose(told.marginal(j).scale, theirs.scale, rtol=1e-8)
-        assert told.correlation.shape == (len(X[part]), 3, 3)
+            assert np.allclose(predictive.marginal(j).loc, theirs.loc, atol=1e-8)
+            assert np.allclose(predictive.marginal(j).scale, theirs.scale, rtol=1e-8)
+        assert predictive.correlation.shape == (len(X[part]), 3, 3)
     assert_single(many, singles, X[:7], 1e-8)
 
 
@@ -114,11 +114,11 @@ def test_forgetting(forgetting: Any, precision: Any) -> None:
         for one, value in zip(singles, row, strict=True):
             one.learn_one(x, value)
     assert_single(many, singles, X[:7], 1e-8)
-    told = many.predict_then_learn(X[:5], y[:5])
+    predictive = many.predict_then_learn(X[:5], y[:5])
     if precision == 2.0:
         for j, one in enumerate(singles):
             theirs = one.predict_then_learn(X[:5], y[:5, j])
-            assert np.allclose(told.marginal(j).scale, theirs.scale, rtol=1e-8)
+            assert np.allclose(predictive.marginal(j).scale, theirs.scale, rtol=1e-8)
 
 
 @pytest.mark.parametrize("settings", [*PRIORS, TOGETHER], ids=str)
@@ -186,16 +186,16 @@ def test_evidence_is_the_sum_of_joint_predictions(seed: int, q: int, n: int, kno
     settings = {"prior_precision": 2.0, "fit_intercept": False}
     noise = {"noise_precision": 0.5} if known else {"noise_prior": (2.0, 3.0)}
     model = BayesianLinearRegression(**settings, **noise)
-    told = model.predict_then_learn(X, y)
-    assert model.log_evidence_ == pytest.approx(told.logpdf(y).sum(), rel=1e-9)
+    predictive = model.predict_then_learn(X, y)
+    assert model.log_evidence_ == pytest.approx(predictive.logpdf(y).sum(), rel=1e-9)
 
 
 def test_a_stream_knows_correlations_before_each_row() -> None:
     X, y, weights = data()
     model = BayesianLinearRegression(**GIVEN)
-    told = model.predict_then_learn(X, y, weights)
+    predictive = model.predict_then_learn(X, y, weights)
     before = BayesianLinearRegression(**GIVEN).fit(X[:20], y[:20], weights[:20])
-    assert np.allclose(told.cov[20], before.predict_distribution(X[20:21]).cov[0], rtol=1e-9)
+    assert np.allclose(predictive.cov[20], before.predict_distribution(X[20:21]).cov[0], rtol=1e-9)
 
 
 def test_one_precision_for_all_targets() -> None:
@@ -229,11 +229,11 @@ def test_one_precision_for_all_targets_in_a_stream() -> None:
     whole = BayesianLinearRegression(prior_precision=Together()).fit(X, y, weights)
     stream = BayesianLinearRegression(prior_precision=Together())
     split = BayesianLinearRegression(prior_precision=Together())
-    told = stream.predict_then_learn(X, y, weights)
+    predictive = stream.predict_then_learn(X, y, weights)
     for part in (slice(0, 7), slice(7, 8), slice(8, 60)):
         some = split.predict_then_learn(X[part], y[part], weights[part])
-        assert np.allclose(some.loc, told.loc[part], atol=1e-8)
-        assert np.allclose(some.scale, told.scale[part], rtol=1e-8)
+        assert np.allclose(some.loc, predictive.loc[part], atol=1e-8)
+        assert np.allclose(some.scale, predictive.scale[part], rtol=1e-8)
     for other in (stream, split, loads(dumps(whole))):
         assert np.allclose(other.predict(X), whole.predict(X), atol=1e-9)
     vector = BayesianLinearRegression(prior_precision=Together()).fit(X, y[:, 0])
@@ -252,9 +252,9 @@ def test_bases_and_names() -> None:
     rows = BayesianLinearRegression(prior_precision=1.0)
     for x, row in zip(X, y, strict=True):
         rows.learn_one({"a": x[0], "b": x[1], "c": x[2]}, {"A": row[0], "B": row[1], "C": row[2]})
-    told = rows.predict_one({"a": 0.0, "b": 1.0, "c": 0.0})
-    assert list(told) == ["A", "B", "C"]
-    assert told["B"] == pytest.approx(rows.intercept_[1] + rows.coef_[1, 1])
+    predictive = rows.predict_one({"a": 0.0, "b": 1.0, "c": 0.0})
+    assert list(predictive) == ["A", "B", "C"]
+    assert predictive["B"] == pytest.approx(rows.intercept_[1] + rows.coef_[1, 1])
 
 
 @pytest.mark.parametrize("forgetting", [Adaptive(), Changepoint()])

@@ -7,13 +7,13 @@ from posterity.posteriors import LinearPosterior
 Components = list[tuple[float, LinearPosterior]]
 
 
-def components(known: LinearPosterior, asked: str) -> Components:
+def components(posterior: LinearPosterior, asked: str) -> Components:
     """Weights, of sum 1, and posteriors whose factor is all that they know.
 
     Raises ``ValueError``, which names what was ``asked``, where there is no such form, or where a
     direction is still open.
     """
-    found = list(known.parts)
+    found = list(posterior.parts)
     for _, node in found:
         if not node.is_one_factor:
             raise ValueError(

@@ -57,8 +57,8 @@ class Frame:
         """As :class:`Collection` says."""
         frame = self.frame[list(columns)]
         task = partial(_work_on_frame, work, {name: self.schema.field(name) for name in columns})
-        told = frame.map_partitions(task, meta=frame._meta, enforce_metadata=False)
-        return list(told.to_delayed())
+        results = frame.map_partitions(task, meta=frame._meta, enforce_metadata=False)
+        return list(results.to_delayed())
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Arrays:
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """As :class:`Collection` says."""
         da = needed("dask.array", "dask")
-        told = da.blockwise(
+        results = da.blockwise(
             partial(_work_on_blocks, work, tuple(columns), self._roles()),
             "i",
             *(self.X, "ij"),
@@ -94,7 +94,7 @@ class Arrays:
             dtype=object,
             meta=np.empty(0, dtype=object),
         )
-        return list(told.to_delayed().ravel())
+        return list(results.to_delayed().ravel())
 
     def _roles(self) -> tuple[str, ...]:
         pairs = ((TARGET, self.y), (WEIGHT, self.weight))

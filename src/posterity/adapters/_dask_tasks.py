@@ -64,21 +64,21 @@ def begin_after(begun: bytes, learned: bytes | None) -> bytes:
     return files.dumps(core.continued(files.loads(begun), learned))
 
 
-def merge_models(told: Sequence[bytes | Refused | None], first: int | None) -> Any:
+def merge_models(models: Sequence[bytes | Refused | None], first: int | None) -> Any:
     """One model file from some; ``first`` is the number of the first partition, of leaves."""
-    return _merged(told, first, core.merged)
+    return _merged(models, first, core.merged)
 
 
-def merge_results(told: Sequence[ValidationResult | Refused | None], first: int | None) -> Any:
+def merge_results(results: Sequence[ValidationResult | Refused | None], first: int | None) -> Any:
     """One result from some."""
-    return _merged(told, first, merged_results)
+    return _merged(results, first, merged_results)
 
 
-def numbered(told: Sequence[Any], first: int) -> list[Any]:
+def numbered(results: Sequence[Any], first: int) -> list[Any]:
     """The same, but that what was refused says in which partition, the first being ``first``."""
     return [
         Refused(f"partition {first + place}: {one.message}") if isinstance(one, Refused) else one
-        for place, one in enumerate(told)
+        for place, one in enumerate(results)
     ]
 
 
@@ -86,15 +86,15 @@ def with_predictions(
     settings: Mapping[str, Any], used: dict[str, Any], part: Any, content: bytes
 ) -> Any:
     """A pandas data frame with predictions added; ``used`` are fields of the columns to read."""
-    told = core.predicted(files.loads(content), batch_of_frame(part, used), **settings)
-    added = told.to_pandas().set_index(part.index)
+    predictions = core.predicted(files.loads(content), batch_of_frame(part, used), **settings)
+    added = predictions.to_pandas().set_index(part.index)
     return part.assign(**{name: added[name] for name in added.columns})
 
 
 def prediction_rows(settings: Mapping[str, Any], X: Any, content: bytes) -> Any:
     """Predictions (n, k) of rows (n, p), labels left out."""
-    told = core.predicted(files.loads(content), batch_of_array(X), **settings)
-    numbers = [told.column(name) for name in told.schema.names if name != "label"]
+    predictions = core.predicted(files.loads(content), batch_of_array(X), **settings)
+    numbers = [predictions.column(name) for name in predictions.schema.names if name != "label"]
     return np.column_stack([values.to_numpy(zero_copy_only=False) for values in numbers])
 
 
@@ -103,9 +103,11 @@ def itself(batch: Any) -> Any:
     return batch
 
 
-def _merged(told: Sequence[Any], first: int | None, merge: Callable[[list[Any]], Any]) -> Any:
+def _merged(results: Sequence[Any], first: int | None, merge: Callable[[list[Any]], Any]) -> Any:
     """What was told, together; the first refusal, if there is one; None, if nothing was told."""
-    some = [one for one in (told if first is None else numbered(told, first)) if one is not None]
+    some = [
+        one for one in (results if first is None else numbered(results, first)) if one is not None
+    ]
     refused = next((one for one in some if isinstance(one, Refused)), None)
     if refused is not None or not some:
         return refused

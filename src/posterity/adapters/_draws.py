@@ -102,7 +102,7 @@ class Gaussian:
     model: BayesianLinearRegression
 
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
-        return _posterior_draws(components(self.model._known, "to_arviz"), size, rng)
+        return _posterior_draws(components(self.model._posterior, "to_arviz"), size, rng)
 
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _prior_draws(self.model, size, rng)
@@ -164,18 +164,18 @@ class Classes(Approximated):
         return _no_prior_draws(self.model)
 
     def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
-        told = np.empty((len(draws.coefficients), len(rows.targets)), dtype=np.intp)
+        labels = np.empty((len(draws.coefficients), len(rows.targets)), dtype=np.intp)
         for part, eta in self._predictors(draws, rows):
-            told[:, part] = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
-        return told
+            labels[:, part] = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
+        return labels
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
-        told = np.empty((len(draws.coefficients), len(rows.targets)))
+        log_likelihood = np.empty((len(draws.coefficients), len(rows.targets)))
         places = rows.targets.astype(np.intp)
         for part, eta in self._predictors(draws, rows):
             own = np.take_along_axis(eta, places[None, None, part], axis=1)[:, 0]
-            told[:, part] = own - logsumexp(eta, axis=1)
-        return told
+            log_likelihood[:, part] = own - logsumexp(eta, axis=1)
+        return log_likelihood
 
     def _predictors(self, draws: Draws, rows: Rows) -> Iterator[tuple[slice, Array]]:
         """Some rows, and the predictors of all classes there (size, K, rows)."""
@@ -216,26 +216,26 @@ class HeavyTails(Approximated):
         return mean + model.noise_scale_ * noise
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
-        known = self.model._known
-        likelihood = known.likelihood.at(known.scale)
+        posterior = self.model._posterior
+        likelihood = posterior.likelihood.at(posterior.scale)
         return np.asarray(likelihood.log_density(rows.targets, draws.coefficients @ rows.columns.T))
 
 
 def _prior_draws(model: Any, size: int, rng: np.random.Generator) -> PriorDraws:
-    known, offset = model._known, int(model.fit_intercept)
+    posterior, offset = model._posterior, int(model.fit_intercept)
     improper = ["intercept"] if offset else []
-    learned = known.noise if isinstance(known.noise, LearnedNoise) else None
+    learned = posterior.noise if isinstance(posterior.noise, LearnedNoise) else None
     if learned is not None and not (learned.shape > 0.0 and learned.rate > 0.0):
         return None, [*improper, "coef", "sigma"]
-    root = known.prior.root[offset:, offset:]
-    if known.learns_prior or not np.diag(root).all():
+    root = posterior.prior.root[offset:, offset:]
+    if posterior.learns_prior or not np.diag(root).all():
         return None, [*improper, "coef"]  # learned from the data, or flat
     if learned is None:
-        noise = np.full(size, known.noise_precision**-0.5)
+        noise = np.full(size, posterior.noise_precision**-0.5)
     else:
         noise = np.sqrt(learned.rate / rng.gamma(learned.shape, size=size))
-    coefficients = np.full((size, known.n_coefficients), np.nan)
-    mean = known.prior.coefficients()[offset:, 0]
+    coefficients = np.full((size, posterior.n_coefficients), np.nan)
+    mean = posterior.prior.coefficients()[offset:, 0]
     coefficients[:, offset:] = mean + noise[:, None] * _whitened(root, size, rng)
     if getattr(model, "_flipped", False):
         coefficients = -coefficients
@@ -247,27 +247,27 @@ def _no_prior_draws(model: Any) -> PriorDraws:
 
 
 def _known_classes(model: BayesianLogisticRegression) -> Any:
-    model._known  # noqa: B018  (says that nothing was learned)
+    model._posterior  # noqa: B018  (says that nothing was learned)
     return model.classes_
 
 
 def _posterior_draws(parts: Components, size: int, rng: np.random.Generator) -> Draws:
     chosen = rng.choice(len(parts), size=size, p=[weight for weight, _ in parts])
     coefficients, noise = np.empty((size, parts[0][1].n_coefficients)), np.empty(size)
-    for place, (_, known) in enumerate(parts):
+    for place, (_, posterior) in enumerate(parts):
         mine = np.flatnonzero(chosen == place)
-        noise[mine] = _noise_draws(known, len(mine), rng)
-        spread = _whitened(known.factor.root, len(mine), rng)
-        coefficients[mine] = known.coefficients() + noise[mine, None] * spread
+        noise[mine] = _noise_draws(posterior, len(mine), rng)
+        spread = _whitened(posterior.factor.root, len(mine), rng)
+        coefficients[mine] = posterior.coefficients() + noise[mine, None] * spread
     return Draws(coefficients, noise)
 
 
-def _noise_draws(known: LinearPosterior, size: int, rng: np.random.Generator) -> Array:
+def _noise_draws(posterior: LinearPosterior, size: int, rng: np.random.Generator) -> Array:
     """Standard deviations of the noise, (size,)."""
-    if not isinstance(known.noise, LearnedNoise):
-        return np.full(size, known.noise_precision**-0.5)
-    shape = known.noise.shape + 0.5 * known.freed
-    rate = known.noise.rate + 0.5 * known.residual
+    if not isinstance(posterior.noise, LearnedNoise):
+        return np.full(size, posterior.noise_precision**-0.5)
+    shape = posterior.noise.shape + 0.5 * posterior.residual_df
+    rate = posterior.noise.rate + 0.5 * posterior.residual
     if shape <= 0.0:
         raise ValueError(
             "the posterior of the noise is still improper: learn more rows, or give a noise_prior "

@@ -74,7 +74,7 @@ class Keys:
         return rows
 
 
-def told_by_key(
+def predictions_by_key(
     model: Any, batch: Any, missing: Missing, *, level: float | None, quantiles: Sequence[float]
 ) -> Iterator[Any]:
     """Record batches of numbers of rows and predictions, as `posterity.io.predict_stream`."""
@@ -82,14 +82,16 @@ def told_by_key(
 
     keys, names = Keys(keys_of(model)), [str(name) for name in model.feature_names_in_]
     reading = Reading(missing=missing, time=NUMBER)
-    told = ["row", *prediction_names(level, quantiles)]
+    column_names = ["row", *prediction_names(level, quantiles)]
     for rows in open_rows(keys.watched([batch]), names, reading).batches():
         distribution = model.predict_distribution(keys.beside(named(rows.X, names), rows.time))
         columns = [rows.y, distribution.mean(), distribution.std()]
         if level is not None:
             columns += distribution.interval(level)
         columns += [np.asarray(distribution.ppf(quantile)) for quantile in quantiles]
-        yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=told)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column) for column in columns], names=column_names
+        )
 
 
 def prediction_names(level: float | None, quantiles: Sequence[float]) -> list[str]:
@@ -104,4 +106,4 @@ def prediction_names(level: float | None, quantiles: Sequence[float]) -> list[st
     return ["mean", "std", *interval, *(f"q{quantile:g}" for quantile in quantiles)]
 
 
-__all__ = ["NUMBER", "Keys", "keys_of", "prediction_names", "told_by_key"]
+__all__ = ["NUMBER", "Keys", "keys_of", "prediction_names", "predictions_by_key"]

@@ -56,11 +56,11 @@ class Graph:
         self.apply("Squeeze", value, self.constant([1], np.int64), to=name)
 
 
-def predictor(graph: Graph, known: LinearPosterior) -> tuple[str, str]:
+def predictor(graph: Graph, posterior: LinearPosterior) -> tuple[str, str]:
     """Mean and leverage, each (n, 1), of a posterior of one factor at the rows of ``X``."""
-    offset = int(known.intercept)
-    coefficients = known.coefficients()
-    inverse = solve_triangular(known.factor.root, np.eye(known.n_coefficients))
+    offset = int(posterior.intercept)
+    coefficients = posterior.coefficients()
+    inverse = solve_triangular(posterior.factor.root, np.eye(posterior.n_coefficients))
     mean = graph.apply("MatMul", "X", coefficients[offset:, None])
     whitened = graph.apply("MatMul", "X", inverse[offset:])
     if offset:
@@ -71,16 +71,16 @@ def predictor(graph: Graph, known: LinearPosterior) -> tuple[str, str]:
     return mean, graph.apply("ReduceSum", squares, axis, keepdims=1)
 
 
-def matched(graph: Graph, told: list[tuple[str, str]], weights: list[float]) -> tuple[str, str]:
+def matched(graph: Graph, moments: list[tuple[str, str]], weights: list[float]) -> tuple[str, str]:
     """Mean and squared scale of a mixture, as :func:`posterity.evidence.matched`."""
-    if len(told) == 1:
-        return told[0]
+    if len(moments) == 1:
+        return moments[0]
     shares = [graph.constant([weight]) for weight in weights]
     mean = graph.total(
-        [graph.apply("Mul", part, share) for (part, _), share in zip(told, shares, strict=True)]
+        [graph.apply("Mul", part, share) for (part, _), share in zip(moments, shares, strict=True)]
     )
     terms = []
-    for (part, variance), share in zip(told, shares, strict=True):
+    for (part, variance), share in zip(moments, shares, strict=True):
         off = graph.apply("Sub", part, mean)
         whole = graph.apply("Add", variance, graph.apply("Mul", off, off))
         terms.append(graph.apply("Mul", whole, share))

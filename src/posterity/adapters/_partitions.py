@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from posterity import files
-from posterity.adapters._keyed import NUMBER, Keys, keys_of, prediction_names, told_by_key
+from posterity.adapters._keyed import NUMBER, Keys, keys_of, prediction_names, predictions_by_key
 from posterity.adapters._planning import (
-    Chosen,
+    ColumnChoice,
     Columns,
     Task,
     check_model,
@@ -115,7 +115,7 @@ def predicted(
     import pyarrow as pa
 
     asked: Any = {"level": level, "quantiles": quantiles}
-    whole = _told(model, batch, missing, **asked) if batch.num_rows else None
+    whole = _predictions(model, batch, missing, **asked) if batch.num_rows else None
     if whole is None:
         schema = prediction_schema(model, **asked)
         empty = [pa.nulls(batch.num_rows, field.type) for field in schema]
@@ -173,14 +173,14 @@ def starts(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[byt
     """Model file with which each partition begins: ``model``, and all partitions before it."""
     # A model that knows nothing may have a basis that the task has closed.
     current = model if _knows(model) else files.loads(task.model)
-    told = [files.dumps(current)]
-    current = files.loads(told[0])
+    model_files = [files.dumps(current)]
+    current = files.loads(model_files[0])
     for content in contents[:-1]:
         if content is not None:
             other = files.loads(content)
             current = current.merge(other) if _knows(current) else other
-        told.append(files.dumps(current))
-    return told
+        model_files.append(files.dumps(current))
+    return model_files
 
 
 def continued(model: Any, content: bytes) -> Any:
@@ -224,12 +224,12 @@ def _opened(
     return stream, keyed
 
 
-def _told(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:
+def _predictions(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:
     """Record batch of numbers of rows and predictions; None where every row was left out."""
     import pyarrow as pa
 
     if keys_of(model):
-        parts = list(told_by_key(model, batch, missing, **asked))
+        parts = list(predictions_by_key(model, batch, missing, **asked))
     else:
         rows = pa.Table.from_batches([batch])
         parts = list(predict_stream(model, rows, **asked, missing=missing, output="arrow"))
@@ -252,7 +252,7 @@ def _knows(model: Any) -> bool:
 __all__ = [
     "BRANCHES",
     "ROWS",
-    "Chosen",
+    "ColumnChoice",
     "Columns",
     "Questions",
     "Task",

@@ -17,7 +17,7 @@ from posterity.io.columns import Dates, Encoding, chosen_columns, make_encoders,
 from posterity.io.encoders import Categories
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
-from posterity.io.reading import BATCH_ROWS, Beside, Reading
+from posterity.io.reading import BATCH_ROWS, Reading, WeightAndTime
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 
@@ -47,7 +47,7 @@ class Columns:
                 )
 
 
-class Chosen(TypedDict, total=False):
+class ColumnChoice(TypedDict, total=False):
     """The same as keywords, the target apart."""
 
     features: Sequence[str] | None
@@ -123,7 +123,7 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
     require(keys_of(model), list(schema.names), "key")
     goal = goal_of(columns.target, classifier=is_classifier(model))
     goal.check(schema)
-    Beside(_reading(columns)).check(schema, goal.columns)
+    WeightAndTime(_reading(columns)).check(schema, goal.columns)
     classless = is_classifier(model) and not hasattr(model, "classes_")
     labels = columns.target if classless else None
     if hasattr(model, "feature_names_in_"):
@@ -264,4 +264,13 @@ def _range(encoder: Any, name: str, found: Answers) -> tuple[float, float]:
     return (0.0, 1.0) if _is_category(encoder) else found.range_of(encoder.column)
 
 
-__all__ = ["Chosen", "Columns", "Task", "check_model", "fills_in", "goal_of", "plan", "questions"]
+__all__ = [
+    "ColumnChoice",
+    "Columns",
+    "Task",
+    "check_model",
+    "fills_in",
+    "goal_of",
+    "plan",
+    "questions",
+]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from river import proba, stats
 
-from posterity.adapters._rows import RowTold
+from posterity.adapters._rows import RowMoments
 from posterity.distributions import Normal, StudentT
 from posterity.noise import KnownNoise, Predictive
 
@@ -30,20 +30,21 @@ class PredictedTarget(proba.base.ContinuousDistribution):
     Examples
     --------
     >>> from posterity.distributions import StudentT
-    >>> told = PredictedTarget(StudentT(np.array([5.0]), np.array([1.0]), np.array([3.0])), 6.0)
-    >>> told.mu, round(told.sigma, 3), round(told.cdf(1.0), 3)
+    >>> student = StudentT(np.array([5.0]), np.array([1.0]), np.array([3.0]))
+    >>> predictive = PredictedTarget(student, 6.0)
+    >>> predictive.mu, round(predictive.sigma, 3), round(predictive.cdf(1.0), 3)
     (1.0, 3.873, 0.5)
     """
 
-    def __init__(self, told: Predictive, n_samples: float, seed: int | None = None) -> None:
+    def __init__(self, predictive: Predictive, n_samples: float, seed: int | None = None) -> None:
         # Not super().__init__: it seeds a generator for each prediction; few ever draw.
         self.seed = seed
         self._n_samples = n_samples
         self._generator: random.Random | None = None
-        self._given = told
+        self._given = predictive
 
     @property
-    def _told(self) -> Predictive:
+    def _predictive(self) -> Predictive:
         return self._given
 
     @property
@@ -54,12 +55,12 @@ class PredictedTarget(proba.base.ContinuousDistribution):
     @property
     def mu(self) -> float:
         """Mean."""
-        return float(self._told.mean()[0])
+        return float(self._predictive.mean()[0])
 
     @property
     def sigma(self) -> float:
         """Standard deviation; infinite with up to two degrees of freedom."""
-        return float(self._told.std()[0])
+        return float(self._predictive.std()[0])
 
     @property
     def mode(self) -> float:
@@ -67,26 +68,26 @@ class PredictedTarget(proba.base.ContinuousDistribution):
         return self.mu
 
     def __call__(self, x: float) -> float:
-        return float(self._told.pdf(np.array([x]))[0])
+        return float(self._predictive.pdf(np.array([x]))[0])
 
     def log_pdf(self, x: float) -> float:
         """Log of the density."""
-        return float(self._told.logpdf(np.array([x]))[0])
+        return float(self._predictive.logpdf(np.array([x]))[0])
 
     def cdf(self, x: float) -> float:
         """Probability of a target up to ``x``."""
-        return float(self._told.cdf(np.array([x]))[0])
+        return float(self._predictive.cdf(np.array([x]))[0])
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Ends of the central interval that holds the target with this probability."""
-        low, high = self._told.interval(level)
+        low, high = self._predictive.interval(level)
         return float(low[0]), float(high[0])
 
     def sample(self) -> float:
         """Draw a target."""
         if self._generator is None:
             self._generator = random.Random(self.seed)
-        return float(self._told.ppf(np.array([self._generator.random()]))[0])
+        return float(self._predictive.ppf(np.array([self._generator.random()]))[0])
 
     def update(self, x: float) -> None:
         """Refuse: the model learns, not its prediction."""
@@ -97,7 +98,7 @@ class PredictedTarget(proba.base.ContinuousDistribution):
         raise NotImplementedError("a prediction does not unlearn")
 
     def __repr__(self) -> str:
-        return f"{type(self._told).__name__}(μ={self.mu:.3f}, σ={self.sigma:.3f})"
+        return f"{type(self._predictive).__name__}(μ={self.mu:.3f}, σ={self.sigma:.3f})"
 
 
 class PredictedStudentT(PredictedTarget):
@@ -112,8 +113,8 @@ class PredictedStudentT(PredictedTarget):
 
     Examples
     --------
-    >>> told = PredictedStudentT(5.0, 1.0, 3.0, 6.0)
-    >>> told.mu, round(told.sigma, 3), round(told.cdf(1.0), 3)
+    >>> predictive = PredictedStudentT(5.0, 1.0, 3.0, 6.0)
+    >>> predictive.mu, round(predictive.sigma, 3), round(predictive.cdf(1.0), 3)
     (1.0, 3.873, 0.5)
     """
 
@@ -126,7 +127,7 @@ class PredictedStudentT(PredictedTarget):
         self._numbers = df, loc, scale
 
     @cached_property
-    def _told(self) -> Predictive:
+    def _predictive(self) -> Predictive:
         df, loc, scale = self._numbers
         return StudentT(np.array([df]), np.array([loc]), np.array([scale]))
 
@@ -181,19 +182,19 @@ class PredictedGaussian(Gaussian):
         return random.Random(self.seed)
 
 
-def river_distribution(told: Predictive, n_samples: float) -> Any:
+def river_distribution(predictive: Predictive, n_samples: float) -> Any:
     """river's Gaussian of a Normal of one row, or :class:`PredictedTarget`."""
-    if isinstance(told, Normal):
-        return PredictedGaussian(float(told.loc[0]), float(told.scale[0]) ** 2)
-    return PredictedTarget(told, n_samples)
+    if isinstance(predictive, Normal):
+        return PredictedGaussian(float(predictive.loc[0]), float(predictive.scale[0]) ** 2)
+    return PredictedTarget(predictive, n_samples)
 
 
-def lean_distribution(row: RowTold) -> Any:
+def lean_distribution(row: RowMoments) -> Any:
     """The same of one factor, as ``noise.predictive`` has it, without an array in between."""
-    mean, leverage, noise, freed, residual, seen = row
+    mean, leverage, noise, residual_df, residual, seen = row
     if isinstance(noise, KnownNoise):  # Bishop 2006, eq. 3.58-3.59
         return PredictedGaussian(mean, (1.0 + leverage) / noise.known_precision)
-    df = freed + 2.0 * noise.shape
+    df = residual_df + 2.0 * noise.shape
     if df <= 0.0 or math.isinf(leverage):
         return PredictedStudentT(max(df, 0.0), mean, math.inf, seen)
     scale = math.sqrt((residual + 2.0 * noise.rate) * (1.0 + leverage) / df)

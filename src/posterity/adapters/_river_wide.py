@@ -35,7 +35,7 @@ class _Wide:
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame in order."""
-        first = self._model._knowledge is None and isinstance(self, base.Classifier)
+        first = self._model._posterior_or_none is None and isinstance(self, base.Classifier)
         labels = dataframe.into_series(y).to_list()
         named = first and all(isinstance(label, bool | np.bool_) for label in labels)
         how = {"classes": [False, True]} if named else {}
@@ -104,7 +104,7 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
         if not with_dist:
             return self._model.predict_one(x)
         model = self._model
-        if model._knowledge is None:
+        if model._posterior_or_none is None:
             model = model._fresh()
             model._begin(None)
         return river_distribution(model.predict_distribution([x]), model.n_observations_)
@@ -112,7 +112,9 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
     def predict_many(self, X: Any) -> Any:
         """Means at the rows of a data frame, as a series of its kind."""
         frame = dataframe.into_frame(X)
-        means = [0.0] * len(frame) if self._model._knowledge is None else self._model.predict(X)
+        means = (
+            [0.0] * len(frame) if self._model._posterior_or_none is None else self._model.predict(X)
+        )
         return dataframe.to_native_series(means, name=None, like=frame)
 
 
@@ -168,23 +170,23 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
         ValueError: 'site' is None in row 0: leave the key out where its value is not known
         """
         y = bool(y) if isinstance(y, np.bool_) else y
-        if self._model._knowledge is None and isinstance(y, bool):
+        if self._model._posterior_or_none is None and isinstance(y, bool):
             self._model.partial_fit([x], [y], [w], classes=[False, True])
         else:
             self._model.learn_one(x, y, w)
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each label, integrated over the posterior."""
-        told: dict[Any, float] = self._model.predict_proba_one(x)
-        return told or {False: 0.5, True: 0.5}
+        probabilities: dict[Any, float] = self._model.predict_proba_one(x)
+        return probabilities or {False: 0.5, True: 0.5}
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities at the rows of a data frame: a column for each label."""
         frame, model = dataframe.into_frame(X), self._model
-        if model._knowledge is None:
+        if model._posterior_or_none is None:
             return dataframe.to_native_frame({}, like=frame)
-        told = model.predict_proba(X)
-        columns = {label: told[:, k] for k, label in enumerate(model.classes_.tolist())}
+        probabilities = model.predict_proba(X)
+        columns = {label: probabilities[:, k] for k, label in enumerate(model.classes_.tolist())}
         return dataframe.to_native_frame(columns, like=frame)
 
 

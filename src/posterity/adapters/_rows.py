@@ -23,17 +23,17 @@ Model = TypeVar("Model", bound=LinearModel)
 SINGLE = (LinearPosterior, FadingPosterior)
 
 
-class RowTold(NamedTuple):
+class RowMoments(NamedTuple):
     """What one factor tells of a row: mean and leverage, and what it knows of the noise.
 
-    ``freed`` are the observations left for the noise, ``residual`` their sum of squares, ``seen``
-    the sum of the weights of the rows learned.
+    ``residual_df`` are the observations left for the noise, ``residual`` their sum of squares,
+    ``seen`` the sum of the weights of the rows learned.
     """
 
     mean: float
     leverage: float
     noise: KnownNoise | LearnedNoise
-    freed: float
+    residual_df: float
     residual: float
     seen: float
 
@@ -41,7 +41,7 @@ class RowTold(NamedTuple):
 class LeanPaths:
     """Bound methods that share memory with the model's factor; copies and pickles are empty."""
 
-    __slots__ = ("known", "learn", "predict", "told", "width")
+    __slots__ = ("known", "learn", "moments", "predict", "width")
 
     def __init__(self) -> None:
         # The posterior that they share memory with.
@@ -49,7 +49,7 @@ class LeanPaths:
         self.learn: Callable[..., bool] | None = None
         self.predict: Callable[[Any], float] | None = None
         # What a single factor tells of a row.
-        self.told: Callable[[Any], RowTold] | None = None
+        self.moments: Callable[[Any], RowMoments] | None = None
         self.width = -1
 
     def __reduce__(self) -> tuple[type[LeanPaths], tuple[()]]:
@@ -82,7 +82,7 @@ class NamedRows(Generic[Model]):
     @property
     def begun(self) -> bool:
         """Whether there is a posterior: something was learned."""
-        return self.model._knowledge is not None
+        return self.model._posterior_or_none is not None
 
     def begin(self, names: Any) -> None:
         """Start from the prior over these features."""
@@ -134,31 +134,36 @@ class NamedRows(Generic[Model]):
 
     def open_paths(self) -> None:
         """Open the lean paths, as far as the posterior has them by now."""
-        known, names = self.model._known, cast(Any, tuple(self.columns))
-        if self.paths.known is not known:  # it was replaced by one that has learned more
+        posterior, names = self.model._posterior, cast(Any, tuple(self.columns))
+        if self.paths.known is not posterior:  # it was replaced by one that has learned more
             self.paths = LeanPaths()
         paths = self.paths
-        paths.known = known
+        paths.known = posterior
         paths.width = len(names)
-        if paths.learn is None and known.learns_lean:
-            path = known.row_path(names)
+        if paths.learn is None and posterior.learns_lean:
+            path = posterior.row_path(names)
             paths.learn = path.learn
-            paths.predict = path.predict_mean if known.predicts_lean else None
-        elif paths.predict is None and known.predicts_lean:
-            paths.predict = known.row_path(names).predict_mean
-        if paths.told is None and type(known) in SINGLE:
-            paths.told = _told(known, names)
+            paths.predict = path.predict_mean if posterior.predicts_lean else None
+        elif paths.predict is None and posterior.predicts_lean:
+            paths.predict = posterior.row_path(names).predict_mean
+        if paths.moments is None and type(posterior) in SINGLE:
+            paths.moments = _moments(posterior, names)
 
 
-def _told(known: LinearPosterior, names: tuple[Hashable, ...]) -> Callable[[Any], RowTold]:
-    predict, factor = known.factor.row_path(known.intercept, cast(Any, names)).predict, known.factor
-    noise, n_flat, last = cast(Any, known.noise), known.n_flat, known.n_coefficients
+def _moments(
+    posterior: LinearPosterior, names: tuple[Hashable, ...]
+) -> Callable[[Any], RowMoments]:
+    predict, factor = (
+        posterior.factor.row_path(posterior.intercept, cast(Any, names)).predict,
+        posterior.factor,
+    )
+    noise, n_flat, last = cast(Any, posterior.noise), posterior.n_flat, posterior.n_coefficients
 
-    def told(x: Any) -> RowTold:
+    def moments(x: Any) -> RowMoments:
         root = factor.triangle.item(last, last)
-        return RowTold(*predict(x), noise, factor.count - n_flat, root * root, factor.seen)
+        return RowMoments(*predict(x), noise, factor.count - n_flat, root * root, factor.seen)
 
-    return told
+    return moments
 
 
 def checked(x: Row) -> dict[Hashable, float]:

@@ -18,9 +18,9 @@ def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
     task = planned(model, frame, columns)
     functions = needed("pyspark.sql.functions", "spark")
     used = task.columns(frame.columns)
-    told = mapped(frame, used, partial(tasks.learn, task), tasks.TOLD)
+    results = mapped(frame, used, partial(tasks.learn, task), tasks.RESULT)
     branch = (functions.col("part") % core.BRANCHES).alias("branch")
-    contents = collected(told.groupBy(branch).applyInArrow(tasks.merge, tasks.TOLD))
+    contents = collected(results.groupBy(branch).applyInArrow(tasks.merge, tasks.RESULT))
     return core.merged([content for _, content in contents]) if contents else None
 
 
@@ -35,7 +35,7 @@ def planned(model: Any, frame: Any, columns: Columns) -> Task:
     schema = types.to_arrow_schema(frame.schema)
     asked, surveys = core.questions(model, schema, columns), []
     if asked.columns:
-        found = mapped(frame, asked.columns, partial(tasks.survey, asked), tasks.TOLD)
+        found = mapped(frame, asked.columns, partial(tasks.survey, asked), tasks.RESULT)
         surveys = [content.decode() for _, content in collected(found)]
     return core.plan(model, schema, columns, surveys)
 

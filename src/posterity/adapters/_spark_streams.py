@@ -24,7 +24,7 @@ class MicroBatches:
 
     def __call__(self, frame: Any, batch: int) -> None:
         """Learn a micro-batch, unless that was done."""
-        model, notes = self._known()
+        model, notes = self._latest()
         query = _query_of(frame)
         done = dict(notes.get("micro_batches", {}))
         if batch <= done.get(query, -1):
@@ -38,7 +38,7 @@ class MicroBatches:
         done[query] = int(batch)
         files.save(model, self.path, notes={**notes, "micro_batches": done})
 
-    def _known(self) -> tuple[Any, dict[str, Any]]:
+    def _latest(self) -> tuple[Any, dict[str, Any]]:
         try:
             return files.load_with_notes(self.path)
         except FileNotFoundError:

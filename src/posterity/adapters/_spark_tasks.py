@@ -14,7 +14,7 @@ from posterity.adapters import _partitions as core
 from posterity.adapters._partitions import Task
 
 # What every task tells: its partition, and bytes, or what is wrong with the rows.
-TOLD = "part long, told binary, error string"
+RESULT = "part long, told binary, error string"
 
 
 def renamed(
@@ -25,11 +25,11 @@ def renamed(
 
 
 def learn(task: Task, batches: Iterator[Any]) -> Iterator[Any]:
-    yield from _told(lambda: core.learn(task, batches))
+    yield from _result(lambda: core.learn(task, batches))
 
 
 def survey(asked: core.Questions, batches: Iterator[Any]) -> Iterator[Any]:
-    yield from _told(lambda: core.survey(asked, batches).encode())
+    yield from _result(lambda: core.survey(asked, batches).encode())
 
 
 def score(
@@ -39,10 +39,10 @@ def score(
         start = begun.get(_partition())
         if start is None:  # a partition without rows; if it has some now, they are found missing
             return None
-        told = core.score(task, start, batches, levels=intervals)
-        return None if told[1] is None else pickle.dumps(told)
+        scores = core.score(task, start, batches, levels=intervals)
+        return None if scores[1] is None else pickle.dumps(scores)
 
-    yield from _told(scores)
+    yield from _result(scores)
 
 
 def merge(table: Any) -> Any:
@@ -52,8 +52,8 @@ def merge(table: Any) -> Any:
     rows = sorted(table.to_pylist(), key=lambda row: row["part"])
     wrong = [row for row in rows if row["error"] is not None]
     first = wrong[0] if wrong else rows[0]
-    told = None if wrong else core.merged([row["told"] for row in rows])
-    return pa.Table.from_batches([_row(first["part"], told, first["error"])])
+    content = None if wrong else core.merged([row["told"] for row in rows])
+    return pa.Table.from_batches([_row(first["part"], content, first["error"])])
 
 
 def learn_key(task: Task, keys: Sequence[str], names: Sequence[str]) -> Callable[[Any], Any]:
@@ -64,11 +64,11 @@ def learn_key(task: Task, keys: Sequence[str], names: Sequence[str]) -> Callable
         import pyarrow as pa
 
         table = table.rename_columns(list(names))
-        told, error = _tried(lambda: core.learn(task, table.to_batches()))
-        if told is None and error is None:
+        content, error = _tried(lambda: core.learn(task, table.to_batches()))
+        if content is None and error is None:
             error = "every row was left out"
         one = table.select(keys).slice(0, 1)
-        one = one.append_column("model", pa.array([told], pa.binary()))
+        one = one.append_column("model", pa.array([content], pa.binary()))
         return one.append_column("error", pa.array([error], pa.string()))
 
     return of_rows
@@ -79,15 +79,17 @@ def predict(content: bytes, settings: Mapping[str, Any], batches: Iterator[Any])
 
     model = files.loads(content)
     for batch in batches:
-        told = core.predicted(model, batch, **settings)
-        arrays = [*batch.columns, *told.columns]
-        yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *told.schema.names])
+        predictions = core.predicted(model, batch, **settings)
+        arrays = [*batch.columns, *predictions.columns]
+        yield pa.RecordBatch.from_arrays(
+            arrays, names=[*batch.schema.names, *predictions.schema.names]
+        )
 
 
-def _told(work: Callable[[], bytes | None]) -> Iterator[Any]:
-    told, error = _tried(work)
-    if told is not None or error is not None:
-        yield _row(_partition(), told, error)
+def _result(work: Callable[[], bytes | None]) -> Iterator[Any]:
+    result, error = _tried(work)
+    if result is not None or error is not None:
+        yield _row(_partition(), result, error)
 
 
 def _tried(work: Callable[[], bytes | None]) -> tuple[bytes | None, str | None]:
@@ -102,12 +104,12 @@ def _tried(work: Callable[[], bytes | None]) -> tuple[bytes | None, str | None]:
         return None, str(error)
 
 
-def _row(place: int, told: bytes | None, error: str | None) -> Any:
+def _row(place: int, result: bytes | None, error: str | None) -> Any:
     import pyarrow as pa
 
     columns = {
         "part": pa.array([place], pa.int64()),
-        "told": pa.array([told], pa.binary()),
+        "told": pa.array([result], pa.binary()),
         "error": pa.array([error], pa.string()),
     }
     return pa.record_batch(columns)
@@ -121,4 +123,4 @@ def _partition() -> int:
     return int(context.partitionId())
 
 
-__all__ = ["TOLD", "learn", "learn_key", "merge", "predict", "renamed", "score", "survey"]
+__all__ = ["RESULT", "learn", "learn_key", "merge", "predict", "renamed", "score", "survey"]

@@ -83,8 +83,8 @@ def survey(questions: Questions, batches: Iterable[Any]) -> str:
         for name, counts in levels.items():
             _count(batch.column(name), counts)
             _check_levels(name, counts)
-        for name, told in numbers.items():
-            _sum_up(batch.column(name), told)
+        for name, sums in numbers.items():
+            _sum_up(batch.column(name), sums)
         if questions.labels is not None:
             labels.update(batch.column(questions.labels).unique().drop_null().to_pylist())
     ordered = {name: dict(sorted(counts.items())) for name, counts in levels.items()}
@@ -123,16 +123,16 @@ def _count(values: Any, counts: Counter[str]) -> None:
             counts[str(word)] += count
 
 
-def _sum_up(values: Any, told: list[float]) -> None:
+def _sum_up(values: Any, sums: list[float]) -> None:
     import pyarrow as pa
 
     column = as_days(values) if pa.types.is_temporal(values.type) else as_floats(values)
     finite = column[np.isfinite(column)]
     if len(finite):
-        told[0] += float(finite.sum())
-        told[1] += float(len(finite))
-        told[2] = min(told[2], float(finite.min()))
-        told[3] = max(told[3], float(finite.max()))
+        sums[0] += float(finite.sum())
+        sums[1] += float(len(finite))
+        sums[2] = min(sums[2], float(finite.min()))
+        sums[3] = max(sums[3], float(finite.max()))
 
 
 def _check_levels(name: str, counts: Counter[str]) -> None:

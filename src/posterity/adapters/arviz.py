@@ -20,7 +20,7 @@ from posterity.generalized.base import log_exposure
 from posterity.likelihoods import Poisson
 from posterity.linear import functions
 from posterity.linear.base import LinearModel
-from posterity.linear.inputs import explained, read_rows
+from posterity.linear.inputs import name_bad_rows, read_rows
 from posterity.linear.targets import refuse_several_targets
 from posterity.noise import LearnedNoise
 
@@ -158,14 +158,14 @@ def _container(arviz: Any, groups: Any, coords: Any, dims: Any, improper: list[s
 
 def _rows_of(model: Any, X: Any, y: ArrayLike, exposure: ArrayLike | None) -> Rows:
     refuse_several_targets(model, "ArviZ")
-    model._known  # noqa: B018  (says that nothing was learned before X is looked at)
+    model._posterior  # noqa: B018  (says that nothing was learned before X is looked at)
     counts = isinstance(model, BayesianPoissonRegression)
     if exposure is not None and not counts:
         raise TypeError(
             f"exposure is for counts, and {type(model).__name__} has none: leave it out"
         )
     X, targets, _ = read_rows(model, X, _numbers(model, y), None, reset=False)
-    with explained(model, X, targets):
+    with name_bad_rows(model, X, targets):
         if not (np.isfinite(X).all() and np.isfinite(targets).all()):
             raise FloatingPointError
     if counts:
@@ -208,6 +208,6 @@ def _named(model: Any, draws: Draws, shape: tuple[int, int]) -> dict[str, Array]
     named = {"coef": coefficients[..., offset:].reshape(*shape, *inner, -1)}
     if offset and not np.isnan(coefficients[..., 0]).any():
         named["intercept"] = coefficients[..., 0].reshape(*shape, *inner)
-    if isinstance(model._known.noise, LearnedNoise):
+    if isinstance(model._posterior.noise, LearnedNoise):
         named["sigma"] = draws.noise.reshape(shape)
     return named

@@ -29,7 +29,7 @@ from posterity.adapters._dask_rows import (
 )
 from posterity.adapters._extras import needed
 from posterity.adapters._keyed import keys_of
-from posterity.adapters._partitions import Chosen, Columns, Task
+from posterity.adapters._partitions import ColumnChoice, Columns, Task
 from posterity.evaluation import ValidationResult
 from posterity.io.columns import Dates
 from posterity.io.errors import TableError
@@ -151,7 +151,7 @@ def evaluate(
     target: Any,
     *,
     intervals: Sequence[float] = (0.95,),
-    **columns: Unpack[Chosen],
+    **columns: Unpack[ColumnChoice],
 ) -> ValidationResult:
     """Scores of predictions made before their rows were learned, in the order of partitions.
 
@@ -270,8 +270,8 @@ def predict(
         raise TableError(f"the frame has a column {taken[0]!r}, as predictions have: rename it")
     read = Task(b"", tuple(map(str, model.feature_names_in_)), "", Reading(), by=keys_of(model))
     used = {name: rows.schema.field(name) for name in read.columns(table.columns)}
-    told = schema.empty_table().to_pandas().set_index(table._meta.index[:0])
-    meta = table._meta.assign(**{name: told[name] for name in told.columns})
+    empty = schema.empty_table().to_pandas().set_index(table._meta.index[:0])
+    meta = table._meta.assign(**{name: empty[name] for name in empty.columns})
     return table.map_partitions(partial(tasks.with_predictions, settings, used), content, meta=meta)
 
 
@@ -302,8 +302,8 @@ def _planned(model: Any, table: Any, columns: Columns) -> _Planned:
     model = _named_for(model, rows)
     asked, surveys = core.questions(model, rows.schema, columns), []
     if asked.columns:
-        told = dask.compute(*rows.each(asked.columns, partial(tasks.survey, asked)))
-        surveys = [_check(text) for text in tasks.numbered(told, 0)]
+        answers = dask.compute(*rows.each(asked.columns, partial(tasks.survey, asked)))
+        surveys = [_check(text) for text in tasks.numbered(answers, 0)]
     return _Planned(model, rows, core.plan(model, rows.schema, columns, surveys))
 
 
@@ -330,12 +330,12 @@ def _brought(leaves: list[Any], merge: Callable[..., Any]) -> Any:
         starts = [None] * len(range(0, len(level), size))
 
 
-def _check(told: Any) -> Any:
-    if isinstance(told, tasks.Refused):
-        raise TableError(told.message)
-    if told is None:
+def _check(result: Any) -> Any:
+    if isinstance(result, tasks.Refused):
+        raise TableError(result.message)
+    if result is None:
         raise TableError(_EMPTY)
-    return told
+    return result
 
 
 def _of_arrays(columns: Columns) -> Columns:

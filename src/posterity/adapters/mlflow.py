@@ -43,14 +43,14 @@ class Served:
         elif hasattr(data, "to_numpy"):
             data = data.to_numpy()
         if hasattr(model, "predict_proba"):
-            told = model.predict_distribution(data)
-            columns = {"label": told.mode()}
-            columns |= {str(label): told.pmf(label) for label in model.classes_.tolist()}
+            predictions = model.predict_distribution(data)
+            columns = {"label": predictions.mode()}
+            columns |= {str(label): predictions.pmf(label) for label in model.classes_.tolist()}
             return pandas.DataFrame(columns, index=index)
         level = float((params or {}).get("level", LEVEL))
-        told = model.predict_distribution(data)
-        low, high = told.interval(level)
-        columns = {"mean": told.mean(), "sd": told.std(), "lower": low, "upper": high}
+        predictions = model.predict_distribution(data)
+        low, high = predictions.interval(level)
+        columns = {"mean": predictions.mean(), "sd": predictions.std(), "lower": low, "upper": high}
         return pandas.DataFrame(columns, index=index)
 
 

@@ -84,7 +84,7 @@ RobustBayesianRegression
         raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
     onnx = needed("onnx", "onnx")
     refuse_several_targets(model, "ONNX")
-    model._known  # noqa: B018  (says that nothing was learned)
+    model._posterior  # noqa: B018  (says that nothing was learned)
     if model.basis is not None:
         raise ValueError(
             "to_onnx has no operators for a basis: transform the features first, and learn a model "
@@ -124,55 +124,57 @@ def _way_of(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
 
 
 def _gaussian(graph: Graph, model: BayesianLinearRegression, level: float) -> list[Output]:
-    known = model._known
-    parts = components(known, "to_onnx")
-    told = []
+    posterior = model._posterior
+    parts = components(posterior, "to_onnx")
+    moments = []
     for _, part in parts:
         mean, leverage = predictor(graph, part)
-        told.append((mean, _variance(graph, leverage, _noise_scale(part), 1.0)))
-    mean, variance = matched(graph, told, [weight for weight, _ in parts])
+        moments.append((mean, _variance(graph, leverage, _noise_scale(part), 1.0)))
+    mean, variance = matched(graph, moments, [weight for weight, _ in parts])
     scale = graph.apply("Sqrt", variance)
-    _tell_spread(graph, mean, (scale, *_units(known, level)))
+    _tell_spread(graph, mean, (scale, *_units(posterior, level)))
     return SPREAD
 
 
 def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) -> list[Output]:
-    known: Any = model._known
-    ((_, part),) = components(known, "to_onnx")
+    posterior: Any = model._posterior
+    ((_, part),) = components(posterior, "to_onnx")
     mean, leverage = predictor(graph, part)
     zero, one = np.zeros(1), np.ones(1)
-    if not (math.isfinite(known.scale) and math.isfinite(known.core)):
+    if not (math.isfinite(posterior.scale) and math.isfinite(posterior.core)):
         raise ValueError(_OPEN_NOISE)
-    leverage = graph.apply("Mul", leverage, [known._widened])
-    scale = known.scale
-    if isinstance(known.likelihood, StudentTNoise):
-        deviation = _deviation_of_t(graph, leverage, known)
+    leverage = graph.apply("Mul", leverage, [posterior._widened])
+    scale = posterior.scale
+    if isinstance(posterior.likelihood, StudentTNoise):
+        deviation = _deviation_of_t(graph, leverage, posterior)
     else:
         # At leverages of 0 and 1: the noise's own variance, and how the leverage adds to it.
         alone, wide = (
-            float(known.likelihood.predictive(zero, h, scale, known._scale_df).var()[0])
+            float(posterior.likelihood.predictive(zero, h, scale, posterior._scale_df).var()[0])
             for h in (zero, one)
         )
         spread = _variance(graph, leverage, math.sqrt(alone), wide / alone - 1.0)
         deviation = graph.apply("Sqrt", spread)
-    share = (scale / known.core) ** 2
-    core = graph.apply("Sqrt", _variance(graph, leverage, known.core, share))
-    reach = float(StudentT(known._df, zero, one).interval(level)[1][0])
+    share = (scale / posterior.core) ** 2
+    core = graph.apply("Sqrt", _variance(graph, leverage, posterior.core, share))
+    reach = float(StudentT(posterior._df, zero, one).interval(level)[1][0])
     _tell_ends(graph, mean, graph.apply("Mul", core, [reach]))
     graph.tell(mean, "mean")
     graph.tell(deviation, "std")
     return SPREAD
 
 
-def _deviation_of_t(graph: Graph, leverage: str, known: HeavyTailedPosterior) -> str:
+def _deviation_of_t(graph: Graph, leverage: str, posterior: HeavyTailedPosterior) -> str:
     """Of the t nearest to noise and mean together: its table, between places h / (1 + h)."""
     h = PLACES[:-1] / (1.0 - PLACES[:-1])
-    told = known.likelihood.predictive(np.zeros(len(h)), h, 1.0, known._scale_df)
-    assert isinstance(told, StudentT)
+    predictive = posterior.likelihood.predictive(np.zeros(len(h)), h, 1.0, posterior._scale_df)
+    assert isinstance(predictive, StudentT)
     open_ = graph.apply("Add", leverage, [1.0])
     place = graph.apply("Sub", [1.0], graph.apply("Div", [1.0], open_))
-    per_df = _between(graph, place, 1.0 / told.df)
-    width = graph.apply("Mul", _between(graph, place, told.scale / np.sqrt(1.0 + h)), [known.scale])
+    per_df = _between(graph, place, 1.0 / predictive.df)
+    width = graph.apply(
+        "Mul", _between(graph, place, predictive.scale / np.sqrt(1.0 + h)), [posterior.scale]
+    )
     # Infinite up to 2 degrees of freedom.
     left = graph.apply("Relu", graph.apply("Sub", [1.0], graph.apply("Mul", per_df, [2.0])))
     return graph.apply("Mul", width, graph.apply("Sqrt", graph.apply("Div", open_, left)))
@@ -248,10 +250,10 @@ _OPEN_NOISE = (
 
 def _eta(graph: Graph, model: Any) -> tuple[str, str]:
     """Mean and variance (n, 1) of the linear predictor."""
-    known = model._known
-    parts = components(known, "to_onnx")
-    told = [predictor(graph, part) for _, part in parts]
-    return matched(graph, told, [weight for weight, _ in parts])
+    posterior = model._posterior
+    parts = components(posterior, "to_onnx")
+    moments = [predictor(graph, part) for _, part in parts]
+    return matched(graph, moments, [weight for weight, _ in parts])
 
 
 def _variance(graph: Graph, leverage: str, scale: float, share: float) -> str:
@@ -259,19 +261,21 @@ def _variance(graph: Graph, leverage: str, scale: float, share: float) -> str:
     return graph.apply("Add", graph.apply("Mul", leverage, [share * scale**2]), [scale**2])
 
 
-def _noise_scale(known: LinearPosterior) -> float:
+def _noise_scale(posterior: LinearPosterior) -> float:
     """Scale of a prediction where the leverage is 0."""
-    alone = known.noise.predictive(np.zeros(1), np.zeros(1), known.freed, known.residual)
+    alone = posterior.noise.predictive(
+        np.zeros(1), np.zeros(1), posterior.residual_df, posterior.residual
+    )
     scale = float(alone.scale[0])
     if not math.isfinite(scale):
         raise ValueError(_OPEN_NOISE)
     return scale
 
 
-def _units(known: LinearPosterior, level: float) -> tuple[float, float]:
+def _units(posterior: LinearPosterior, level: float) -> tuple[float, float]:
     """Standard deviation, and end of the central interval, in units of the scale."""
-    n_features = known.n_coefficients - int(known.intercept)
-    one = known.predictive(np.zeros((1, n_features)))
+    n_features = posterior.n_coefficients - int(posterior.intercept)
+    one = posterior.predictive(np.zeros((1, n_features)))
     if isinstance(one, StudentT):
         standard: Normal | StudentT = StudentT(one.df, np.zeros(1), np.ones(1))
     else:
@@ -295,7 +299,7 @@ def _tell_ends(graph: Graph, mean: str, half: str) -> None:
 def _model(onnx: Any, graph: Graph, model: Any, level: float, outputs: list[Output]) -> Any:
     helper, double = onnx.helper, onnx.TensorProto.DOUBLE
     inputs = [helper.make_tensor_value_info("X", double, ["n", model.n_features_in_])]
-    told = [
+    model_outputs = [
         helper.make_tensor_value_info(
             name,
             onnx.TensorProto.STRING
@@ -306,7 +310,7 @@ def _model(onnx: Any, graph: Graph, model: Any, level: float, outputs: list[Outp
         for name, kind, columns in outputs
     ]
     made = helper.make_model(
-        helper.make_graph(graph.nodes, "posterity", inputs, told, graph.constants),
+        helper.make_graph(graph.nodes, "posterity", inputs, model_outputs, graph.constants),
         producer_name="posterity",
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,

@@ -219,9 +219,9 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
     def _distribution(self, x: Row) -> Any:
         rows = self._rows
         paths = rows.paths
-        if paths.width == len(x) and paths.told is not None:
+        if paths.width == len(x) and paths.moments is not None:
             try:
-                return lean_distribution(paths.told(x))
+                return lean_distribution(paths.moments(x))
             except (ValueError, TypeError):
                 pass  # as in learn_one
         if rows.begun:
@@ -231,7 +231,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
             model, count, values = rows.model._fresh(), 0.0, np.array([*checked(x).values()])[None]
             model._set_features(values.shape[1], None)
             model._start()
-        return river_distribution(model._known.predictive(values), count)
+        return river_distribution(model._posterior.predictive(values), count)
 
 
 class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
@@ -327,8 +327,8 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         if not self._rows.begun:
             return {}
         model, values = self._rows.seeing(x)
-        told: dict[Any, float] = model.predict_proba_one(values[0])
-        return told
+        probabilities: dict[Any, float] = model.predict_proba_one(values[0])
+        return probabilities
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities at the rows of a data frame, as one of its kind: a column for each label.
@@ -352,8 +352,8 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         frame = dataframe.into_frame(X)
         labels, probabilities = self._probabilities(frame)
         best = probabilities.argmax(axis=1) if labels else []
-        told = [labels[k] for k in best] if labels else [None] * len(frame)
-        return dataframe.to_native_series(told, name=None, like=frame)
+        predictions = [labels[k] for k in best] if labels else [None] * len(frame)
+        return dataframe.to_native_series(predictions, name=None, like=frame)
 
     def _probabilities(self, frame: Any) -> tuple[list[Any], Array]:
         """The labels so far, and their probabilities (n, K)."""

@@ -22,7 +22,7 @@ from posterity import files
 from posterity.adapters import _partitions as core
 from posterity.adapters import _spark_tasks as tasks
 from posterity.adapters._extras import needed
-from posterity.adapters._partitions import Chosen, Columns
+from posterity.adapters._partitions import ColumnChoice, Columns
 from posterity.adapters._spark_driver import collected, content_of, mapped, plainly_named, planned
 from posterity.adapters._spark_streams import MicroBatches
 from posterity.evaluation import ValidationResult
@@ -131,7 +131,7 @@ def evaluate(
     target: str,
     *,
     intervals: Sequence[float] = (0.95,),
-    **columns: Unpack[Chosen],
+    **columns: Unpack[ColumnChoice],
 ) -> ValidationResult:
     """Scores of predictions made before their rows were learned, in the order of partitions.
 
@@ -170,16 +170,16 @@ def evaluate(
         )
     task = planned(model, frame, Columns(target=target, **columns))
     used = task.columns(frame.columns)
-    contents = dict(collected(mapped(frame, used, partial(tasks.learn, task), tasks.TOLD)))
+    contents = dict(collected(mapped(frame, used, partial(tasks.learn, task), tasks.RESULT)))
     places = range(max(contents, default=-1) + 1)
     begun = core.starts(model, task, [contents.get(place) for place in places])
     begun_with = {place: content for place, content in enumerate(begun) if place in contents}
     counts = {place: _n_rows(content) for place, content in contents.items()}
     scored = partial(tasks.score, task, begun_with, tuple(intervals))
-    told = mapped(frame, used, scored, tasks.TOLD)
+    partition_scores = mapped(frame, used, scored, tasks.RESULT)
     results = []
     # Pickled by this very package on the executors, which run its code anyway.
-    for place, content in collected(told):
+    for place, content in collected(partition_scores):
         n_rows, result = pickle.loads(content)
         if n_rows != counts.pop(place, 0):
             raise TableError(_UNSTABLE)
@@ -252,7 +252,7 @@ def fit_by_key(
     frame: Any,
     target: str,
     by: str | Sequence[str],
-    **columns: Unpack[Chosen],
+    **columns: Unpack[ColumnChoice],
 ) -> Any:
     """A model of its own for each key, all with the same features.
 
@@ -306,7 +306,7 @@ def learn_micro_batches(
     model: Any,
     path: str | os.PathLike[str],
     target: str,
-    **columns: Unpack[Chosen],
+    **columns: Unpack[ColumnChoice],
 ) -> Callable[[Any, int], None]:
     """What ``foreachBatch`` calls to keep a model file learning, each micro-batch exactly once.
 

@@ -170,7 +170,7 @@ class Averaged(AverageOfModels):
         >>> model.partial_fit([[0.0], [1.0]], [1.0, 3.0]).partial_fit([[2.0]], [5.0])
         Averaged(models=[BayesianLinearRegression()])
         """
-        if self._standing is None:
+        if self._ensemble_or_none is None:
             return self.fit(X, y, sample_weight, times=times)
         self._learn(X, y, sample_weight, times)
         return self
@@ -198,22 +198,22 @@ class Averaged(AverageOfModels):
         ...     for b in (1.0, 100.0)
         ... ]
         >>> model = Averaged(models)
-        >>> told = model.predict_then_learn([[0.0], [1.0], [2.0]], [0.0, 0.5, 0.9])
-        >>> told.weights.round(2)
+        >>> predictive = model.predict_then_learn([[0.0], [1.0], [2.0]], [0.0, 0.5, 0.9])
+        >>> predictive.weights.round(2)
         array([[0.5 , 0.5 ],
                [0.5 , 0.5 ],
                [0.39, 0.61]])
-        >>> bool(np.isclose(told.logpdf([0.0, 0.5, 0.9]).sum(), model.log_evidence_))
+        >>> bool(np.isclose(predictive.logpdf([0.0, 0.5, 0.9]).sum(), model.log_evidence_))
         True
         """
-        if self._standing is None:
+        if self._ensemble_or_none is None:
             fresh_one = self._fresh()
-            told = fresh_one._learn(X, y, sample_weight, times, telling=True)
+            predictions = fresh_one._learn(X, y, sample_weight, times, return_predictions=True)
             self._take_over(fresh_one)
         else:
-            told = self._learn(X, y, sample_weight, times, telling=True)
-        assert told is not None
-        return told
+            predictions = self._learn(X, y, sample_weight, times, return_predictions=True)
+        assert predictions is not None
+        return predictions
 
     @all_or_nothing
     def learn_one(
@@ -234,10 +234,10 @@ class Averaged(AverageOfModels):
         >>> model.learn_one({"a": 2.0}, 3.0).n_observations_
         2.0
         """
-        learner = self if self._standing else self._fresh()
+        learner = self if self._ensemble_or_none else self._fresh()
         row = inputs.read_one(learner, x, reset=learner is not self)
         times = None if time is None else [time]
-        learner._learn_rows(row.with_target(y, weight), times, telling=False)
+        learner._learn_rows(row.with_target(y, weight), times, return_predictions=False)
         return self if learner is self else self._take_over(learner)
 
     @all_or_nothing
@@ -258,12 +258,12 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0.0], [1.0]], [1.0, 3.0]).unlearn([[1.0]], [3.0]).n_observations_
         1.0
         """
-        standing = self._stand("unlearn rows")
+        ensemble = self._stand("unlearn rows")
         rows = inputs.read(self, X, y, sample_weight, reset=False)
         models = copy.deepcopy(self.models_)
         for model in models:
             final_of(model).unlearn(transformed(model, rows.of(model)), rows.y, rows.weights)
-        return self._replace(models, standing.given(evidences(models)))
+        return self._replace(models, ensemble.given(evidences(models)))
 
     @all_or_nothing
     def merge(self, other: Averaged) -> Self:
@@ -283,9 +283,9 @@ class Averaged(AverageOfModels):
         >>> one.merge(two).n_observations_
         3.0
         """
-        standing, theirs = self._stand("merge models"), other._stand("merge models")
+        ensemble, theirs = self._stand("merge models"), other._stand("merge models")
         check_same_features(self, other)
-        if not np.allclose(np.exp(standing.log_prior), np.exp(theirs.log_prior)):
+        if not np.allclose(np.exp(ensemble.log_prior), np.exp(theirs.log_prior)):
             raise ValueError(
                 "the models differ in prior_weights: only those that started from the same belief "
                 "can be merged"
@@ -299,7 +299,7 @@ class Averaged(AverageOfModels):
         for (name, _), model, its in zip(self._named_models, models, other.models_, strict=True):
             check_same_steps(name, model, its)
             final_of(model).merge(final_of(its))
-        return self._replace(models, standing.given(evidences(models)))
+        return self._replace(models, ensemble.given(evidences(models)))
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -313,7 +313,7 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0], [1], [2]], [1, 3, 5]).predict([[3.0]]).round(9)
         array([7.])
         """
-        self._known  # noqa: B018  (raises where nothing was learned)
+        self._ensemble  # noqa: B018  (raises where nothing was learned)
         points = inputs.read_points(self, X)
         if not return_std and not any(may_be_flat(model) for model in self.models_):
             return self._predicted_mean(points)
@@ -334,7 +334,7 @@ class Averaged(AverageOfModels):
         >>> Averaged(models).fit([[0.0], [2.0]], [0.0, 1.0]).predict_distribution([[1.0]])
         Mixture(2 components, 1 row)
         """
-        self._known  # noqa: B018  (raises where nothing was learned)
+        self._ensemble  # noqa: B018  (raises where nothing was learned)
         return self._predicted(inputs.read_points(self, X))
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
@@ -359,5 +359,5 @@ class Averaged(AverageOfModels):
         >>> round(model.fit([[0], [1], [2]], [1, 3, 5]).predict_one([3.0]), 9)
         7.0
         """
-        self._known  # noqa: B018  (raises where nothing was learned)
+        self._ensemble  # noqa: B018  (raises where nothing was learned)
         return float(self._predicted(inputs.read_one(self, x)).mean()[0])

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from posterity.averaging import inputs
 from posterity.averaging.members import (
     EvidenceTerms,
-    Told,
+    MemberPredictions,
     by_evidence,
     check_member,
     check_same_columns,
@@ -34,7 +34,7 @@ from posterity.posteriors.ensemble import Ensemble
 Array = NDArray[np.float64]
 
 # What is learned, and replaced in one step.
-LEARNED = ("models_", "_standing", "n_features_in_", "feature_names_in_")
+LEARNED = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
 
 
 class AverageOfModels(RegressorMixin, _BaseComposition):
@@ -47,7 +47,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     models_: list[Any]
     n_features_in_: int
     # None until something was learned: the class attribute stands in for a fresh model's.
-    _standing: Ensemble | None = None
+    _ensemble_or_none: Ensemble | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -104,17 +104,17 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     @property
     def weights_(self) -> Array:
         """(k,) probabilities of the models, given all rows so far."""
-        return self._known.weights
+        return self._ensemble.weights
 
     @property
     def log_evidence_(self) -> float:
         """Log density of all rows under the mixture; flat directions have density 1."""
-        return self._known.log_evidence
+        return self._ensemble.log_evidence
 
     @property
     def n_observations_(self) -> float:
         """Sum of the weights of the rows learned."""
-        self._known  # noqa: B018  (raises where nothing was learned)
+        self._ensemble  # noqa: B018  (raises where nothing was learned)
         return float(final_of(self.models_[0]).n_observations_)
 
     @property
@@ -127,16 +127,16 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     # ---- inner -----------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._standing is not None
+        return self._ensemble_or_none is not None
 
     @property
-    def _known(self) -> Ensemble:
-        if self._standing is None:
+    def _ensemble(self) -> Ensemble:
+        if self._ensemble_or_none is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
                 "predict_then_learn or learn_one first"
             )
-        return self._standing
+        return self._ensemble_or_none
 
     def _fresh(self) -> Self:
         """An average with the same parameters that knows nothing."""
@@ -154,8 +154,8 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         self.__dict__ = kept | {k: v for k, v in fresh_one.__dict__.items() if k in LEARNED}
         return self
 
-    def _replace(self, models: list[Any], standing: Ensemble) -> Self:
-        self.__dict__.update(models_=models, _standing=standing)
+    def _replace(self, models: list[Any], ensemble: Ensemble) -> Self:
+        self.__dict__.update(models_=models, _ensemble_or_none=ensemble)
         return self
 
     def _begun(self) -> tuple[list[Any], Ensemble]:
@@ -175,55 +175,57 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         y: Any,
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
-        telling: bool = False,
+        return_predictions: bool = False,
     ) -> Mixture | None:
-        rows = inputs.read(self, X, y, sample_weight, reset=self._standing is None)
-        return self._learn_rows(rows, times, telling)
+        rows = inputs.read(self, X, y, sample_weight, reset=self._ensemble_or_none is None)
+        return self._learn_rows(rows, times, return_predictions)
 
     def _learn_rows(
-        self, rows: inputs.Rows, times: ArrayLike | None, telling: bool
+        self, rows: inputs.Rows, times: ArrayLike | None, return_predictions: bool
     ) -> Mixture | None:
-        """Learn in copies, which then take over; with ``telling`` return what was predicted."""
-        first = self._standing is None
-        models, standing = self._begun() if first else (copy.deepcopy(self.models_), self._known)
+        """Learn in copies, which then take over; returns the predictions, if asked for."""
+        first = self._ensemble_or_none is None
+        models, ensemble = self._begun() if first else (copy.deepcopy(self.models_), self._ensemble)
         if first:
             for name, model in self._named_models:
                 check_same_columns(name, model, self)
         given = [transformed(m, rows.of(m), rows.y, first=first) for m in models]
         finals = [final_of(model) for model in models]
-        if first and standing.persistence == 1.0 and by_evidence(finals, given, rows.y):
-            standing = replace(standing, by_evidence=True)
+        if first and ensemble.persistence == 1.0 and by_evidence(finals, given, rows.y):
+            ensemble = replace(ensemble, by_evidence=True)
         how: dict[str, Any] = {"sample_weight": rows.weights}
-        if times is not None and not standing.by_evidence:  # otherwise nothing is forgotten
+        if times is not None and not ensemble.by_evidence:  # otherwise nothing is forgotten
             how["times"] = times
-        if standing.by_evidence and not telling:
+        if ensemble.by_evidence and not return_predictions:
             for final, X in zip(finals, given, strict=True):
                 final.partial_fit(X, rows.y, **how)
-            self._replace(models, standing.given(evidences(models)))
+            self._replace(models, ensemble.given(evidences(models)))
             return None
         untouched = copy.deepcopy(finals) if first else [final_of(m) for m in self.models_]
-        told = [
-            Told.of(final.predict_then_learn(X, rows.y, **how), rows.y)
+        predictions = [
+            MemberPredictions.of(final.predict_then_learn(X, rows.y, **how), rows.y)
             for final, X in zip(finals, given, strict=True)
         ]
-        if standing.by_evidence:
-            weights = _weights_by_evidence(standing, untouched, given, rows, told)
-            standing = standing.given(evidences(models))
+        if ensemble.by_evidence:
+            weights = _weights_by_evidence(ensemble, untouched, given, rows, predictions)
+            ensemble = ensemble.given(evidences(models))
         else:
-            densities = np.stack([said.densities for said in told], axis=1)
-            ranks = np.stack([said.ranks for said in told], axis=1)
-            weights, _, standing = standing.update(densities, ranks, rows.weights)
-        self._replace(models, standing)
-        return Mixture.of([said.distribution for said in told], weights)
+            densities = np.stack([said.densities for said in predictions], axis=1)
+            ranks = np.stack([said.ranks for said in predictions], axis=1)
+            weights, _, ensemble = ensemble.update(densities, ranks, rows.weights)
+        self._replace(models, ensemble)
+        return Mixture.of([said.distribution for said in predictions], weights)
 
     def _predicted(self, points: inputs.Rows) -> Mixture:
-        standing = self._known
-        told = [
+        ensemble = self._ensemble
+        predictions = [
             final_of(model).predict_distribution(transformed(model, points.of(model)))
             for model in self.models_
         ]
-        ranks = np.stack([known_rows(distribution) for distribution in told], axis=1)
-        return Mixture.of(told, standing.weights_at(ranks) if not ranks.all() else standing.weights)
+        ranks = np.stack([known_rows(distribution) for distribution in predictions], axis=1)
+        return Mixture.of(
+            predictions, ensemble.weights_at(ranks) if not ranks.all() else ensemble.weights
+        )
 
     def _predicted_mean(self, points: inputs.Rows) -> Array:
         """The mean alone, which asks for no variance, where no prediction is flat."""
@@ -232,22 +234,22 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     def _stand(self, what: str) -> Ensemble:
         """The standing, where it does not rest on the order of the rows."""
-        if not self._known.by_evidence:
+        if not self._ensemble.by_evidence:
             raise ValueError(
                 f"can't {what}: these weights come from how each model predicted the rows in their "
                 "order (a model forgets, persistence is below 1, or priors are flat in different "
                 "directions); fit the rows you want again"
             )
-        return self._known
+        return self._ensemble
 
     @property
     def _evidence_terms(self) -> EvidenceTerms | None:
-        return evidence_terms(self.models_[0]) if self._known.by_evidence else None
+        return evidence_terms(self.models_[0]) if self._ensemble.by_evidence else None
 
     @property
     def _prequential(self) -> bool:
         """Whether the log evidence is that of predictions only."""
-        return self._standing is not None and not self._standing.by_evidence
+        return self._ensemble_or_none is not None and not self._ensemble_or_none.by_evidence
 
 
 def evidences(models: Sequence[Any]) -> Array:
@@ -256,18 +258,20 @@ def evidences(models: Sequence[Any]) -> Array:
 
 
 def _weights_by_evidence(
-    standing: Ensemble,
+    ensemble: Ensemble,
     untouched: Sequence[Any],
     given: Sequence[Any],
     rows: inputs.Rows,
-    told: Sequence[Told],
+    predictions: Sequence[MemberPredictions],
 ) -> Array:
     """Weights (n, k) before each of the rows, of models that have learned them in the meantime."""
     evidence = np.stack(
         [
             evidence_before(model, float(start), (X, rows.y, rows.weights), said)
-            for model, start, X, said in zip(untouched, standing.scores, given, told, strict=True)
+            for model, start, X, said in zip(
+                untouched, ensemble.scores, given, predictions, strict=True
+            )
         ],
         axis=1,
     )
-    return standing.weights_at(np.stack([said.ranks for said in told], axis=1), evidence)
+    return ensemble.weights_at(np.stack([said.ranks for said in predictions], axis=1), evidence)

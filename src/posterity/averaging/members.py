@@ -165,10 +165,10 @@ def evidence_terms(model: Any) -> EvidenceTerms | None:
     final = final_of(model)
     if hasattr(final, "_evidence_terms"):
         return final._evidence_terms
-    known = getattr(final, "_knowledge", None)
-    if known is None or (told := known.improper) is None:
+    posterior = getattr(final, "_posterior_or_none", None)
+    if posterior is None or (improper := posterior.improper) is None:
         return None
-    return EvidenceTerms(told[0], bool(known.intercept), told[1])
+    return EvidenceTerms(improper[0], bool(posterior.intercept), improper[1])
 
 
 def may_be_flat(model: Any) -> bool:
@@ -197,7 +197,7 @@ def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
 
 
 @dataclass(frozen=True)
-class Told:
+class MemberPredictions:
     """What one model predicted of rows, each before it was learned."""
 
     distribution: Any
@@ -205,7 +205,7 @@ class Told:
     ranks: Ranks
 
     @classmethod
-    def of(cls, distribution: Any, y: Array) -> Told:
+    def of(cls, distribution: Any, y: Array) -> MemberPredictions:
         """Densities (n,) at ``y``, and where the prediction was not flat."""
         return cls(distribution, distribution.logpdf(y), known_rows(distribution))
 
@@ -216,7 +216,10 @@ def known_rows(distribution: Any) -> Ranks:
 
 
 def evidence_before(
-    untouched: Any, start: float, rows: tuple[Any, Array, Array | None], told: Told
+    untouched: Any,
+    start: float,
+    rows: tuple[Any, Array, Array | None],
+    prediction: MemberPredictions,
 ) -> Array:
     """Log evidence (n,) before each row, of a model that has told these rows and learned them.
 
@@ -225,8 +228,8 @@ def evidence_before(
     rows, rows of a weight, point masses) it is read from the model instead.
     """
     X, y, weights = rows
-    steps = told.densities.copy()
-    special = (told.ranks == 0) | ~np.isfinite(steps)
+    steps = prediction.densities.copy()
+    special = (prediction.ranks == 0) | ~np.isfinite(steps)
     if weights is not None:
         special |= (weights != 0.0) & (weights != 1.0)
         steps[weights == 0.0] = 0.0

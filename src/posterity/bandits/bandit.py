@@ -181,7 +181,7 @@ class Bandit(BaseEstimator):
         policy: Any = watched(self._policy, self.ledger_, self._roster.names)
         if k is not None and isinstance(policy, Watched):
             raise ValueError("a budget or a baseline watches single arms: leave k out")
-        lean, told = self._lean(), None
+        lean, arm_beliefs = self._lean(), None
         how = None if lean is None or k is not None else policy.lean_way(lean.df)
         if lean is not None and how is not None:
             places, mean, scale = lean.decide_rows(
@@ -193,12 +193,12 @@ class Bandit(BaseEstimator):
             beliefs = self._believed(contexts, mask, rng)
             mean = beliefs.mean
             if k is None:
-                places, told = policy.choose(beliefs, rng)
+                places, arm_beliefs = policy.choose(beliefs, rng)
             else:
-                told = policy.propensities(beliefs, rng)
-                places = picked(told, k, rng)
+                arm_beliefs = policy.propensities(beliefs, rng)
+                places = picked(arm_beliefs, k, rng)
             alone = policy.propensities, beliefs, np.random.default_rng(0)
-            source = alone if told is None else (np.asarray, told)
+            source = alone if arm_beliefs is None else (np.asarray, arm_beliefs)
         self._decided += n
         if isinstance(policy, Watched):
             self._ledger = policy.ledger

@@ -69,7 +69,7 @@ class Beliefs:
         """The same, all values so many times as far from their means."""
         if by == 1.0:
             return self
-        return Beliefs([Stretched(arm, by) for arm in self.arms], self.allowed)
+        return Beliefs([ScaledDistribution(arm, by) for arm in self.arms], self.allowed)
 
     def above(self, level: float) -> Array:
         """(n, K) quantiles less the means."""
@@ -79,7 +79,9 @@ class Beliefs:
         """The same, of each of K arms so much more, for arms that are allowed."""
         if not by.any():
             return Beliefs(self.arms, allowed)
-        moved = [Stretched(arm, 1.0, more) for arm, more in zip(self.arms, by, strict=True)]
+        moved = [
+            ScaledDistribution(arm, 1.0, more) for arm, more in zip(self.arms, by, strict=True)
+        ]
         return Beliefs(moved, allowed)
 
     def bound(self, weights: Array, level: float) -> Array:
@@ -218,13 +220,13 @@ def beliefs_of(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
 
 
 @dataclass(frozen=True)
-class Stretched:
+class ScaledDistribution:
     """A distribution over n rows, its values so many times as far from their means, and shifted.
 
     Examples
     --------
     >>> from posterity.distributions import Normal
-    >>> Stretched(Normal([1.0], [1.0]), 0.5).ppf(0.841345).round(3)
+    >>> ScaledDistribution(Normal([1.0], [1.0]), 0.5).ppf(0.841345).round(3)
     array([1.5])
     """
 
@@ -232,8 +234,8 @@ class Stretched:
     by: float
     shift: float = 0.0
 
-    def __getitem__(self, rows: Any) -> Stretched:
-        return Stretched(self.distribution[rows], self.by, self.shift)
+    def __getitem__(self, rows: Any) -> ScaledDistribution:
+        return ScaledDistribution(self.distribution[rows], self.by, self.shift)
 
     def is_flat(self) -> Mask:
         """(n,) whether nothing is known."""

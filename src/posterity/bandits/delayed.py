@@ -18,7 +18,7 @@ from posterity.transaction import one_at_a_time
 Array = NDArray[np.float64]
 
 
-class Held(NamedTuple):
+class HeldDecision(NamedTuple):
     """A decision: its context, arm and time, and the reward that was learned for it, if any."""
 
     context: NDArray[np.float64]
@@ -61,7 +61,7 @@ class DelayedRewards(BaseEstimator):
     [1.0, 0.5]
     """
 
-    held_: dict[Any, Held]
+    held_: dict[Any, HeldDecision]
 
     def __init__(self, bandit: Bandit, *, horizon: float, default: float = 0.0) -> None:
         self.bandit = bandit
@@ -106,7 +106,7 @@ class DelayedRewards(BaseEstimator):
         self._refuse_held(names)
         rows = read_contexts(self.bandit, contexts, learns=False)
         for name, row, arm in zip(names, rows, _plain(arms), strict=True):
-            self._held[name] = Held(row, arm, float(at), None)
+            self._held[name] = HeldDecision(row, arm, float(at), None)
         return self
 
     @one_at_a_time
@@ -120,7 +120,7 @@ class DelayedRewards(BaseEstimator):
         ValueError
             If no such decision is held, an id is given twice, or a reward can't be used.
         """
-        names, values = self._known(ids), np.atleast_1d(as_numbers(rewards))
+        names, values = self._held_names(ids), np.atleast_1d(as_numbers(rewards))
         if values.shape != (len(names),) or np.isnan(values).any():
             raise ValueError(
                 f"rewards are {values}: give a number for each of {len(names)} ids; take_back is "
@@ -132,7 +132,7 @@ class DelayedRewards(BaseEstimator):
     @one_at_a_time
     def take_back(self, ids: Any) -> Self:
         """Unlearn the rewards of decisions, of one id or a sequence, and hold these no longer."""
-        names = self._known(ids)
+        names = self._held_names(ids)
         self._correct(names, [math.nan] * len(names))
         for name in names:
             del self._held[name]
@@ -167,7 +167,7 @@ class DelayedRewards(BaseEstimator):
     # ---- inner -----------------------------------------------------------------------------------
 
     @property
-    def _held(self) -> dict[Any, Held]:
+    def _held(self) -> dict[Any, HeldDecision]:
         return self.__dict__.setdefault("held_", {})
 
     def _refuse_held(self, names: Sequence[Any]) -> None:
@@ -177,7 +177,7 @@ class DelayedRewards(BaseEstimator):
         if len(set(names)) < len(names):
             raise ValueError(f"the ids {list(names)} are not all different: give each its own id")
 
-    def _known(self, ids: Any) -> list[Any]:
+    def _held_names(self, ids: Any) -> list[Any]:
         if isinstance(ids, Decision | Decisions):
             ids = ids.id if isinstance(ids, Decision) else ids.ids
         names = _plain([ids] if isinstance(ids, str) or np.ndim(ids) == 0 else ids)

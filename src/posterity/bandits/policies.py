@@ -47,21 +47,23 @@ class Policy:
         Arms of which nothing is known come first, all alike.
         """
         allowed, unknown = beliefs.allowed, beliefs.unknown
-        told = unknown / np.maximum(unknown.sum(axis=1, keepdims=True), 1)
+        propensities = unknown / np.maximum(unknown.sum(axis=1, keepdims=True), 1)
         known = np.asarray(~unknown.any(axis=1))
         if known.any():
             some = beliefs if known.all() else beliefs.of(known)
             uniform = allowed[known] / allowed[known].sum(axis=1, keepdims=True)
-            told[known] = (1.0 - self.floor) * self._preferred(some, rng) + self.floor * uniform
-        return np.asarray(told)
+            propensities[known] = (1.0 - self.floor) * self._preferred(
+                some, rng
+            ) + self.floor * uniform
+        return np.asarray(propensities)
 
     def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array | None]:
         """Arms (n,), and the probabilities (n, K) that they were picked from.
 
         None instead where these hang on the beliefs alone: :meth:`propensities` tells them then.
         """
-        told = self.propensities(beliefs, rng)
-        return picked(told, 1, rng)[:, 0], told
+        propensities = self.propensities(beliefs, rng)
+        return picked(propensities, 1, rng)[:, 0], propensities
 
     def lean_way(self, df: float) -> tuple[int, float] | None:
         """How the kernel chooses alike (:meth:`posterity.kernel.ArmsPath.decide`), if it can."""
@@ -116,8 +118,8 @@ class ThompsonSampling(Policy):
         may = np.where(unknown.any(axis=1, keepdims=True), unknown, beliefs.allowed)
         draws = np.where(may, rng.random(may.shape), -np.inf)
         if not anything.all():
-            told = beliefs.of(~anything).stretched(self.width)
-            draws[~anything] = np.where(may[~anything], told.sample(1, rng)[0], -np.inf)
+            wide = beliefs.of(~anything).stretched(self.width)
+            draws[~anything] = np.where(may[~anything], wide.sample(1, rng)[0], -np.inf)
         best = draws == draws.max(axis=1, keepdims=True)
         return np.where(best, rng.random(best.shape), -1.0).argmax(axis=1), None
 
@@ -311,14 +313,14 @@ class InformationDirected(Policy):
         n, k = allowed.shape
         regret = np.take_along_axis(draws, best[:, :, None], axis=2)[:, :, 0].mean(axis=0)[:, None]
         regret = np.maximum(regret - draws.mean(axis=0), 0.0)
-        told = np.zeros((n, k))
+        information = np.zeros((n, k))
         mean = draws.mean(axis=0)
         for arm in range(k):
             here = (best == arm)[:, :, None]
             count = np.maximum(here.sum(axis=0), 1)
             centre = np.where(here, draws, 0.0).sum(axis=0) / count
-            told += here.mean(axis=0) * np.square(centre - mean) * (here.sum(axis=0) > 0)
-        return cheapest_pairs(regret, told, allowed.view(np.uint8))
+            information += here.mean(axis=0) * np.square(centre - mean) * (here.sum(axis=0) > 0)
+        return cheapest_pairs(regret, information, allowed.view(np.uint8))
 
 
 def student_propensities(

@@ -170,16 +170,16 @@ class GroupedArms(PlainArms):
 
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """See :class:`Arms`."""
-        known, lean = self.model._knowledge, self.lean
-        if known is not None and lean is not None and lean.is_of(known):
-            lean.open(self.model._path, known.plain_until())
+        posterior, lean = self.model._posterior_or_none, self.lean
+        if posterior is not None and lean is not None and lean.is_of(posterior):
+            lean.open(self.model._path, posterior.plain_until())
             if lean.learn_row(arm, x, reward, weight):
                 return
         slot = int(self.slots[arm]) if arm < len(self.slots) else -1
         if (
-            known is None
+            posterior is None
             or slot < 0
-            or not known.learn_row(self.model._path, slot, x, reward, weight)
+            or not posterior.learn_row(self.model._path, slot, x, reward, weight)
         ):
             self.model.learn_one(x, reward, weight, group=arm)
 
@@ -202,18 +202,18 @@ class GroupedArms(PlainArms):
             return beliefs_of([nothing(X)] * self.count, allowed)
         arms = np.tile(np.arange(self.count), len(X))
         rows = np.repeat(X, self.count, axis=0)
-        told = self.model.predict_mean_distribution(rows, groups=arms)
-        return beliefs_of([told[arm :: self.count] for arm in range(self.count)], allowed)
+        means = self.model.predict_mean_distribution(rows, groups=arms)
+        return beliefs_of([means[arm :: self.count] for arm in range(self.count)], allowed)
 
     def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
         """See :class:`Arms`."""
-        known = self.model._knowledge
-        if known is None:
+        posterior = self.model._posterior_or_none
+        if posterior is None:
             return None
         lean = self.lean
-        if lean is None or not lean.is_of(known):
+        if lean is None or not lean.is_of(posterior):
             self.slots = self.model.places(range(self.count))
-            self.lean = lean = known.arms_path(self.slots, names)
+            self.lean = lean = posterior.arms_path(self.slots, names)
         return lean
 
 
@@ -270,11 +270,11 @@ class SharedArms(PlainArms):
         """See :class:`Arms`."""
         n, k = allowed.shape
         columns = crossed(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
-        told = expected(self.model, columns)
-        if told.is_flat().any():
-            return beliefs_of([told[arm::k] for arm in range(k)], allowed)
+        means = expected(self.model, columns)
+        if means.is_flat().any():
+            return beliefs_of([means[arm::k] for arm in range(k)], allowed)
         draws = self.model.sample_mean(columns, DRAWS, rng).reshape(DRAWS, n, k)
-        return JointBeliefs(draws, told.mean().reshape(n, k), allowed)
+        return JointBeliefs(draws, means.mean().reshape(n, k), allowed)
 
     def _columns(self, rows: Rewards) -> Array:
         return crossed(rows.X, self.features[rows.arms])
@@ -327,7 +327,7 @@ def crossed(X: Array, features: Array) -> Array:
 
 def is_known(model: Any) -> bool:
     """Whether a model has learned anything."""
-    return model._knowledge is not None
+    return model._posterior_or_none is not None
 
 
 def learn(model: Any, X: Array, rows: Rewards) -> None:

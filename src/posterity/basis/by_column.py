@@ -154,8 +154,10 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return int(key) % self.n_features_in_
         if names is not None and key in list(names):
             return list(names).index(key)
-        known = f"there are {self.n_features_in_}" if names is None else ", ".join(map(repr, names))
-        raise ValueError(f"basis has a column {key!r}, which is not in X: {known}")
+        listed = (
+            f"there are {self.n_features_in_}" if names is None else ", ".join(map(repr, names))
+        )
+        raise ValueError(f"basis has a column {key!r}, which is not in X: {listed}")
 
 
 def varying(basis: Any, X: Array, columns: Sequence[int]) -> list[int]:

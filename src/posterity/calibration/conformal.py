@@ -130,7 +130,7 @@ class Conformal(OnlineWrapper):
     @property
     def levels_(self) -> Array:
         """(L,) levels that are learned, increasing."""
-        self._known  # noqa: B018  (raises where nothing was learned)
+        self._learned_model  # noqa: B018  (raises where nothing was learned)
         levels: Array = self._state.levels.copy()
         return levels
 
@@ -147,8 +147,8 @@ class Conformal(OnlineWrapper):
         points = self._points(X)
         if not return_std:
             return np.asarray(final_of(self.model_).predict(points, **how))
-        told = final_of(self.model_).predict_distribution(points, **how)
-        return told.mean(), told.std()
+        predictive = final_of(self.model_).predict_distribution(points, **how)
+        return predictive.mean(), predictive.std()
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -186,10 +186,16 @@ class Conformal(OnlineWrapper):
         except ValueError:
             return super().predict_one(x)  # which knows the names of the features
 
-    def _watched(self, told: Any, y: Array, weights: Array | None, telling: bool) -> Any:
-        units = Units.of(told)
-        ends = self._state.learn(units.scores(y, weights), telling)
-        return None if ends is None else ConformalPrediction(told, self._state.levels, ends, units)
+    def _watched(
+        self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
+    ) -> Any:
+        units = Units.of(predictive)
+        ends = self._state.learn(units.scores(y, weights), return_predictions)
+        return (
+            None
+            if ends is None
+            else ConformalPrediction(predictive, self._state.levels, ends, units)
+        )
 
     def _shaped(self, distribution: Any) -> ConformalPrediction:
         ends = ends_now(self._state)[None]

@@ -99,10 +99,10 @@ class ConformalForecaster(BaseEstimator):
         """
         model, tails = self._begun()
         ends = _Ends(tails)
-        told = model._progress(y, self.horizon, X, self.level, ends)
-        ends(len(told.pit), told.pit)
+        forecasts = model._progress(y, self.horizon, X, self.level, ends)
+        ends(len(forecasts.pit), forecasts.pit)
         self.model_, self._tails = model, tails
-        return told
+        return forecasts
 
     def interval(self, X_future: Any = None) -> tuple[Array, Array]:
         """Ends of the intervals of the next steps (S, h), or (h,) of one series."""

@@ -34,11 +34,11 @@ class ConformalPrediction:
     --------
     >>> from posterity.distributions import Normal
     >>> model = Normal([10.0, 20.0], [1.0, 2.0])
-    >>> told = ConformalPrediction(model, np.array([0.95]), np.array([[[-1.0], [3.0]]]))
-    >>> low, high = told.interval(0.95)
+    >>> predictive = ConformalPrediction(model, np.array([0.95]), np.array([[[-1.0], [3.0]]]))
+    >>> low, high = predictive.interval(0.95)
     >>> low, high
     (array([ 9., 18.]), array([13., 26.]))
-    >>> told.mean()
+    >>> predictive.mean()
     array([10., 20.])
     """
 

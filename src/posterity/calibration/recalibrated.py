@@ -68,8 +68,8 @@ class Recalibrated(OnlineWrapper):
     >>> y = X[:, 0] + rng.standard_exponential(5000)
     >>> model = BayesianLinearRegression()
     >>> plain = model.predict_then_learn(X, y).logpdf(y)[100:].mean()
-    >>> told = Recalibrated(model).predict_then_learn(X, y).logpdf(y)[100:].mean()
-    >>> bool(told > plain + 0.2)
+    >>> predictive = Recalibrated(model).predict_then_learn(X, y).logpdf(y)[100:].mean()
+    >>> bool(predictive > plain + 0.2)
     True
     """
 
@@ -88,8 +88,8 @@ class Recalibrated(OnlineWrapper):
         >>> model.fit([[0], [1], [2]], [1, 3, 5]).predict([[3.0]]).round(6)
         array([7.])
         """
-        told = self.predict_distribution(X, **how)
-        return (told.mean(), told.std()) if return_std else told.mean()
+        predictive = self.predict_distribution(X, **how)
+        return (predictive.mean(), predictive.std()) if return_std else predictive.mean()
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -103,12 +103,14 @@ class Recalibrated(OnlineWrapper):
             raise ValueError(f"trust is {self.trust}: it must be positive and finite")
         return ProbabilityMap.begun(float(self.memory), float(self.trust))
 
-    def _watched(self, told: Any, y: Array, weights: Array | None, telling: bool) -> Any:
-        _check_continuous(told)
-        counted = _open(told)
+    def _watched(
+        self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
+    ) -> Any:
+        _check_continuous(predictive)
+        counted = _open(predictive)
         scored = counted * (1.0 if weights is None else weights)
-        masses, which = self._state.learn(told.cdf(y), scored)
-        return _mapped(told, masses, which, counted) if telling else None
+        masses, which = self._state.learn(predictive.cdf(y), scored)
+        return _mapped(predictive, masses, which, counted) if return_predictions else None
 
     def _shaped(self, distribution: Any) -> RecalibratedDistribution:
         which = np.zeros(distribution.shape, dtype=np.intp)
@@ -116,25 +118,26 @@ class Recalibrated(OnlineWrapper):
 
 
 def _mapped(
-    told: Any, masses: Array, which: NDArray[np.intp], counted: NDArray[np.bool_]
+    predictive: Any, masses: Array, which: NDArray[np.intp], counted: NDArray[np.bool_]
 ) -> RecalibratedDistribution:
     """The distribution; rows that the model says nothing or all about keep the identity."""
     if not counted.all():
         which = np.where(counted, which, len(masses))
         masses = np.concatenate([masses, WIDTHS[None]])
-    return RecalibratedDistribution(told, masses, which)
+    return RecalibratedDistribution(predictive, masses, which)
 
 
-def _open(told: Any) -> NDArray[np.bool_]:
+def _open(predictive: Any) -> NDArray[np.bool_]:
     """Where the model says something, and leaves something open."""
-    scale = getattr(told, "scale", None)
-    spread = told.std() if scale is None else np.broadcast_to(scale, told.shape)
-    return np.asarray(~told.is_flat() & (spread > 0.0))
+    scale = getattr(predictive, "scale", None)
+    spread = predictive.std() if scale is None else np.broadcast_to(scale, predictive.shape)
+    return np.asarray(~predictive.is_flat() & (spread > 0.0))
 
 
-def _check_continuous(told: Any) -> None:
-    if isinstance(told, LogNormalCounts) or not hasattr(told, "ppf"):
+def _check_continuous(predictive: Any) -> None:
+    if isinstance(predictive, LogNormalCounts) or not hasattr(predictive, "ppf"):
         raise TypeError(
-            f"Recalibrated needs continuous predictions, not {type(told).__name__}: wrap counts "
+            "Recalibrated needs continuous predictions, not "
+            f"{type(predictive).__name__}: wrap counts "
             "in Conformal instead"
         )

@@ -38,8 +38,8 @@ class Tails(Protocol):
 
     levels: Array
 
-    def learn(self, scores: Array, telling: bool) -> Array | None:
-        """Learn scores (n,) in order; with ``telling`` the ends (n, 2, L) told before each."""
+    def learn(self, scores: Array, return_predictions: bool) -> Array | None:
+        """Learn scores (n,) in order; returns the ends (n, 2, L) before each, if asked for."""
 
     def copy(self) -> Self:
         """The same, to go its own way."""
@@ -47,9 +47,9 @@ class Tails(Protocol):
 
 def ends_now(tails: Tails) -> Array:
     """(2, L): lower and upper ends that the next score will be told."""
-    told = tails.copy().learn(np.array([math.nan]), True)
-    assert told is not None
-    return np.asarray(told[0])
+    ends = tails.copy().learn(np.array([math.nan]), True)
+    assert ends is not None
+    return np.asarray(ends[0])
 
 
 @dataclass
@@ -84,11 +84,11 @@ class TrackedTails:
             scale,
         )  # fmt: skip
 
-    def learn(self, scores: Array, telling: bool) -> Array | None:
+    def learn(self, scores: Array, return_predictions: bool) -> Array | None:
         """As in :class:`Tails`."""
         return track(
             scores, self.tails, self.steps, self.integrator, self.oblivion,
-            self.bounds, self.integrals, self.scale, telling,
+            self.bounds, self.integrals, self.scale, return_predictions,
         )  # fmt: skip
 
     def copy(self) -> Self:
@@ -132,11 +132,11 @@ class AdaptedTails:
             np.array([n_first, 0], dtype=np.int64),
         )  # fmt: skip
 
-    def learn(self, scores: Array, telling: bool) -> Array | None:
+    def learn(self, scores: Array, return_predictions: bool) -> Array | None:
         """As in :class:`Tails`."""
         return adapt(
             scores, self.tails, self.rates, self.temperatures, self.share, self.aims,
-            self.weights, self.ordered, self.recent, self.count, telling,
+            self.weights, self.ordered, self.recent, self.count, return_predictions,
         )  # fmt: skip
 
     def copy(self) -> Self:

@@ -53,8 +53,10 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """The state before any row; parameters are checked here."""
         raise NotImplementedError
 
-    def _watched(self, told: Any, y: Array, weights: Array | None, telling: bool) -> Any:
-        """Learn what was told of rows and what came; with ``telling`` what was told, shaped."""
+    def _watched(
+        self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
+    ) -> Any:
+        """Learn predictions of rows and what came; returns the calibrated ones, if asked for."""
         raise NotImplementedError
 
     def _shaped(self, distribution: Any) -> Any:
@@ -96,7 +98,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         refuse_no_weight(sample_weight)
         new = self._fresh()
-        new._learn(new._rows(X, y, sample_weight, reset=True), how, telling=False)
+        new._learn(new._rows(X, y, sample_weight, reset=True), how, return_predictions=False)
         return self._take_over(new)
 
     @all_or_nothing
@@ -115,7 +117,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         if self._state is None:
             return self.fit(X, y, sample_weight, **how)
-        self._learn(self._rows(X, y, sample_weight, reset=False), how, telling=False)
+        self._learn(self._rows(X, y, sample_weight, reset=False), how, return_predictions=False)
         return self
 
     @all_or_nothing
@@ -132,16 +134,16 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> from posterity import BayesianLinearRegression
         >>> from posterity.calibration import Conformal
         >>> model = Conformal(BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0))
-        >>> told = model.predict_then_learn([[0.0], [1.0], [2.0]], [0.0, 0.5, 0.9])
-        >>> len(told)
+        >>> predictive = model.predict_then_learn([[0.0], [1.0], [2.0]], [0.0, 0.5, 0.9])
+        >>> len(predictive)
         3
         """
         learner = self if self._state is not None else self._fresh()
         rows = learner._rows(X, y, sample_weight, reset=learner is not self)
-        told = learner._learn(rows, how, telling=True)
+        predictive = learner._learn(rows, how, return_predictions=True)
         if learner is not self:
             self._take_over(learner)
-        return told
+        return predictive
 
     @all_or_nothing
     def learn_one(
@@ -167,11 +169,11 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         learner = self if self._state is not None else self._fresh()
         row = learner._one(x, reset=learner is not self).with_target(y, weight)
         if time is None and (model := self._lean_model()) is not None:
-            told = _told_one(model, row)
-            self._watched(told, row.y, row.weights, telling=False)
+            predictive = _predict_one(model, row)
+            self._watched(predictive, row.y, row.weights, return_predictions=False)
             return self
         how = {} if time is None else {"times": [time]}
-        learner._learn((row.array, row.y, row.weights), how, telling=False)
+        learner._learn((row.array, row.y, row.weights), how, return_predictions=False)
         return self if learner is self else self._take_over(learner)
 
     # ---- predicting ------------------------------------------------------------------------------
@@ -187,7 +189,9 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> len(model.predict_distribution([[3.0]]))
         1
         """
-        return self._shaped(final_of(self._known).predict_distribution(self._points(X), **how))
+        return self._shaped(
+            final_of(self._learned_model).predict_distribution(self._points(X), **how)
+        )
 
     def predict_interval(self, X: Any, level: float = 0.95, **how: Any) -> Array:
         """(n, 2) ends of the interval for new observations at ``X``.
@@ -213,7 +217,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> round(model.fit([[0], [1], [2]], [1, 3, 5]).predict_one([3.0]), 9)
         7.0
         """
-        self._known  # noqa: B018  (raises where nothing was learned)
+        self._learned_model  # noqa: B018  (raises where nothing was learned)
         row = self._one(x, reset=False).array
         return float(self._mean(transformed(self.model_, row))[0])
 
@@ -226,7 +230,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _lean_model(self) -> BayesianLinearRegression | None:
         """The model, if it can take single rows without a batch's checks."""
         model = getattr(self, "model_", None)
-        ready = type(model) is BayesianLinearRegression and model._knowledge is not None
+        ready = type(model) is BayesianLinearRegression and model._posterior_or_none is not None
         return model if ready else None
 
     def __sklearn_tags__(self) -> Tags:
@@ -238,7 +242,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return self._state is not None
 
     @property
-    def _known(self) -> Any:
+    def _learned_model(self) -> Any:
         """The model that learned."""
         if self._state is None:
             raise NotFittedError(
@@ -273,18 +277,20 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.__dict__ = kept | {k: v for k, v in new.__dict__.items() if k in LEARNED}
         return self
 
-    def _learn(self, rows: Given, how: dict[str, Any], telling: bool) -> Any:
+    def _learn(self, rows: Given, how: dict[str, Any], return_predictions: bool) -> Any:
         """Let the model predict and learn; it refuses bad rows before anything is changed."""
         X, y, weights = rows
         first = not hasattr(self.model_, "n_features_in_")
         given = transformed(self.model_, X, y, first=first)
         try:
-            told = final_of(self.model_).predict_then_learn(given, y, sample_weight=weights, **how)
+            predictive = final_of(self.model_).predict_then_learn(
+                given, y, sample_weight=weights, **how
+            )
         except ValueError:
             if isinstance(X, np.ndarray) and X.dtype == np.float64:
                 refuse_unusable(self, X, y[:, None])  # the names of the columns are known here
             raise
-        return self._watched(told, y, weights, telling)
+        return self._watched(predictive, y, weights, return_predictions)
 
     def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Given:
         """Rows as the model takes them: an array, or a table for a pipeline."""
@@ -301,7 +307,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def _points(self, X: Any) -> Any:
         """Rows to predict at, as the last step of a pipeline takes them."""
-        model = self._known
+        model = self._learned_model
         if self._takes_as_given(X):
             validate_data(self, X, reset=False, skip_check_array=True)
             return transformed(model, X)
@@ -321,14 +327,16 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return inputs.read_one(self, x, reset=reset)
 
 
-def _told_one(model: BayesianLinearRegression, row: inputs.Rows) -> Any:
+def _predict_one(model: BayesianLinearRegression, row: inputs.Rows) -> Any:
     """What the model says of a row that was checked, before it learns it."""
     assert row.array is not None
     target = row.y[:, None]
     elapsed, now = read_times(None, 1, row.weights, model._now)
-    told = model._told("predict_then_learn", Rows(row.array, target, row.weights, elapsed))
+    predictive = model._predict_with(
+        "predict_then_learn", Rows(row.array, target, row.weights, elapsed)
+    )
     model._now = now
-    return told
+    return predictive
 
 
 def _name(model: Any) -> str:

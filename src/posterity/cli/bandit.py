@@ -26,10 +26,10 @@ def run(output: str) -> None:
     X, digits = pictures()
     arms, rewards, chances = decisions(X, digits)
     log = Log.of(X, arms, rewards, propensities=chances, names=range(10))
-    told = evaluate(log, {"uniform": "uniform", "always 1": 1, "bandit": "logged"}, ["snips"])
+    evaluation = evaluate(log, {"uniform": "uniform", "always 1": 1, "bandit": "logged"}, ["snips"])
     truth = {"uniform": 0.1, "always 1": float(np.mean(digits == 1)), "bandit": rewards.mean()}
     lines = []
-    for estimate in told.estimates:
+    for estimate in evaluation.estimates:
         ends = f"{written_number(estimate.low)} to {written_number(estimate.high)}"
         value = written_number(estimate.value)
         lines.append((estimate.policy, value, ends, written_number(truth[estimate.policy])))

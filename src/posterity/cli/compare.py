@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import click
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import about, check_lags, notes, progress_bar, said_if_empty
+from posterity.cli.evaluate import about, check_lags, notes, progress_bar, text_if_empty
 from posterity.cli.models import build, parse
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_comparison
@@ -54,7 +54,7 @@ def _run(settings: Settings, path: str) -> None:
         raise ValueError(f"{labels} predicts labels: models of numbers are compared here")
     survey = Survey(table)
     shown = not settings.quiet and sys.stderr.isatty()
-    with said_if_empty(settings, table), progress_bar(table, shown=shown) as advance:
+    with text_if_empty(settings, table), progress_bar(table, shown=shown) as advance:
         comparison = compare_predictions(
             models,
             survey,

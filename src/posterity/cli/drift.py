@@ -88,13 +88,13 @@ def _trial(name: str, forgetting: Any, X: Array, y: Array) -> Trial:
     model = BayesianLinearRegression(
         prior_precision=0.5, noise_precision=25.0, fit_intercept=False, forgetting=forgetting
     )
-    told = model.predict_then_learn(X, y)
-    low, high = told.interval(0.95)
-    errors = np.abs(y - told.mean())
+    predictive = model.predict_then_learn(X, y)
+    low, high = predictive.interval(0.95)
+    errors = np.abs(y - predictive.mean())
     return Trial(
         name,
         float(np.mean(errors)),
-        float(np.mean(told.logpdf(y))),
+        float(np.mean(predictive.logpdf(y))),
         float(np.mean((low <= y) & (y <= high))),
         errors,
     )

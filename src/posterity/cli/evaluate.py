@@ -77,7 +77,7 @@ def _run(settings: Settings, path: str) -> None:
     score = _score_numbers
     if is_classifier(model) or hasattr(model, "quantile"):
         score = _score_labels if is_classifier(model) else _score_quantiles
-    with said_if_empty(settings, table):
+    with text_if_empty(settings, table):
         score(settings, model, table)
     if not settings.quiet:
         for note in notes(table):
@@ -142,7 +142,7 @@ def _refuse_others(settings: Settings, what: str, *more: str) -> None:
 def _say_leaks(settings: Settings, table: TableStream, survey: Survey) -> None:
     """Features that tell the target, and values far out, on standard error."""
     if not settings.quiet:
-        for problem in survey.suspicions(table.feature_names, settings.target):
+        for problem in survey.possible_slips(table.feature_names, settings.target):
             say_note(problem)
 
 
@@ -271,7 +271,7 @@ def nothing_left(file: str, table: TableStream) -> ValueError:
 
 
 @contextmanager
-def said_if_empty(settings: TableSettings, table: TableStream) -> Iterator[None]:
+def text_if_empty(settings: TableSettings, table: TableStream) -> Iterator[None]:
     """Say which columns are in the way where all rows were left out."""
     try:
         yield

@@ -62,7 +62,7 @@ def run(settings: Settings) -> None:
         model = Forecaster(seasonality=settings.seasonality or None).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
     with opened() as write:
-        write(_told(settings, forecast))
+        write(_batch(settings, forecast))
     if page is not None:
         write_text(forecast_report(model, forecast, _about(settings, notes)), page)
         if not settings.quiet:
@@ -71,7 +71,7 @@ def run(settings: Settings) -> None:
         warnings.warn(note, UserWarning, stacklevel=1)
 
 
-def _told(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
+def _batch(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
     """A row for each series and step."""
     h = forecast.horizon
     columns: dict[str, Any] = {}

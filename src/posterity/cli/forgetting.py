@@ -53,8 +53,8 @@ def parse(text: str) -> Forgetting | None:
     if name == "none" and not colon:
         return None
     if name not in KINDS:
-        known = ", ".join(["none", *(_written(known) for known in KINDS)])
-        raise ValueError(f"{text!r} is not a way to forget: give one of {known}")
+        listed = ", ".join(["none", *(_written(listed) for listed in KINDS)])
+        raise ValueError(f"{text!r} is not a way to forget: give one of {listed}")
     from posterity import forgetting
 
     kind = KINDS[name]

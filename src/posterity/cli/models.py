@@ -106,8 +106,8 @@ def _kind(word: str, model: str) -> str:
     if name in ways.KINDS or name == "none":
         ways.parse(word)
         return "forgetting"
-    known = ", ".join([*FAMILIES, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
-    raise ValueError(f"{word!r} in {model!r} is no word for a model: give {known}")
+    listed = ", ".join([*FAMILIES, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
+    raise ValueError(f"{word!r} in {model!r} is no word for a model: give {listed}")
 
 
 def _checked_prior(word: str) -> float | str:

@@ -45,22 +45,22 @@ def run(settings: Settings) -> None:
     with table_path(settings.file) as path:
         log = _log(settings, path)
         policies = {name: _policy(name, log.arms) for name in settings.policies}
-        told = evaluate(
+        evaluation = evaluate(
             log,
             policies,
             settings.methods or METHODS,
             level=settings.level,
             reward_range=settings.reward_range,
         )
-    said = _in_words(told, log)
+    said = _in_words(evaluation, log)
     tell(
         settings,
         page,
         title=f"{settings.reward} a decision",
         said=said,
         header=HEADER,
-        lines=_lines(told),
-        document=_document(settings, told),
+        lines=_lines(evaluation),
+        document=_document(settings, evaluation),
         shown=_shown(settings),
     )
 
@@ -89,8 +89,8 @@ def _policy(name: str, arms: Sequence[Any]) -> Any:
     return next((arm for arm in arms if str(arm) == name), name)
 
 
-def _in_words(told: Evaluation, log: Log) -> list[str]:
-    lines = [f"{told.rows:,} decisions among {len(log.arms)} arms."]
+def _in_words(evaluation: Evaluation, log: Log) -> list[str]:
+    lines = [f"{evaluation.rows:,} decisions among {len(log.arms)} arms."]
     if not log.has_propensities:
         lines.append(
             "The log has no propensities, so most methods can't be used: name their column in "
@@ -99,11 +99,11 @@ def _in_words(told: Evaluation, log: Log) -> list[str]:
     return lines
 
 
-def _lines(told: Evaluation) -> list[Line]:
-    return [_line(one, told) for one in told.estimates]
+def _lines(evaluation: Evaluation) -> list[Line]:
+    return [_line(one, evaluation) for one in evaluation.estimates]
 
 
-def _line(one: Estimate, told: Evaluation) -> Line:
+def _line(one: Estimate, evaluation: Evaluation) -> Line:
     def ends(low: float, high: float) -> str:
         return f"{written_number(low)} to {written_number(high)}"
 
@@ -113,23 +113,24 @@ def _line(one: Estimate, told: Evaluation) -> Line:
         written_number(one.value),
         ends(one.low, one.high),
         ends(one.anytime_low, one.anytime_high),
-        written_number(told.support[one.policy].effective_rows),
+        written_number(evaluation.support[one.policy].effective_rows),
         one.note,
     )
     return Line(f"{one.policy}, {one.method}", cells, one.value, one.low, one.high)
 
 
-def _document(settings: Settings, told: Evaluation) -> dict[str, Any]:
+def _document(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "file": settings.file,
-        "n_rows": told.rows,
-        "level": told.level,
+        "n_rows": evaluation.rows,
+        "level": evaluation.level,
         "estimates": [
-            {name: finite(value) for name, value in asdict(one).items()} for one in told.estimates
+            {name: finite(value) for name, value in asdict(one).items()}
+            for one in evaluation.estimates
         ],
         "support": {
             policy: {name: finite(value) for name, value in asdict(support).items()}
-            for policy, support in told.support.items()
+            for policy, support in evaluation.support.items()
         },
     }
 

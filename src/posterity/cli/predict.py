@@ -56,8 +56,8 @@ def run(
         with opened() as write, progress_bar(table, shown=shown) as advance:
             for rows in table.batches():
                 X = named(rows.X, names, kept.model)
-                told = wrapped(rows.y, _columns(kept.model, X, level, quantiles))
-                write(_beside(told, rows.beside))
+                predictions = wrapped(rows.y, _columns(kept.model, X, level, quantiles))
+                write(_beside(predictions, rows.beside))
                 if advance is not None:
                     advance(table.n_rows_read)
             if table.n_rows_read - table.n_before <= table.n_skipped:
@@ -66,32 +66,34 @@ def run(
         say_note(note)
 
 
-def _beside(told: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.RecordBatch:
+def _beside(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.RecordBatch:
     """Predictions behind the number of the row and the columns that are kept."""
     if kept is None:
-        return told
-    twice = [name for name in kept.schema.names if name in told.schema.names]
+        return predictions
+    twice = [name for name in kept.schema.names if name in predictions.schema.names]
     if twice:
         raise ValueError(f"--keep {twice[0]}: predictions have a column of that name; rename it")
-    names = [told.schema.names[0], *kept.schema.names, *told.schema.names[1:]]
+    names = [predictions.schema.names[0], *kept.schema.names, *predictions.schema.names[1:]]
     words = [
         values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
         for values in kept.columns
     ]
-    return pa.RecordBatch.from_arrays([told.column(0), *words, *told.columns[1:]], names=names)
+    return pa.RecordBatch.from_arrays(
+        [predictions.column(0), *words, *predictions.columns[1:]], names=names
+    )
 
 
 def _columns(model: Any, X: Any, level: float, quantiles: tuple[float, ...]) -> dict[str, Any]:
     if is_classifier(model):
         shares = model.predict_proba(X)
-        told = {"label": model.classes_[np.argmax(shares, axis=1)]}
-        return told | {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
+        predictions = {"label": model.classes_[np.argmax(shares, axis=1)]}
+        return predictions | {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
     distribution = model.predict_distribution(X)
     lower, upper = distribution.interval(level)
-    told = {
+    predictions = {
         "mean": distribution.mean(), "std": distribution.std(), "lower": lower, "upper": upper,
     }  # fmt: skip
-    return told | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in quantiles}
+    return predictions | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in quantiles}
 
 
 def writer_to(output: str | None) -> Any:

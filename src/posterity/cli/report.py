@@ -64,10 +64,11 @@ def print_quantiles(result: QuantileResult, title: str) -> None:
     share, q = result.share_below, result.quantile
     n_scored = result.n_rows - result.n_unscored
     spread = max(0.01, 2.0 * (q * (1.0 - q) / max(n_scored, 1)) ** 0.5)
-    told = "as promised" if abs(share - q) <= spread else "too few" if share < q else "too many"
+    verdict = "as promised" if abs(share - q) <= spread else "too few" if share < q else "too many"
     console.print(
         f"Each of {result.n_rows:,} rows was predicted before it was learned.\n"
-        f"{100 * share:.1f}% of the targets were at or below the predicted {q:g} quantile: {told}."
+        f"{100 * share:.1f}% of the targets were at or below the predicted {q:g} quantile: "
+        f"{verdict}."
     )
     table = text.table("score", "value")
     table.add_column("what it is", style="dim")

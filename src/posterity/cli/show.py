@@ -23,18 +23,18 @@ def run(model: str, *, level: float, as_json: bool) -> None:
     """Read, tell."""
     kept = read_model(model)
     try:
-        told = _document(kept, level)
+        document = _document(kept, level)
     except NotFittedError:
         raise ValueError(f"{kept.path} holds a model that has learned nothing yet") from None
     if as_json:
-        click.echo(json.dumps(told, allow_nan=False))
+        click.echo(json.dumps(document, allow_nan=False))
     else:
-        _print(told)
+        _print(document)
 
 
 def _document(kept: ModelFile, level: float) -> dict[str, Any]:
     model = kept.model
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "file": kept.path,
         "class": type(model).__name__,
         "target": kept.notes.get("target"),
@@ -54,10 +54,10 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "prior_std_learned": _learned_prior(model),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
-        told[name] = _number(getattr(model, f"{name}_", None))
-    precision = told["noise_precision"]
-    told["noise_std"] = None if not precision else _number(1.0 / math.sqrt(precision))
-    return told
+        document[name] = _number(getattr(model, f"{name}_", None))
+    precision = document["noise_precision"]
+    document["noise_std"] = None if not precision else _number(1.0 / math.sqrt(precision))
+    return document
 
 
 def _predicted(model: Any, target: str) -> str:
@@ -88,8 +88,10 @@ def _learned_prior(model: Any) -> list[float | None]:
 
 def _waiting(model: Any) -> Any:
     """Which coefficients wait for a row in which their feature varies."""
-    told: Any = getattr(model, "_waiting", None)
-    return np.zeros(np.ravel(model.posterior_.mean).size, dtype=bool) if told is None else told()
+    waiting: Any = getattr(model, "_waiting", None)
+    return (
+        np.zeros(np.ravel(model.posterior_.mean).size, dtype=bool) if waiting is None else waiting()
+    )
 
 
 def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:
@@ -117,48 +119,48 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _print(told: dict[str, Any]) -> None:
+def _print(document: dict[str, Any]) -> None:
     console = text.console()
-    target = "" if told["target"] is None else f", predicts {told['target']}"
-    console.print(f"[bold]{escape(told['file'] + target)}[/bold]")
-    for name, value in _facts(told):
+    target = "" if document["target"] is None else f", predicts {document['target']}"
+    console.print(f"[bold]{escape(document['file'] + target)}[/bold]")
+    for name, value in _facts(document):
         console.print(f"{name:<24}{escape(value)}")
-    share = f"{100 * told['level']:g}%"
+    share = f"{100 * document['level']:g}%"
     table = text.table("coefficient", "mean", "std", f"{share} from", "to")
-    for one in told["coefficients"]:
+    for one in document["coefficients"]:
         cells = [_shown(one[key]) for key in ("mean", "std", "lower", "upper")]
         table.add_row(escape(one["name"]), *cells)
     console.print()
     console.print(table)
-    if any(one["std"] is None for one in told["coefficients"]):
+    if any(one["std"] is None for one in document["coefficients"]):
         console.print("\n?: not known yet; the rows learned so far leave it open.")
 
 
-def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
-    settings = told["settings"]
+def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
+    settings = document["settings"]
     forgets = bool(settings.get("forgetting"))
     facts = [
-        ("model", told["class"]),
-        ("coefficients of", told["coefficients_of"]),
-        ("rows learned", _shown(told["n_observations"], "{:,.6g}")),
-        ("rows not forgotten", _shown(told["n_effective"], "{:,.6g}") if forgets else ""),
-        ("noise, std", _shown(told["noise_std"])),
-        ("log evidence", _shown(told["log_evidence"], "{:.6g}")),
-        ("prior precision", _prior(told)),
+        ("model", document["class"]),
+        ("coefficients of", document["coefficients_of"]),
+        ("rows learned", _shown(document["n_observations"], "{:,.6g}")),
+        ("rows not forgotten", _shown(document["n_effective"], "{:,.6g}") if forgets else ""),
+        ("noise, std", _shown(document["noise_std"])),
+        ("log evidence", _shown(document["log_evidence"], "{:.6g}")),
+        ("prior precision", _prior(document)),
         ("forgetting", str(settings.get("forgetting") or "none")),
-        ("missing values", told["missing"] or ""),
-        ("weights", told["weight"] or ""),
-        ("times", told["time"] or ""),
-        ("columns", ", ".join(told["columns"] or told["features"])),
-        ("levels left out", ", ".join(told["left_out"])),
+        ("missing values", document["missing"] or ""),
+        ("weights", document["weight"] or ""),
+        ("times", document["time"] or ""),
+        ("columns", ", ".join(document["columns"] or document["features"])),
+        ("levels left out", ", ".join(document["left_out"])),
     ]
     return [(name, value) for name, value in facts if value not in ("", "?")]
 
 
-def _prior(told: dict[str, Any]) -> str:
+def _prior(document: dict[str, Any]) -> str:
     """As it was set; and what was learned, from the least to the largest."""
-    given = str(told["settings"].get("prior_precision", ""))
-    learned = [value for value in told["prior_std_learned"] if value is not None]
+    given = str(document["settings"].get("prior_precision", ""))
+    learned = [value for value in document["prior_std_learned"] if value is not None]
     if not learned:
         return given
     ends = [_shown(end(learned)) for end in (min, max)]

@@ -175,8 +175,8 @@ def _mode(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatAr
     # The left side lies between -1/a (or less) and y: the root is between m and its own log rate.
     low, high = np.minimum(m, own), np.maximum(m, own)
     low = np.where(y == 0.0, m - v * np.minimum(_share(m, a), 1e300), low)
-    told = information(np.maximum(y, 0.5), a)
-    eta = np.clip((m + v * told * own) / (1.0 + v * told), low, high)
+    information_at = information(np.maximum(y, 0.5), a)
+    eta = np.clip((m + v * information_at * own) / (1.0 + v * information_at), low, high)
     for _ in range(60):
         rate = np.exp(np.minimum(eta, FARTHEST))
         spread = 1.0 + a * rate
@@ -201,8 +201,8 @@ def _distribution_function(
     P(count <= y | eta) = P(eta < u), where u is log(y + 1) + off, and ``off`` has the log density
     :func:`relative` of y + 1. Averaged over eta where that is narrower, else over u.
     """
-    told = information(y + 1.0, a)
-    by_rate = v * told <= 1.0
+    information_at = information(y + 1.0, a)
+    by_rate = v * information_at <= 1.0
     result = np.empty(y.shape)
     if by_rate.any():
         some = by_rate
@@ -212,7 +212,7 @@ def _distribution_function(
     if not by_rate.all():
         other = ~by_rate
         shape, mean, deviation = y[other, None] + 1.0, m[other, None], np.sqrt(v[other, None])
-        off = SINH / np.sqrt(told[other, None])
+        off = SINH / np.sqrt(information_at[other, None])
         weights = np.exp(relative(shape, off, a[other, None]) + LOG_COSH)
         steps = ndtr((np.log(shape) + off - mean) / deviation)
         result[other] = (weights * steps).sum(axis=1) / weights.sum(axis=1)
@@ -225,8 +225,8 @@ def _below(y: FloatArray, rate: FloatArray, a: FloatArray) -> FloatArray:
     poisson = np.broadcast_to(a * (1.0 + rate) < 1e-12, rate.shape)
     if poisson.all():
         return gammaincc(y + 1.0, rate)
-    told = betainc(1.0 / np.maximum(a, 1e-300), y + 1.0, 1.0 / (1.0 + a * rate))
-    return np.where(poisson, gammaincc(y + 1.0, rate), told) if poisson.any() else told
+    cdf = betainc(1.0 / np.maximum(a, 1e-300), y + 1.0, 1.0 / (1.0 + a * rate))
+    return np.where(poisson, gammaincc(y + 1.0, rate), cdf) if poisson.any() else cdf
 
 
 __all__ = ["distribution_function", "information", "log_mass", "log_peak", "relative"]

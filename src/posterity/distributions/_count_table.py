@@ -213,13 +213,13 @@ class Table:
     def _reached(self, count: FloatArray) -> FloatArray:
         """The distribution function (n,) at ``count`` (n,), from -1 up."""
         place = np.clip(count, 0, FEW - 1).astype(np.intp)
-        told = np.where(count < 0.0, 0.0, self.below[np.arange(len(count)), place])
+        cdf = np.where(count < 0.0, 0.0, self.below[np.arange(len(count)), place])
         beyond = (count >= FEW) | ~self.few
         if not beyond.any() or not self.many.any():
-            return told
+            return cdf
         there = (self._w(np.maximum(count + 0.5, self.start)) - self.low) / self.half - 1.0
         many = _between(self.reached[:, :-1], np.minimum(there, 1.0))
-        return np.where(beyond, many, told)
+        return np.where(beyond, many, cdf)
 
     def _among_many(self, level: FloatArray) -> FloatArray:
         """By Newton's method on w, kept inside a bracket."""
@@ -284,8 +284,8 @@ def _farthest(rows: Rows) -> FloatArray:
 
 def _masses(count: FloatArray, rows: Rows) -> FloatArray:
     """Probabilities (n, k) of ``count`` (n, k), each row increasing."""
-    told = rows.variance * integrals.information(count.max(axis=1), rows.dispersion)
-    needed = 2.0 * REACH * np.sqrt(1.0 + told)
+    relative_information = rows.variance * integrals.information(count.max(axis=1), rows.dispersion)
+    needed = 2.0 * REACH * np.sqrt(1.0 + relative_information)
     sizes = np.searchsorted(RULES, needed)
     masses = np.empty(count.shape)
     for size in np.unique(sizes):
@@ -351,8 +351,8 @@ def _settled(found: FloatArray, level: FloatArray, rows: Rows) -> FloatArray:
 
     def reaches(count: FloatArray, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
         some = [operand[which] for operand in (count, *rows)]
-        told = integrals.distribution_function(np.maximum(some[0], 0.0), *some[1:])
-        return (told >= level[which]) & (some[0] >= 0.0)
+        cdf = integrals.distribution_function(np.maximum(some[0], 0.0), *some[1:])
+        return (cdf >= level[which]) & (some[0] >= 0.0)
 
     for _ in range(MOST_DOUBLINGS):
         every = np.ones(len(found), dtype=np.bool_)

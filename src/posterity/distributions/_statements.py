@@ -25,10 +25,10 @@ def read_statement(statement: str, names: Collection[str]) -> tuple[dict[str, fl
                 for name in {**greater[0], **less[0]}
             }
             return weights, greater[1] - less[1]
-    known = ", ".join(repr(name) for name in list(names)[:20]) or "no names"
+    listed = ", ".join(repr(name) for name in list(names)[:20]) or "no names"
     raise ValueError(
         f"{statement!r} can't be read: write a comparison of names and numbers, as in 'age > 0' or "
-        f"'b - a > 0.5'; the coefficients are {known}"
+        f"'b - a > 0.5'; the coefficients are {listed}"
     )
 
 

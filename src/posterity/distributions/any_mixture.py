@@ -37,8 +37,8 @@ class AnyMixture(RowDistribution):
     Examples
     --------
     >>> from scipy import stats
-    >>> told = AnyMixture([stats.laplace([0.0]), stats.norm([4.0])], [0.75, 0.25])
-    >>> told.mean(), told.logpdf([0.0]).round(3)
+    >>> predictive = AnyMixture([stats.laplace([0.0]), stats.norm([4.0])], [0.75, 0.25])
+    >>> predictive.mean(), predictive.logpdf([0.0]).round(3)
     (array([1.]), array([-0.981]))
     """
 
@@ -142,8 +142,8 @@ class AnyCounts(AnyMixture):
     --------
     >>> from posterity.distributions import PoissonLogNormal
     >>> quiet, busy = PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([3.0], [0.1])
-    >>> told = AnyCounts([quiet, busy], [0.5, 0.5])
-    >>> told.mean().round(2), told.interval(0.9)
+    >>> predictive = AnyCounts([quiet, busy], [0.5, 0.5])
+    >>> predictive.mean().round(2), predictive.interval(0.9)
     (array([11.08]), (array([0.]), array([32.])))
     """
 
@@ -166,12 +166,16 @@ def any_mixture(parts: Sequence[Any], weights: ArrayLike) -> AnyMixture:
     return (AnyCounts if counts else AnyMixture)(parts, weights)
 
 
-def flat_rows(told: Any) -> Any:
+def flat_rows(predictive: Any) -> Any:
     """Whether nothing is known of each row; of what can't say, that something is."""
-    return told.is_flat() if hasattr(told, "is_flat") else np.zeros(np.shape(told.mean()), bool)
+    return (
+        predictive.is_flat()
+        if hasattr(predictive, "is_flat")
+        else np.zeros(np.shape(predictive.mean()), bool)
+    )
 
 
-def quantile_score(told: RowDistribution, y: FloatArray) -> FloatArray:
+def quantile_score(predictive: RowDistribution, y: FloatArray) -> FloatArray:
     """The CRPS: twice the integral of the check loss over all quantiles (Gneiting and Ranjan 2011).
 
     Below F(y), t (y - Q(t)), and (1 - t) (Q(t) - y) above: each is smooth but for its end.
@@ -182,15 +186,15 @@ def quantile_score(told: RowDistribution, y: FloatArray) -> FloatArray:
     >>> quantile_score(Normal([0.0]), np.array([1.0])).round(3), Normal([0.0]).crps([1.0]).round(3)
     (array([0.602]), array([0.602]))
     """
-    y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), told.shape))
-    below, above = told.cdf(y), told.sf(y)
+    y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), predictive.shape))
+    below, above = predictive.cdf(y), predictive.sf(y)
     # By the square of the tail's share nodes lie densely where quantiles run away.
     nodes, shares = (each.reshape(-1, *(1,) * y.ndim) for each in (POINTS, SHARES))
     with np.errstate(invalid="ignore"):
-        short = np.square(below) * np.abs(y - told.ppf(below * np.square(nodes)))
-        far = np.square(above) * np.abs(told.ppf(1.0 - above * np.square(nodes)) - y)
+        short = np.square(below) * np.abs(y - predictive.ppf(below * np.square(nodes)))
+        far = np.square(above) * np.abs(predictive.ppf(1.0 - above * np.square(nodes)) - y)
     total: FloatArray = np.sum(4.0 * shares * nodes**3 * (short + far), axis=0)
-    return np.where(told.is_flat() & ~np.isnan(y), np.inf, total)
+    return np.where(predictive.is_flat() & ~np.isnan(y), np.inf, total)
 
 
 def solved_quantile(

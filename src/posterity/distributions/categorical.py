@@ -22,14 +22,14 @@ class Categorical:
 
     Examples
     --------
-    >>> told = Categorical(["no", "yes"], np.log([[0.9, 0.1], [0.4, 0.6]]))
-    >>> told.mode()
+    >>> predictive = Categorical(["no", "yes"], np.log([[0.9, 0.1], [0.4, 0.6]]))
+    >>> predictive.mode()
     array(['no', 'yes'], dtype='<U3')
-    >>> told.pmf(["yes", "yes"])
+    >>> predictive.pmf(["yes", "yes"])
     array([0.1, 0.6])
-    >>> told.entropy().round(3)
+    >>> predictive.entropy().round(3)
     array([0.325, 0.673])
-    >>> len(told), told[1].probabilities.round(3)
+    >>> len(predictive), predictive[1].probabilities.round(3)
     (2, array([[0.4, 0.6]]))
     """
 

@@ -25,10 +25,10 @@ class InSequence(RowDistribution):
     Examples
     --------
     >>> from posterity.distributions import Normal, StudentT
-    >>> told = InSequence([Normal([0.0, 1.0], 1.0), StudentT(3.0, [5.0], 2.0)])
-    >>> told.mean(), told.logpdf([0.0, 1.0, 5.0]).round(3)
+    >>> predictive = InSequence([Normal([0.0, 1.0], 1.0), StudentT(3.0, [5.0], 2.0)])
+    >>> predictive.mean(), predictive.logpdf([0.0, 1.0, 5.0]).round(3)
     (array([0., 1., 5.]), array([-0.919, -0.919, -1.694]))
-    >>> told[1:].mean()
+    >>> predictive[1:].mean()
     array([1., 5.])
     """
 
@@ -108,8 +108,8 @@ class InSequence(RowDistribution):
     def _each(self, name: str, *values: ArrayLike) -> FloatArray:
         if not values:
             return np.concatenate([getattr(part, name)() for part in self.parts])
-        told = [getattr(part, name)(some) for part, some in self._split(*values)]
-        return np.concatenate(told, axis=-1)
+        values_of_parts = [getattr(part, name)(some) for part, some in self._split(*values)]
+        return np.concatenate(values_of_parts, axis=-1)
 
 
 class CountsInSequence(InSequence):

@@ -149,12 +149,12 @@ class JointDistribution:
         if self.names is None:
             return f"{kind}({p} coefficients, {self._described()})"
         each = self.marginal(slice(SHOWN))
-        told = [
+        lines = [
             f"{name}={mean:.4g} ± {sd:.2g}"
             for name, mean, sd in zip(self.names, each.mean(), each.std(), strict=False)
         ]
         more = [f"{p - SHOWN} more"] if p > SHOWN else []
-        return f"{kind}({', '.join(told + more)}; {self._described()})"
+        return f"{kind}({', '.join(lines + more)}; {self._described()})"
 
     def _labels(self) -> list[str]:
         return list(self.names or (f"x{place}" for place in range(self._size())))
@@ -162,8 +162,8 @@ class JointDistribution:
     def _place(self, name: str) -> int:
         """Which coefficient has this name."""
         if name not in (self.names or ()):
-            known = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
-            raise ValueError(f"there is no coefficient {name!r}: there are {known}")
+            listed = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
+            raise ValueError(f"there is no coefficient {name!r}: there are {listed}")
         return (self.names or ()).index(name)
 
     def _places(self, index: Index | str) -> Index:

@@ -35,12 +35,12 @@ class NegativeBinomialLogNormal(LogNormalCounts):
 
     Examples
     --------
-    >>> told = NegativeBinomialLogNormal([0.0, 3.0], [0.0, 0.1], 0.5)
-    >>> told.mean().round(3), told.var().round(3)
+    >>> predictive = NegativeBinomialLogNormal([0.0, 3.0], [0.0, 0.1], 0.5)
+    >>> predictive.mean().round(3), predictive.var().round(3)
     (array([ 1.   , 21.115]), array([  1.5  , 314.381]))
-    >>> told.pmf([0, 20]).round(4)
+    >>> predictive.pmf([0, 20]).round(4)
     array([0.4444, 0.0237])
-    >>> told.interval(0.9)
+    >>> predictive.interval(0.9)
     (array([0., 3.]), array([ 3., 55.]))
     """
 

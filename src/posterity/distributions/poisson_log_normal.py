@@ -33,12 +33,12 @@ class PoissonLogNormal(LogNormalCounts):
 
     Examples
     --------
-    >>> told = PoissonLogNormal([0.0, 3.0], [0.0, 0.1])
-    >>> told.mean().round(3), told.var().round(3)
+    >>> predictive = PoissonLogNormal([0.0, 3.0], [0.0, 0.1])
+    >>> predictive.mean().round(3), predictive.var().round(3)
     (array([ 1.   , 21.115]), array([ 1.   , 68.007]))
-    >>> told.pmf([0, 20]).round(4)
+    >>> predictive.pmf([0, 20]).round(4)
     array([0.3679, 0.0513])
-    >>> low, high = told.interval(0.9)
+    >>> low, high = predictive.interval(0.9)
     >>> low, high
     (array([ 0., 10.]), array([ 3., 36.]))
     """

@@ -66,14 +66,14 @@ def _asked(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScor
         low = 0.05 if hasattr(distribution, "logpmf") else 0.5
         centre = np.where(proper, centre, distribution.ppf(low))
         limits = [(low, np.where(proper, high, np.inf)) for low, high in limits]
-    told = hasattr(distribution, "cdf") and not hasattr(distribution, "logpmf")
+    is_continuous = hasattr(distribution, "cdf") and not hasattr(distribution, "logpmf")
     return RowScores(
         y - centre,
         distribution.logpdf(y),
         distribution.crps(y),
         [(low <= y) & (y <= high) for low, high in limits],
         [high - low for low, high in limits],
-        np.asarray(distribution.cdf(y)) if told else None,
+        np.asarray(distribution.cdf(y)) if is_continuous else None,
     )
 
 

@@ -22,7 +22,7 @@ N_WORST = 5
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredBatch:
     """One batch of predictions with their scores.
 
     Attributes
@@ -59,7 +59,7 @@ class Tally:
         """Rows so far."""
         return self._ledger.n_rows
 
-    def add(self, scored: Scored) -> None:
+    def add(self, scored: ScoredBatch) -> None:
         """Add a batch."""
         columns = scored.columns
         self._note_worst(scored.y, np.asarray(columns[column.ABSOLUTE], dtype=np.float64))

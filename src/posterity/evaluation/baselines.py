@@ -85,7 +85,7 @@ class _MeanSoFar:
     def __init__(self, newest: int) -> None:
         self.reach = newest
         self._newest = newest
-        self._known = np.zeros(3)
+        self._sums = np.zeros(3)
 
     def forecasts(self, known: FloatArray, seen: int, n: int) -> tuple[int, StudentT] | None:
         """The first of the next n rows with a forecast, and these; `known` ends in those rows."""
@@ -93,7 +93,7 @@ class _MeanSoFar:
         if first >= n:
             return None
         news = _before(known, self._newest, n - first)
-        return first, StudentT(*kernel.running_mean(news, self._known))
+        return first, StudentT(*kernel.running_mean(news, self._sums))
 
 
 class _LastValue:
@@ -102,7 +102,7 @@ class _LastValue:
     def __init__(self, lag: int, newest: int) -> None:
         self.reach = lag + newest
         self._lag, self._newest = lag, newest
-        self._known = np.zeros(2)
+        self._sums = np.zeros(2)
 
     def forecasts(self, known: FloatArray, seen: int, n: int) -> tuple[int, StudentT] | None:
         """As above."""
@@ -115,7 +115,7 @@ class _LastValue:
             return first, StudentT(0.0, loc, math.inf)
         m = n - with_steps
         steps = _before(known, self._newest, m) - _before(known, self.reach, m)
-        df, scale = kernel.running_steps(steps, self._known)
+        df, scale = kernel.running_steps(steps, self._sums)
         missing = with_steps - first
         if missing:
             df = np.concatenate([np.zeros(missing), df])
@@ -153,9 +153,9 @@ class BaselineLedger:
         known = np.concatenate([self._recent, y])
         with np.errstate(over="ignore", invalid="ignore"):
             for name, run in self._runs.items():
-                told = run.forecasts(known, self._seen, len(y))
-                if told is not None:
-                    first, forecasts = told
+                forecast = run.forecasts(known, self._seen, len(y))
+                if forecast is not None:
+                    first, forecasts = forecast
                     rows = columns if first == 0 else [each[first:] for each in columns]
                     self._sums[name] += _sums(forecasts, y[first:], rows)
         self._recent = known[-self._reach :]

@@ -207,14 +207,14 @@ def progressive_classification(
     repeats, last = 0, None
     for X, labels, weight in _batches(stream, y, sample_weight, batch_rows):
         try:
-            told = model.predict_then_learn(X, labels, sample_weight=weight)
+            predictive = model.predict_then_learn(X, labels, sample_weight=weight)
         except (ValueError, TypeError) as error:
             end = ledger.n_rows + len(labels) - 1
             error.add_note(f"in rows {ledger.n_rows} to {end} of the stream (the first is 0)")
             raise
-        came = np.asarray(told.classes)[None] == labels[:, None]
-        ledger.add(_scores(told, labels, came))
-        bins += _binned(np.asarray(told.probabilities), came)
+        came = np.asarray(predictive.classes)[None] == labels[:, None]
+        ledger.add(_scores(predictive, labels, came))
+        bins += _binned(np.asarray(predictive.probabilities), came)
         repeats += int(np.sum(labels[1:] == labels[:-1])) + int(
             last is not None and labels[0] == last
         )
@@ -226,9 +226,9 @@ def progressive_classification(
     return _result(ledger, bins, repeats)
 
 
-def _scores(told: Any, labels: NDArray[Any], came: NDArray[np.bool_]) -> list[FloatArray]:
-    probabilities = np.asarray(told.probabilities)
-    log_score = np.asarray(told.logpmf(labels))
+def _scores(predictive: Any, labels: NDArray[Any], came: NDArray[np.bool_]) -> list[FloatArray]:
+    probabilities = np.asarray(predictive.probabilities)
+    log_score = np.asarray(predictive.logpmf(labels))
     finite = np.isfinite(log_score)
     right = came[np.arange(len(labels)), np.argmax(probabilities, axis=1)]
     return [

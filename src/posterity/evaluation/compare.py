@@ -142,7 +142,7 @@ def compare(
     return Comparison(names, score, log_scores, weights, np.exp(prior), n_rows, n_unscored)
 
 
-Judged = tuple[FloatArray, int, int]
+EvaluatedDecisions = tuple[FloatArray, int, int]
 
 
 def _by_evidence(
@@ -150,7 +150,7 @@ def _by_evidence(
     given: Mapping[str, Any],
     batches: Iterator[Batch],
     progress: Callable[[int], object] | None,
-) -> Judged:
+) -> EvaluatedDecisions:
     seen = 0
     for batch in batches:
         X, y, weight = batch
@@ -175,7 +175,7 @@ def _prequential(
     given: Mapping[str, Any],
     batches: Iterator[Batch],
     progress: Callable[[int], object] | None,
-) -> Judged:
+) -> EvaluatedDecisions:
     seen, unscored = 0, 0
     total, carry = np.zeros(len(models)), np.zeros(len(models))
     for X, y, weight in batches:
@@ -186,8 +186,8 @@ def _prequential(
             with _noted(name, seen, len(y)):
                 rows = columns_for(name, given[name], X)
                 rows = transformed(model, rows, y, first=seen == 0)
-                told = final_of(model).predict_then_learn(rows, y, sample_weight=weight)
-            densities[k] = np.where(_flat(told), np.nan, told.logpdf(y))
+                predictive = final_of(model).predict_then_learn(rows, y, sample_weight=weight)
+            densities[k] = np.where(_flat(predictive), np.nan, predictive.logpdf(y))
         # Nor is a point mass a density: a perfect fit so far, or none.
         scored = np.isfinite(densities).all(axis=0)
         densities = densities[:, scored] if weight is None else (densities * weight)[:, scored]
@@ -207,7 +207,7 @@ def _prequential(
 
 def _check_comparable(models: Mapping[str, Any]) -> None:
     """Refuse evidences that leave out different things; asked once the models have begun."""
-    told = {}
+    kinds = {}
     for name, model in models.items():
         if not hasattr(final_of(model), "log_evidence_"):
             raise TypeError(
@@ -217,14 +217,14 @@ def _check_comparable(models: Mapping[str, Any]) -> None:
             _refuse_forgetting(name)
         terms = evidence_terms(model)
         if terms is not None:
-            told[name] = terms
-    if len(set(told.values())) <= 1:
+            kinds[name] = terms
+    if len(set(kinds.values())) <= 1:
         return
-    first, *others = told
-    other = next(name for name in others if told[name] != told[first])
+    first, *others = kinds
+    other = next(name for name in others if kinds[name] != kinds[first])
     raise ValueError(
         f"these log evidences do not compare, for the priors are improper in different ways: "
-        f"{first!r} has {told[first]}; {other!r} has {told[other]}. Give both proper priors "
+        f"{first!r} has {kinds[first]}; {other!r} has {kinds[other]}. Give both proper priors "
         "(prior_precision and noise_prior above 0) and the same intercept, or compare with "
         'score="prequential"'
     )
@@ -242,11 +242,11 @@ def _refuse_nothing(seen: int) -> None:
         raise ValueError("the stream is empty: there is no row to compare models by")
 
 
-def _flat(told: Any) -> NDArray[np.bool_]:
+def _flat(predictive: Any) -> NDArray[np.bool_]:
     """Where a prediction is flat; of others' distributions, where an interval is infinite."""
-    if hasattr(told, "is_flat"):
-        return told.is_flat()
-    low, high = told.interval(0.5)
+    if hasattr(predictive, "is_flat"):
+        return predictive.is_flat()
+    low, high = predictive.interval(0.5)
     return ~np.isfinite(high - low)
 
 

@@ -16,7 +16,7 @@ from posterity.evaluation._batches import bounded_batches
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._long_run import MOST_LAGS, LongRunLedger
 from posterity.evaluation._names import named
-from posterity.evaluation._tally import Scored, Tally
+from posterity.evaluation._tally import ScoredBatch, Tally
 from posterity.evaluation.paired_result import PairedComparison
 from posterity.evaluation.progressive import checked_count, checked_levels, scored_batches
 from posterity.evaluation.slices import Sliced
@@ -138,11 +138,11 @@ def compare_predictions(
     tallies = [Tally(levels, delay=delay, period=period, slices=slices) for _ in names]
     pairs = _Pairs(len(names), loss, MOST_LAGS if lags is None else lags)
     batches = bounded_batches(X, y, sample_weight, checked_count("batch_rows", batch_rows, 1))
-    told = [
+    predictions = [
         scored_batches(learner, own, levels, delay)
         for learner, own in zip(learners, tee(batches, len(learners)), strict=True)
     ]
-    for together in zip(*told, strict=True):
+    for together in zip(*predictions, strict=True):
         for tally, scored in zip(tallies, together, strict=True):
             tally.add(scored)
         pairs.add(together)
@@ -176,7 +176,7 @@ class _Pairs:
         self.long_run = LongRunLedger(n_models, lags)
         self.along = StretchLedger(1 + n_models)
 
-    def add(self, together: Sequence[Scored]) -> None:
+    def add(self, together: Sequence[ScoredBatch]) -> None:
         """Add a batch, scored by each model."""
         scored = np.ones(len(together[0].y), dtype=bool)
         for one in together:

@@ -27,12 +27,12 @@ UNITS = {
 HEADER = ("model", "mean loss", "behind the best", "standard error", "p-value", "mean error")
 
 
-def said_p(p_value: float) -> str:
+def p_value_text(p_value: float) -> str:
     """A p-value in words: what is below 0.001 is no more exact than that.
 
     Examples
     --------
-    >>> said_p(3.9e-97), said_p(0.0432), said_p(1.0)
+    >>> p_value_text(3.9e-97), p_value_text(0.0432), p_value_text(1.0)
     ('< 0.001', '0.043', '1')
     """
     return "< 0.001" if p_value < 0.001 else f"{p_value:.2g}"
@@ -216,7 +216,7 @@ class PairedComparison:
                 f"{row['loss']:.6g}",
                 f"{row['behind']:.4g}",
                 f"{row['standard_error']:.2g}",
-                said_p(row["p_value"]),
+                p_value_text(row["p_value"]),
                 f"{row['mae']:.6g}",
             )
             for row in self._rows()

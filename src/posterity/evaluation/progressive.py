@@ -19,7 +19,7 @@ from posterity.evaluation._batches import (
     take,
 )
 from posterity.evaluation._scores import score_columns
-from posterity.evaluation._tally import Scored, Tally
+from posterity.evaluation._tally import ScoredBatch, Tally
 from posterity.evaluation.coefficient_path import CoefficientFollower
 from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import Sliced
@@ -139,12 +139,14 @@ def progressive_validation(
 
 def scored_batches(
     model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
-) -> Iterator[Scored]:
+) -> Iterator[ScoredBatch]:
     """Predict, score, then learn, batch by batch; empty batches are passed over."""
     return _delayed(model, batches, levels, delay) if delay else _at_once(model, batches, levels)
 
 
-def _at_once(model: Any, batches: Iterator[Batch], levels: Sequence[float]) -> Iterator[Scored]:
+def _at_once(
+    model: Any, batches: Iterator[Batch], levels: Sequence[float]
+) -> Iterator[ScoredBatch]:
     """Labels arrive with their rows: one pass predicts and learns a whole batch."""
     seen = 0
     for X, y, weight in batches:
@@ -152,12 +154,12 @@ def _at_once(model: Any, batches: Iterator[Batch], levels: Sequence[float]) -> I
             continue
         distribution = _predict_then_learn(model, (X, y, weight), seen)
         seen += len(y)
-        yield Scored(X, y, *score_columns(distribution, y, levels))
+        yield ScoredBatch(X, y, *score_columns(distribution, y, levels))
 
 
 def _delayed(
     model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
-) -> Iterator[Scored]:
+) -> Iterator[ScoredBatch]:
     """Labels arrive `delay` rows later.
 
     Weight w is the row w times, so a row of weight zero is predicted and not learned. A pass over
@@ -190,7 +192,7 @@ def _delayed(
         still = slice(max(n_waiting + n - delay, 0), None)
         waiting = take(rows[0], still), rows[1][still], rows[2][still]
         columns, u = score_columns(distribution, targets, levels)
-        yield Scored(
+        yield ScoredBatch(
             batch[0],
             batch[1],
             [column[is_prediction] for column in columns],

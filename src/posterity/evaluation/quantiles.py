@@ -76,8 +76,8 @@ def progressive_quantiles(
     for X, target, weight in bounded_batches(stream, y, None, _BATCH_ROWS):
         if not len(target):
             continue
-        told = model.predict_then_learn(X, target, sample_weight=weight)
-        predicted, usual = np.asarray(told.ppf(q)), so_far.before(target)
+        predictive = model.predict_then_learn(X, target, sample_weight=weight)
+        predicted, usual = np.asarray(predictive.ppf(q)), so_far.before(target)
         scored = np.isfinite(predicted) & np.isfinite(usual)
         predicted, usual, target = predicted[scored], usual[scored], target[scored]
         losses = [pinball(target - forecast, q).sum() for forecast in (predicted, usual)]

@@ -177,8 +177,8 @@ class ValidationResult:
             columns["max_error"] = self.along.max_error
             return pandas.DataFrame(columns).set_index("row_end")
         if by not in self.slices:
-            known = ", ".join(repr(name) for name in ("time", "level", *self.slices))
-            raise ValueError(f"there are no scores by {by!r}: there are those by {known}")
+            listed = ", ".join(repr(name) for name in ("time", "level", *self.slices))
+            raise ValueError(f"there are no scores by {by!r}: there are those by {listed}")
         chosen = self.slices[by]
         return pandas.DataFrame({by: chosen.names, **_columns(chosen)}).set_index(by)
 

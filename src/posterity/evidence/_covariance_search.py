@@ -31,20 +31,20 @@ class Point:
 
     To L (I + A) L', A symmetric: ``slope`` (p, p) is the one by A, ``information`` (g, p, p) what
     each group says: the deviance curves by sum tr(N A N A), but for what the noise takes back, of
-    which there are ``freed`` observations.
+    which there are ``residual_df`` observations.
     """
 
     root: Array
     value: float
     slope: Array
     information: Array
-    freed: float
+    residual_df: float
 
     def turned(self) -> Point:
         """The same D, with a root in which what the groups say together is diagonal."""
         basis = np.linalg.eigh(self.information.sum(axis=0)).eigenvectors
         slope, information = basis.T @ self.slope @ basis, basis.T @ self.information @ basis
-        return Point(self.root @ basis, self.value, slope, information, self.freed)
+        return Point(self.root @ basis, self.value, slope, information, self.residual_df)
 
     def units(self, lower: Lower) -> Array:
         """Directions of the entries of K, D = L K K' L', as long as their standard deviations.
@@ -64,7 +64,7 @@ class Point:
         one, two = (i[:, None], j[:, None]), (i[None], j[None])
         both = products[one[0], two[0], one[1], two[1]] + products[one[0], two[1], one[1], two[0]]
         total = N.sum(axis=0)[i, j]
-        both -= np.outer(total, total) * (2.0 / max(self.freed, 1.0))
+        both -= np.outer(total, total) * (2.0 / max(self.residual_df, 1.0))
         values, directions = np.linalg.eigh(2.0 * both + np.diag(own))
         return directions / np.sqrt(np.maximum(values, 1.0))
 

@@ -35,7 +35,7 @@ LOWEST, HIGHEST, STEP = -25.0, 14.0, 0.3
 BLOCK = 64
 
 
-def believed_correlations(correlation: Array, rows: ArrayLike) -> Array:
+def correlation_draws(correlation: Array, rows: ArrayLike) -> Array:
     """Correlations (..., q, q) of ``rows`` (...) rows, shrunk as far as their evidence says.
 
     Averaged over kappa, whose prior is Lomax's with scale q + 1, by which each correlation is about
@@ -44,7 +44,7 @@ def believed_correlations(correlation: Array, rows: ArrayLike) -> Array:
     Examples
     --------
     >>> near, far = np.array([[1.0, 0.999], [0.999, 1.0]]), np.array([[1.0, 0.3], [0.3, 1.0]])
-    >>> [believed_correlations(one, 10.0)[0, 1].round(3) for one in (near, far)]
+    >>> [correlation_draws(one, 10.0)[0, 1].round(3) for one in (near, far)]
     [np.float64(0.997), np.float64(0.127)]
     """
     q = correlation.shape[-1]
@@ -56,20 +56,20 @@ def believed_correlations(correlation: Array, rows: ArrayLike) -> Array:
         part = some[start : start + BLOCK]
         shares[part] = _shares(np.asarray(np.linalg.eigvalsh(stacked[part])), counts[part])
     shares = shares.reshape(*correlation.shape[:-2], 1, 1)
-    believed: Array = shares * correlation + (1.0 - shares) * np.eye(q)
-    return believed
+    linear_moments: Array = shares * correlation + (1.0 - shares) * np.eye(q)
+    return linear_moments
 
 
-def correlations_after(noise: Noise, freed: ArrayLike, products: Array) -> Array:
-    """Correlations (..., q, q) from Psi (..., q, q) of ``freed`` (...) observations."""
+def correlations_after(noise: Noise, residual_df: ArrayLike, products: Array) -> Array:
+    """Correlations (..., q, q) from Psi (..., q, q) of ``residual_df`` (...) observations."""
     q = products.shape[-1]
     correlation = correlations_of(products)
-    known, shape, rate = noise.parameters
-    if known:  # of each target by itself
+    known_noise, shape, rate = noise.parameters
+    if known_noise:  # of each target by itself
         return np.broadcast_to(np.eye(q), correlation.shape)
     if rate > 0.0:
         return correlation
-    return believed_correlations(correlation, np.asarray(freed, dtype=np.float64) + 2.0 * shape)
+    return correlation_draws(correlation, np.asarray(residual_df, dtype=np.float64) + 2.0 * shape)
 
 
 def _shares(eigenvalues: Array, rows: Array) -> Array:
@@ -101,4 +101,4 @@ def _grid(q: int) -> tuple[Array, Array]:
     return kappa, log_prior
 
 
-__all__ = ["believed_correlations", "correlations_after"]
+__all__ = ["correlation_draws", "correlations_after"]

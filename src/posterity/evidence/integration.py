@@ -139,7 +139,7 @@ class Integrated:
         m = len(mean)
         if not 1 <= m <= MOST_COLUMNS or self.most_nodes > MOST_NODES:
             return None
-        told = choose_ratios(
+        chosen = choose_ratios(
             data.triangle,
             data.count,
             bool(intercept),
@@ -150,9 +150,9 @@ class Integrated:
             self.tolerance,
             self._of_observations,
         )
-        if told is None:
+        if chosen is None:
             return None
-        ratios, weights, sizes, coefficients, log_evidence, disagreement, n_parameters = told
+        ratios, weights, sizes, coefficients, log_evidence, disagreement, n_parameters = chosen
         return Choice(
             np.minimum(ratios[:, None] * sizes, LARGEST),
             weights,

@@ -16,7 +16,7 @@ from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 
 Array = NDArray[np.float64]
-Found = Literal["interior", "no signal", "no noise", "undetermined"]
+ModeFit = Literal["interior", "no signal", "no noise", "undetermined"]
 
 # Log ratios searched, against the largest squared singular value. Below, the prior is less than
 # what rounding leaves of the data; above, shrinking is complete to nine digits.
@@ -56,7 +56,7 @@ class Maximum:
     log_evidence: float
     slope: float
     n_parameters: float
-    found: Found
+    found: ModeFit
     others: tuple[Maximum, ...] = ()
 
 
@@ -117,7 +117,7 @@ def _noise_is_there(spectrum: Spectrum, noise: Noise) -> bool:
     if not isinstance(noise, LearnedNoise):
         return True
     left = noise.rate + spectrum.residual + float(np.square(spectrum.projections).sum())
-    return 2.0 * noise.shape + spectrum.freed > 0.0 and left > 0.0
+    return 2.0 * noise.shape + spectrum.residual_df > 0.0 and left > 0.0
 
 
 def _refined(spectrum: Spectrum, noise: Noise, low: Array, high: Array) -> Array:
@@ -141,7 +141,7 @@ def _refined(spectrum: Spectrum, noise: Noise, low: Array, high: Array) -> Array
     return place
 
 
-def _at(spectrum: Spectrum, noise: Noise, ratio: float, found: Found) -> Maximum:
+def _at(spectrum: Spectrum, noise: Noise, ratio: float, found: ModeFit) -> Maximum:
     shares = spectrum.shares(ratio)
     beta = float(spectrum.noise_precision(shares, noise)[0])
     plugged = KnownNoise(beta) if 0.0 < beta < math.inf else noise
@@ -227,7 +227,7 @@ def _credible(spectrum: Spectrum, noise: Noise) -> Maximum:
     """The maximum, unless it is a perfect fit of no more rows than there are directions."""
     best = maximize(spectrum, noise)
     learned = isinstance(noise, LearnedNoise) and noise.rate == 0.0
-    if not learned or spectrum.freed > spectrum.rank:
+    if not learned or spectrum.residual_df > spectrum.rank:
         return best
     for maximum in (best, *best.others):
         if maximum.found != "no noise":

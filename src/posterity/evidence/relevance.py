@@ -134,15 +134,15 @@ def _evidence(
     if not data.determined[offset:].all():  # few rows: most of the triangle is empty
         filled = root.any(axis=1) | (target != 0.0)
         root, target = root[filled], target[filled]
-    freed, residual = data.count - offset, float(data.residual_root[0, 0]) ** 2
+    residual_df, residual = data.count - offset, float(data.residual_root[0, 0]) ** 2
     energy = float(target @ target) + residual
     size = float(np.square(data.moments).sum()) + residual
-    if pinned.all() or freed <= 0.0 or not root.size:
+    if pinned.all() or residual_df <= 0.0 or not root.size:
         return None
     if isinstance(noise, LearnedNoise) and energy <= CONSTANT**2 * size:
         return None
     matrix = root[:, ~pinned] / np.sqrt(squares[~pinned])
-    return Evidence.of(matrix, target, residual, freed, data.count, noise)
+    return Evidence.of(matrix, target, residual, residual_df, data.count, noise)
 
 
 def _nodes(evidence: Evidence, solved: Solved, most: int) -> tuple[Array, Array]:

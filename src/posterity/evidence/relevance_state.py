@@ -153,7 +153,7 @@ class Evidence:
     squares: Array
     projections: Array
     residual: float
-    freed: float
+    residual_df: float
     count: float
     noise: Noise
     most: int
@@ -168,7 +168,13 @@ class Evidence:
 
     @classmethod
     def of(
-        cls, matrix: Array, target: Array, residual: float, freed: float, count: float, noise: Noise
+        cls,
+        matrix: Array,
+        target: Array,
+        residual: float,
+        residual_df: float,
+        count: float,
+        noise: Noise,
     ) -> Self:
         """Decompose standardised columns ``matrix`` (r, m); ``target`` is (r,)."""
         left, values, right = np.linalg.svd(matrix, full_matrices=False)
@@ -183,7 +189,7 @@ class Evidence:
         kept = 1.0 / (1.0 + variances[:, None] * squares)
         m = matrix.shape[1]
         # As many features as there are different rows explain any target: that tells nothing.
-        most = m if rank == m < freed else max(min(int(freed + 1e-6), rank) - 1, 1)
+        most = m if rank == m < residual_df else max(min(int(residual_df + 1e-6), rank) - 1, 1)
         sizes = np.arange(most + 2)
         # The share of strong features is uniform: every size is as probable as another.
         log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
@@ -194,7 +200,7 @@ class Evidence:
             squares,
             projections,
             residual,
-            freed,
+            residual_df,
             count,
             noise,
             most,
@@ -211,7 +217,11 @@ class Evidence:
     @property
     def shape(self) -> float:
         """a_n, where the noise is learned."""
-        return self.noise.shape + 0.5 * self.freed if isinstance(self.noise, LearnedNoise) else 0.0
+        return (
+            self.noise.shape + 0.5 * self.residual_df
+            if isinstance(self.noise, LearnedNoise)
+            else 0.0
+        )
 
     @property
     def least(self) -> float:
@@ -278,8 +288,8 @@ class Evidence:
         """(K, m) what each feature adds to the log evidence when it is put in, or taken out."""
         sets, rows = solved.sets, solved.rows
         kappa = np.exp(SLABS[sets.slab])[:, None]
-        explained: Array = solved.covariance @ rows
-        s = np.maximum(self.lengths[sets.background] - np.sum(rows * explained, axis=1), 0.0)
+        name_bad_rows: Array = solved.covariance @ rows
+        s = np.maximum(self.lengths[sets.background] - np.sum(rows * name_bad_rows, axis=1), 0.0)
         q = self.products[sets.background] - (solved.mean[:, None, :] @ rows)[:, 0]
         energy = solved.energy[:, None]
         lower = np.maximum(energy - q * q * kappa / (1.0 + kappa * s), self.least)

@@ -100,7 +100,7 @@ def _started(evidence: Evidence, count: int, random: Generator) -> Solved:
     )
     background[::2] = 0
     solved = evidence.solve(Sets(np.zeros((count, 0), dtype=np.intp), background, slab))
-    longest = min(evidence.most, LONGEST_START, max(2, int(evidence.freed + 1e-6) // 4))
+    longest = min(evidence.most, LONGEST_START, max(2, int(evidence.residual_df + 1e-6) // 4))
     for _ in range(longest):
         odds = evidence.gains(solved)
         walker, inside = np.nonzero(solved.sets.members >= 0)

@@ -102,15 +102,17 @@ def learned(
     """
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
-    means, freed = frame.into(mean), free[frame.kept]
+    means, residual_df = frame.into(mean), free[frame.kept]
     if p == 0 or len(sample.rows) == 0 or not frame.tells:
         scale = np.sqrt(frame.scale)
-        return _told(frame, np.eye(p) / scale, _Means(frame, means, freed, np.eye(p) / scale))
-    task = _Deviance(frame, noise, means, freed)
+        return _shared_prior(
+            frame, np.eye(p) / scale, _Means(frame, means, residual_df, np.eye(p) / scale)
+        )
+    task = _Deviance(frame, noise, means, residual_df)
     least = 0.1 * min(len(frame.rows) / sample.count, 1.0)
     best = search(task, p, least, frame.scale, tolerance)
     root = _upper(np.asarray(np.linalg.inv(best)))
-    return _told(frame, root, _Means(frame, means, freed, root))
+    return _shared_prior(frame, root, _Means(frame, means, residual_df, root))
 
 
 def with_given_precision(
@@ -119,7 +121,7 @@ def with_given_precision(
     """The mean learned, where the precision is ``prior``'s; what is flat there has mean 0."""
     frame = _Frame.plain(sample)
     root, mean = prior.root.copy(), prior.coefficients()[:, 0]
-    return _told(frame, root, _Means(frame, mean, free, root))
+    return _shared_prior(frame, root, _Means(frame, mean, free, root))
 
 
 def unit_information(sample: GroupSample, mean: Array) -> Factor:
@@ -135,7 +137,7 @@ def unit_information(sample: GroupSample, mean: Array) -> Factor:
 def of_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
     """What groups, all of them, say at a prior that was learned from some."""
     frame = _Frame.plain(sample)
-    return _told(frame, prior.root, _Means(frame, prior.mean, free, prior.root))
+    return _shared_prior(frame, prior.root, _Means(frame, prior.mean, free, prior.root))
 
 
 def given(prior: Factor) -> SharedPrior:
@@ -274,8 +276,8 @@ class _Deviance:
         noise precision, the slope by D is sum(M - M K M - c a a').
         """
         means, noise = self._means(root), self.noise
-        freed, residual = self._noise_of(means)
-        precision = noise.precision(freed, residual) if means.residual >= residual else 0.0
+        residual_df, residual = self._noise_of(means)
+        precision = noise.precision(residual_df, residual) if means.residual >= residual else 0.0
         error = means.target - means.columns @ means.mean[self.free]
         W = means.W @ root
         transposed = np.swapaxes(W, 1, 2)
@@ -287,7 +289,7 @@ class _Deviance:
         slope += root.T @ root / self.frame.scale - np.eye(self.width)
         learns = not isinstance(noise, KnownNoise)
         value = self._value_of(root, means)
-        return Point(root, value, slope, each, freed if learns else np.inf)
+        return Point(root, value, slope, each, residual_df if learns else np.inf)
 
     def _means(self, root: Array) -> _Means:
         inverse = _upper(np.asarray(np.linalg.inv(root)))
@@ -295,8 +297,8 @@ class _Deviance:
 
     def _noise_of(self, means: _Means) -> tuple[float, float]:
         """Observations that are left for the noise, and their residual."""
-        freed = self.frame.sample.count - means.factor.rank
-        return freed, max(means.residual, self.frame.least)
+        residual_df = self.frame.sample.count - means.factor.rank
+        return residual_df, max(means.residual, self.frame.least)
 
     def _value_of(self, root: Array, means: _Means) -> float:
         value = -2.0 * self.noise.log_evidence(*self._noise_of(means), means.log_determinants)
@@ -308,7 +310,7 @@ class _Deviance:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _told(frame: _Frame, root: Array, means: _Means) -> SharedPrior:
+def _shared_prior(frame: _Frame, root: Array, means: _Means) -> SharedPrior:
     """The prior in the coefficients themselves, and what each group is told."""
     groups = len(frame.rows)
     others = [means.without(g) for g in range(groups)] if groups <= FEW_GROUPS else []

@@ -71,7 +71,7 @@ class Spectrum:
     directions: Array
     residual: float
     count: float
-    freed: float
+    residual_df: float
     log_information: float
 
     @classmethod
@@ -145,12 +145,12 @@ class Spectrum:
         determinants = self.log_determinants(shares)
         residual = self.residuals(shares)
         if isinstance(noise, KnownNoise):
-            constant = self.freed * (np.log(noise.known_precision) - LOG_2PI)
+            constant = self.residual_df * (np.log(noise.known_precision) - LOG_2PI)
             return 0.5 * (constant + determinants - noise.known_precision * residual)
-        shape, rate = _learned(noise, self.freed, residual)
+        shape, rate = _learned(noise, self.residual_df, residual)
         if shape <= 0.0:
             return np.zeros(len(shares))
-        value = 0.5 * (determinants - self.freed * LOG_2PI) + gammaln(shape)
+        value = 0.5 * (determinants - self.residual_df * LOG_2PI) + gammaln(shape)
         with np.errstate(divide="ignore"):
             value -= shape * np.log(rate)
         assert isinstance(noise, LearnedNoise)
@@ -173,7 +173,7 @@ class Spectrum:
         if isinstance(noise, KnownNoise):
             first, second = noise.known_precision * once, noise.known_precision * twice
         else:
-            shape, rate = _learned(noise, self.freed, self.residuals(shares))
+            shape, rate = _learned(noise, self.residual_df, self.residuals(shares))
             with np.errstate(divide="ignore", invalid="ignore"):
                 first = np.nan_to_num(max(shape, 0.0) * once / rate)
                 second = np.nan_to_num(max(shape, 0.0) * (twice / rate - 0.5 * (once / rate) ** 2))
@@ -183,7 +183,7 @@ class Spectrum:
         """(g,) noise precision: known, or shape_n / rate_n; NaN before there is one."""
         if isinstance(noise, KnownNoise):
             return np.full(len(shares), noise.known_precision)
-        shape, rate = _learned(noise, self.freed, self.residuals(shares))
+        shape, rate = _learned(noise, self.residual_df, self.residuals(shares))
         with np.errstate(divide="ignore"):
             return shape / rate if shape > 0.0 else np.full(len(shares), np.nan)
 
@@ -204,9 +204,9 @@ class Spectrum:
         return total / self.count if total > 0.0 else 1.0
 
 
-def _learned(noise: Noise, freed: float, residual: Array) -> tuple[float, Array]:
+def _learned(noise: Noise, residual_df: float, residual: Array) -> tuple[float, Array]:
     assert isinstance(noise, LearnedNoise)
-    return noise.shape + 0.5 * freed, noise.rate + 0.5 * residual
+    return noise.shape + 0.5 * residual_df, noise.rate + 0.5 * residual
 
 
 def _decomposed(matrix: Array) -> tuple[Array, Array, Array]:

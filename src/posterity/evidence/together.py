@@ -55,7 +55,7 @@ class Together(Integrated):
         mean: Array,
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
-    ) -> Settled:
+    ) -> FixedRatios:
         """The strategy of each target: ratios and weights that all of them have chosen.
 
         ``data`` is the factor of all targets; other parameters as in :class:`Strategy`.
@@ -75,11 +75,11 @@ class Together(Integrated):
 
         integral = integral_of(spectra[0], noise, log_evidence)
         ratios, weights = integral.nodes(self.most_nodes)
-        return Settled(tuple(ratios.tolist()), tuple(weights.tolist()))
+        return FixedRatios(tuple(ratios.tolist()), tuple(weights.tolist()))
 
 
 @dataclass(frozen=True)
-class Settled:
+class FixedRatios:
     """No choice: ratios that were chosen already, with their weights."""
 
     ratios: tuple[float, ...]
@@ -118,17 +118,17 @@ def _of_correlations(
     shares: Array, spectra: Sequence[Spectrum], residual: Array, noise: Noise
 ) -> Array:
     """(g,) what the correlations of the targets add to the evidence, for (g, r) shares."""
-    q, (known, shape, rate) = len(spectra), noise.parameters
-    freed = spectra[0].freed
-    if known or freed + 2.0 * shape <= 0.0:
+    q, (known_noise, shape, rate) = len(spectra), noise.parameters
+    residual_df = spectra[0].residual_df
+    if known_noise or residual_df + 2.0 * shape <= 0.0:
         return np.zeros(len(shares))
     projections = np.column_stack([spectrum.projections for spectrum in spectra])
     penalties = np.einsum("gi,ij,ik->gjk", shares, projections, projections, optimize=True)
     products = penalties + residual + 2.0 * rate * np.eye(q)
-    correlation = correlations_after(noise, freed, products)
-    nu = freed + 2.0 * shape + (q - 1.0 if rate > 0.0 else 0.0)
+    correlation = correlations_after(noise, residual_df, products)
+    nu = residual_df + 2.0 * shape + (q - 1.0 if rate > 0.0 else 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(-0.5 * nu * np.linalg.slogdet(correlation)[1])
 
 
-__all__ = ["Settled", "Together"]
+__all__ = ["FixedRatios", "Together"]

@@ -64,18 +64,18 @@ class Contrasts:
     def differences(self) -> Array:
         """(K + 1, K + 1) of each row's arm from each column's; nan where nothing is known."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            told = self.sums[1] / self.sums[0]
-        told[:-1, -1] += self.pivot
-        told[-1, :-1] -= self.pivot
-        return np.asarray(told)
+            means = self.sums[1] / self.sums[0]
+        means[:-1, -1] += self.pivot
+        means[-1, :-1] -= self.pivot
+        return np.asarray(means)
 
     @property
     def squares(self) -> Array:
         """(K + 1, K + 1) sums of squared errors of the weighted differences."""
         _, _, hh, hhd, hhdd = self.sums
         with np.errstate(divide="ignore", invalid="ignore"):
-            told = self.sums[1] / self.sums[0]
-        return np.asarray(np.maximum(hhdd - 2.0 * told * hhd + np.square(told) * hh, 0.0))
+            means = self.sums[1] / self.sums[0]
+        return np.asarray(np.maximum(hhdd - 2.0 * means * hhd + np.square(means) * hh, 0.0))
 
     @property
     def variances(self) -> Array:

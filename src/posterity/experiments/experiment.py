@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.ratio import SampleRatio
-from posterity.experiments.stopping import AnytimeValid, Decision, Standing, Stop
+from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
 from posterity.io.rounds import RoundColumns, Rounds, open_rounds, pieces, rewards_of
 from posterity.rewards import RewardModel, reward_model
 from posterity.transaction import all_or_nothing
@@ -195,7 +195,7 @@ class Experiment:
             self._rewards.learn(piece.X, piece.arms, piece.rewards)
             self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
             self.n_observations_ += len(piece)
-        verdict = self.stop.verdict(self._standing())
+        verdict = self.stop.verdict(self._ensemble_or_none())
         if self.decision_ is None and verdict is not None:
             place, reason = verdict
             self.decision_ = Decision(self.arms[place], reason, self.n_observations_)
@@ -237,12 +237,12 @@ class Experiment:
     @property
     def probability_best_(self) -> dict[Any, float]:
         """Probability of each arm that its mean is the largest, for a single look."""
-        return self._by_arm(self._standing().best)
+        return self._by_arm(self._ensemble_or_none().best)
 
     @property
     def expected_loss_(self) -> dict[Any, float]:
         """What is lost on average a row if each arm is taken: infinite while rows are few."""
-        return self._by_arm(self._standing().loss)
+        return self._by_arm(self._ensemble_or_none().loss)
 
     @property
     def sample_ratio_p_value_(self) -> float:
@@ -253,8 +253,8 @@ class Experiment:
         """A pandas data frame, one row for each arm."""
         import pandas as pd
 
-        standing = self._standing()
-        told = {
+        standing = self._ensemble_or_none()
+        columns = {
             "rows": self._counts.astype(int),
             "mean": standing.means,
             "effect": self._contrasts.differences[:-1, 0],
@@ -263,7 +263,7 @@ class Experiment:
             "probability_best": standing.best,
             "expected_loss": standing.loss,
         }
-        frame = pd.DataFrame(told, index=pd.Index(list(self.arms), name="arm"))
+        frame = pd.DataFrame(columns, index=pd.Index(list(self.arms), name="arm"))
         frame.loc[frame.index[0], ["effect", "low", "high"]] = np.nan
         return frame
 
@@ -272,12 +272,12 @@ class Experiment:
         count = len(self.arms)
         level = 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
         radius = self._contrasts.radius(level, self.planned_rows)[:-1, :-1]
-        told = np.nan_to_num(self._contrasts.differences[:-1, :-1])
-        return told - radius, told + radius
+        differences = np.nan_to_num(self._contrasts.differences[:-1, :-1])
+        return differences - radius, differences + radius
 
-    def _standing(self) -> Standing:
+    def _ensemble_or_none(self) -> ArmSummaries:
         means = self._contrasts.differences[:-1, -1]
-        return Standing(means, *self._bounds(), self.n_observations_, self._contrasts.draws)
+        return ArmSummaries(means, *self._bounds(), self.n_observations_, self._contrasts.draws)
 
     def _by_arm(self, values: Array, first: int = 0) -> dict[Any, float]:
         return dict(list(zip(self.arms, values.tolist(), strict=True))[first:])

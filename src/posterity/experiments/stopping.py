@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Standing:
+class ArmSummaries:
     """What is known of K arms.
 
     Attributes
@@ -75,7 +75,7 @@ class Decision:
 class Stop:
     """A rule that says when an experiment is over; ``a | b`` is over when either is."""
 
-    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
         """Place of the arm to take, and why; None while it goes on."""
         raise NotImplementedError
 
@@ -89,10 +89,10 @@ class Either(Stop):
 
     rules: tuple[Stop, ...]
 
-    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
-        told = (rule.verdict(standing) for rule in self.rules)
-        return next((one for one in told if one is not None), None)
+        verdicts = (rule.verdict(standing) for rule in self.rules)
+        return next((one for one in verdicts if one is not None), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ class AnytimeValid(Stop):
         if not 0.0 <= self.smallest_effect < np.inf:
             raise ValueError(f"smallest_effect is {self.smallest_effect}: it can't be negative")
 
-    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
         others = ~np.eye(len(standing.means), dtype=bool)
         better = np.flatnonzero(np.all((standing.low > 0.0) | ~others, axis=1))
@@ -141,7 +141,7 @@ class ExpectedLoss(Stop):
 
     threshold: float
 
-    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
         loss = standing.loss
         best = int(loss.argmin())
@@ -162,7 +162,7 @@ class Rows(Stop):
 
     most: int
 
-    def verdict(self, standing: Standing) -> tuple[int, str] | None:
+    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
         if standing.rows < self.most:
             return None
@@ -170,4 +170,4 @@ class Rows(Stop):
         return int(means.argmax()), f"{standing.rows} rows have come; it has the largest mean"
 
 
-__all__ = ["AnytimeValid", "Decision", "Either", "ExpectedLoss", "Rows", "Standing", "Stop"]
+__all__ = ["AnytimeValid", "ArmSummaries", "Decision", "Either", "ExpectedLoss", "Rows", "Stop"]

@@ -177,10 +177,10 @@ class Factor:
     def copy(self) -> Factor:
         """An independent factor with the same content."""
         twin = Factor(self.n_coefficients, self.n_targets)
-        twin.become(self)
+        twin.copy_from(self)
         return twin
 
-    def become(self, other: Factor) -> None:
+    def copy_from(self, other: Factor) -> None:
         """Take over the content of a factor of the same shape, in place."""
         self._replace(other.triangle, other._counts)
 
@@ -225,14 +225,14 @@ class Factor:
         """Learn the rows one after another; returns what was predicted of each before it."""
         triangle = self.triangle.copy()
         ones = self.lacks_ones(X, intercept)
-        told = kernel.learn_rows(triangle, self.n_targets, X, Y, weights, ones)
+        before = kernel.learn_rows(triangle, self.n_targets, X, Y, weights, ones)
         if weights is None:
             counts = self.count + np.arange(len(X) + 1.0)
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
         self.refuse_vanished(triangle, X, Y, weights)
         self._commit(triangle, [counts[-1], self.seen + counts[-1] - self.count])
-        return Before(*told, counts[:-1])
+        return Before(*before, counts[:-1])
 
     def commit(self, triangle: Array, count: float, seen: float) -> None:
         """Become this triangle with these sums of weights, if all of it is usable."""

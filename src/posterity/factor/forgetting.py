@@ -53,7 +53,7 @@ def learn_side_by_side(
     triangles = [factor.triangle.copy() for factor in factors]
     counts = np.array([factor.count for factor in factors])
     ones = factors[0].lacks_ones(rows.X, rows.intercept)
-    told = kernel.learn_side_by_side(
+    outputs = kernel.learn_side_by_side(
         triangles,
         [prior.triangle for prior in priors],
         rates,
@@ -69,7 +69,7 @@ def learn_side_by_side(
         check_usable(triangle)
     for factor, triangle, count in zip(factors, triangles, counts.tolist(), strict=True):
         factor.commit(triangle, count, factor.seen + rows.total)
-    return told
+    return outputs
 
 
 def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
@@ -77,10 +77,10 @@ def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     return _learn(factor, rows, discounts, kernel.learn_directional, (discounts, prior.triangle))
 
 
-def learn_wandering(factor: Factor, rows: Rows, elapsed: Array, variance: Array) -> Before:
+def learn_random_walk(factor: Factor, rows: Rows, elapsed: Array, variance: Array) -> Before:
     """Before row i the coefficients move by Normal(0, variance * elapsed[i]), noise-relative."""
     kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
-    return _learn(factor, rows, kept, kernel.learn_wandering, (elapsed, variance))
+    return _learn(factor, rows, kept, kernel.learn_random_walk, (elapsed, variance))
 
 
 def fading_path(
@@ -100,7 +100,7 @@ def directional_path(
     return kernel.DirectionalPath(*own, intercept, names, discount, prior.triangle)
 
 
-def wandering_path(
+def random_walk_path(
     factor: Factor, variance: Array, intercept: bool, names: Names
 ) -> kernel.ForgettingPath:
     """Lean single rows, as :func:`learn_wandering` learns them, one unit of time apart."""
@@ -129,7 +129,7 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
     """
     check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
-    told = kernel.slide(
+    before = kernel.slide(
         triangle,
         factor.n_targets,
         rows.X,
@@ -146,7 +146,7 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
     counts = so_far[start:] - so_far[leave]
     new = float(np.sum(weights[start:]))
     factor.commit(triangle, float(counts[-1]), factor.seen + new)
-    return Before(*told, counts[:-1])
+    return Before(*before, counts[:-1])
 
 
 def _learn(
@@ -160,8 +160,8 @@ def _learn(
     check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     ones = factor.lacks_ones(rows.X, rows.intercept)
-    told = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *arguments)
+    before = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *arguments)
     factor.refuse_vanished(triangle, rows.X, rows.y, rows.weights)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
     factor.commit(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
-    return Before(*told, counts[:-1])
+    return Before(*before, counts[:-1])

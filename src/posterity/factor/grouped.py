@@ -190,10 +190,10 @@ class GroupBank:
         order = sorted_rows(rows.numbers, rows.slots)
         tallies = self._tallies
         X, y, weights, intercept = rows.X, rows.y, rows.weights, rows.intercept
-        told = np.empty((4, len(rows))) if out is None else out
+        before = np.empty((4, len(rows))) if out is None else out
 
         def learn(share: tuple[int, int]) -> None:
-            kernel.tell_groups(
+            kernel.predict_then_learn_groups(
                 self._arrays[0],
                 priors,
                 order,
@@ -204,12 +204,12 @@ class GroupBank:
                 discount,
                 tallies,
                 share,
-                told,
+                before,
             )
 
         run_together(learn, order.shares(len(partitions(len(rows), self.n_coefficients))))
         self.clock += len(rows)
-        return told
+        return before
 
     def posteriors(self, priors: Array, slots: Slots | None = None) -> Array:
         """(n, q (q + 1) / 2) rows and ``priors`` of the groups at ``slots``, or of all.

@@ -62,7 +62,7 @@ def learn_sites(
     if discounts is not None and prior is not None:
         discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle = factor.triangle.copy()
-    told = kernel.learn_sites(
+    outputs = kernel.learn_sites(
         triangle,
         site.code,
         site.parameters,
@@ -75,7 +75,7 @@ def learn_sites(
         discounts,
         None if prior is None else prior.triangle,
     )
-    before = SiteBefore(*told)
+    before = SiteBefore(*outputs)
     precision = before.precision
     total = float(np.sum(precision))
     if discounts is None:
@@ -91,12 +91,12 @@ def site_path(
     site: SiteCode,
     intercept: bool,
     names: Sequence[str] | None,
-    account: object,
+    statistics: object,
     check_targets: Callable[[Array], None],
 ) -> kernel.SitePath:
     """The lean path that learns single rows through their sites, in place.
 
-    It adds to ``log_sites``, ``told``, ``seen`` and ``effective`` of ``account``; what
+    It adds to ``log_sites``, ``outputs``, ``seen`` and ``effective`` of ``statistics``; what
     ``check_targets`` refuses is not learned.
 
     Examples
@@ -104,16 +104,16 @@ def site_path(
     >>> from types import SimpleNamespace
     >>> factor = Factor(1)
     >>> factor.append(np.ones((1, 1)), np.zeros((1, 1)))
-    >>> account = SimpleNamespace(log_sites=0.0, told=0.0, seen=0.0, effective=0.0)
+    >>> statistics = SimpleNamespace(log_sites=0.0, predictive=0.0, seen=0.0, effective=0.0)
     >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
-    >>> path = site_path(factor, logit, False, None, account, np.sum)
+    >>> path = site_path(factor, logit, False, None, statistics, np.sum)
     >>> path.learn([1.0], 1.0)
     True
-    >>> factor.coefficients().round(4), account.seen
+    >>> factor.coefficients().round(4), statistics.seen
     (array([[0.4011]]), 1.0)
     """
     triangle, counts = factor.triangle, factor._counts
-    return kernel.SitePath(triangle, counts, intercept, names, site, account, check_targets)
+    return kernel.SitePath(triangle, counts, intercept, names, site, statistics, check_targets)
 
 
 def softmax_path(
@@ -124,7 +124,7 @@ def softmax_path(
     basis: Array,
     near: Array | None,
     wide: Array,
-    account: object,
+    statistics: object,
     limit: int,
     due: float,
 ) -> kernel.SoftmaxPath:
@@ -134,4 +134,4 @@ def softmax_path(
     """
     triangles = data.triangle, data._counts, prior
     points = basis, near, wide
-    return kernel.SoftmaxPath(intercept, names, *triangles, *points, account, limit, due)
+    return kernel.SoftmaxPath(intercept, names, *triangles, *points, statistics, limit, due)

@@ -19,7 +19,7 @@ from posterity.factorization.inputs import (
 )
 from posterity.factorization.posterior import FactorizationPosterior
 from posterity.grouped.index import KeyIndex
-from posterity.linear.state import Knowing
+from posterity.linear.state import PosteriorEstimator
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ RANKS = (0, 2, 4, 8, 16, 32)
 STREAM_SWEEPS, GROWTH = 5, 0.1
 
 
-class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterior]):
+class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[FactorizationPosterior]):
     """Regression on levels of several sides, such as users and items, which meet in pairs.
 
     ``y = b + x'w + sum_{i<j} <v_i, v_j> x_i x_j + noise``: each level of each side has a weight
@@ -97,7 +97,7 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
     True
     """
 
-    _learned_names = ("_knowledge", "_indexes", "_scales")
+    _learned_names = ("_posterior_or_none", "_indexes", "_scales")
     _indexes: list[KeyIndex | None]
     _scales: Array
 
@@ -145,7 +145,7 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         fresh = self._fresh()
         rows = fresh._begin_columns(X, y)
         rank = self._chosen_rank(fresh, rows) if self.rank == "auto" else int(self.rank)
-        fresh._knowledge = fresh._fitted(rows, _sizes(fresh._indexes), rank)
+        fresh._posterior_or_none = fresh._fitted(rows, _sizes(fresh._indexes), rank)
         return self._take_over(fresh)
 
     @one_at_a_time
@@ -158,24 +158,26 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         >>> model.partial_fit([["bob", "tea"]], [3.0]).n_observations_
         3
         """
-        if self._knowledge is None:
+        if self._posterior_or_none is None:
             return self.fit(X, y)
-        known = self._known.copy()
+        posterior = self._posterior.copy()
         indexes = [None if index is None else index.copy() for index in self._indexes]
         columns, labels = self._columns(X)
         targets = _targets(y, len(columns[0]))
         if not len(targets):
             return self
         codes, values = read_sides(columns, labels, indexes, self._scales, new=True)
-        known.extend(codes, values, targets, _sizes(indexes))
-        if len(known.y) >= 2 * known.begun:  # few rows had no use for factors, which then rest
-            rows = known.codes, known.values, known.y
-            known = self._fitted(rows, _sizes(indexes), known.sides.rank)
-        elif len(known.y) >= (1.0 + GROWTH) * known.swept:
-            known.sweep(STREAM_SWEEPS, self.tolerance)
+        posterior.extend(codes, values, targets, _sizes(indexes))
+        if (
+            len(posterior.y) >= 2 * posterior.begun
+        ):  # few rows had no use for factors, which then rest
+            rows = posterior.codes, posterior.values, posterior.y
+            posterior = self._fitted(rows, _sizes(indexes), posterior.sides.rank)
+        elif len(posterior.y) >= (1.0 + GROWTH) * posterior.swept:
+            posterior.sweep(STREAM_SWEEPS, self.tolerance)
         else:
-            known.touch(codes)
-        self.__dict__.update(_knowledge=known, _indexes=indexes)
+            posterior.touch(codes)
+        self.__dict__.update(_posterior_or_none=posterior, _indexes=indexes)
         return self
 
     def learn_one(self, x: Any, y: float) -> Self:
@@ -187,7 +189,7 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         >>> model.learn_one(["bob", "tea"], 3.0).n_observations_
         2
         """
-        names = self._names() if self._knowledge is not None else None
+        names = self._names() if self._posterior_or_none is not None else None
         return self.partial_fit(one_row(x, names), [y])
 
     # ---- predicting ------------------------------------------------------------------------------
@@ -220,11 +222,11 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         True
         """
         mean, variance = self._moments(X)
-        known = self._known
-        noise = known.unit**2 / known.noise_precision
-        if known.noise_is_known:
+        posterior = self._posterior
+        noise = posterior.unit**2 / posterior.noise_precision
+        if posterior.noise_is_known:
             return Normal(mean, np.sqrt(variance + noise))
-        df = 2.0 * known.noise_shape
+        df = 2.0 * posterior.noise_shape
         heavier = (df - 2.0) / df if df > 2.0 else 1.0
         return StudentT(df, mean, np.sqrt(heavier * variance + noise))
 
@@ -275,7 +277,7 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         >>> model.recommend("ann", 2)
         array(['rum', 'gin'], dtype=object)
         """
-        known = self._known
+        posterior = self._posterior
         users, *others = self._indexes
         if users is None or len(others) != 1 or others[0] is None:
             raise ValueError("recommend needs two columns of levels, such as users and items")
@@ -283,10 +285,10 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         codes, _ = read_sides([[user]], ["user"], [users], np.ones(1), new=False)
         candidates = np.arange(len(items.labels))
         if not seen:
-            had = known.codes[known.codes[:, 0] == codes[0, 0], 1]
+            had = posterior.codes[posterior.codes[:, 0] == codes[0, 0], 1]
             candidates = np.setdiff1d(candidates, had)
         pairs = np.stack([np.full(len(candidates), codes[0, 0]), candidates], axis=1)
-        scores = known.scores(pairs, policy, np.random.default_rng(random_state))
+        scores = posterior.scores(pairs, policy, np.random.default_rng(random_state))
         best = np.argsort(-scores, kind="stable")[:k]
         shown: NDArray[Any] = items.shown()[candidates[best]]
         return shown
@@ -296,12 +298,12 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
     @property
     def rank_(self) -> int:
         """Number of factors."""
-        return self._known.sides.rank
+        return self._posterior.sides.rank
 
     @property
     def levels_(self) -> list[NDArray[Any]]:
         """The levels of each side."""
-        self._known  # noqa: B018
+        self._posterior  # noqa: B018
         return [
             np.array([label], dtype=object) if index is None else index.shown()
             for index, label in zip(self._indexes, self._labels(), strict=True)
@@ -310,45 +312,45 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
     @property
     def weights_(self) -> list[Array]:
         """(L,) posterior means of each side's weights."""
-        known = self._known
+        posterior = self._posterior
         return [
-            mean[:, 0] * known.unit / scale
-            for mean, scale in zip(known.means, self._scales, strict=True)
+            mean[:, 0] * posterior.unit / scale
+            for mean, scale in zip(posterior.means, self._scales, strict=True)
         ]
 
     @property
     def factors_(self) -> list[Array]:
         """(L, rank) posterior means of each side's factors."""
-        known = self._known
+        posterior = self._posterior
         return [
-            mean[:, 1:] * np.sqrt(known.unit) / scale
-            for mean, scale in zip(known.means, self._scales, strict=True)
+            mean[:, 1:] * np.sqrt(posterior.unit) / scale
+            for mean, scale in zip(posterior.means, self._scales, strict=True)
         ]
 
     @property
     def intercept_(self) -> float:
         """Posterior mean of b."""
-        return self._known.offset * self._known.unit
+        return self._posterior.offset * self._posterior.unit
 
     @property
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
-        return self._known.noise_precision / self._known.unit**2
+        return self._posterior.noise_precision / self._posterior.unit**2
 
     @property
     def log_evidence_(self) -> float:
         """Lower bound of log p(y), up to a constant."""
-        return self._known.log_evidence
+        return self._posterior.log_evidence
 
     @property
     def bounds_(self) -> Array:
         """The bound after each of the last sweeps, of targets in units of their spread."""
-        return np.array(self._known.bounds)
+        return np.array(self._posterior.bounds)
 
     @property
     def n_observations_(self) -> int:
         """Number of rows learned."""
-        return len(self._known.y)
+        return len(self._posterior.y)
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -379,11 +381,11 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets
 
     def _fitted(self, rows: Rows, sizes: list[int], rank: int) -> FactorizationPosterior:
-        known = FactorizationPosterior.begin(
+        posterior = FactorizationPosterior.begin(
             rows, sizes, rank, self.noise_precision, self.random_state
         )
-        known.sweep(self.max_sweeps, self.tolerance)
-        return known
+        posterior.sweep(self.max_sweeps, self.tolerance)
+        return posterior
 
     def _chosen_rank(self, fresh: Self, rows: Rows) -> int:
         """The first rank whose log score of a tenth of the rows the next does not pass."""
@@ -393,9 +395,9 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         best, best_score = 0, -np.inf
         for rank in RANKS if len(held) else ():
             among = rows[0][rest], rows[1][rest], rows[2][rest]
-            known = fresh._fitted(among, _sizes(fresh._indexes), rank)
-            mean, variance = known.moments(rows[0][held], rows[1][held])
-            spread = np.sqrt(variance + known.unit**2 / known.noise_precision)
+            posterior = fresh._fitted(among, _sizes(fresh._indexes), rank)
+            mean, variance = posterior.moments(rows[0][held], rows[1][held])
+            spread = np.sqrt(variance + posterior.unit**2 / posterior.noise_precision)
             score = float(Normal(mean, spread).logpdf(rows[2][held]).mean())
             if score <= best_score:
                 break
@@ -419,10 +421,10 @@ class BayesianFactorizationMachine(RegressorMixin, Knowing[FactorizationPosterio
         return columns, self._labels()
 
     def _moments(self, X: Any) -> tuple[Array, Array]:
-        known = self._known
+        posterior = self._posterior
         columns, labels = self._columns(X)
         codes, values = read_sides(columns, labels, self._indexes, self._scales, new=False)
-        return known.moments(codes, values)
+        return posterior.moments(codes, values)
 
 
 def _sizes(indexes: list[KeyIndex | None]) -> list[int]:

@@ -28,27 +28,27 @@ def _nothing_to_check(made: Any) -> bool:
     return True
 
 
-def _posterior(known: Any) -> bool:
-    prior, factor = known.prior, known.factor
-    return prior.n_targets == factor.n_targets and _as_long(prior, factor, known.intercept)
+def _posterior(posterior: Any) -> bool:
+    prior, factor = posterior.prior, posterior.factor
+    return prior.n_targets == factor.n_targets and _as_long(prior, factor, posterior.intercept)
 
 
 def _as_long(prior: Factor, factor: Factor, intercept: bool) -> bool:
     return prior.n_coefficients == factor.n_coefficients >= int(intercept)
 
 
-def _fading(known: Any) -> bool:
-    return _posterior(known) and known.tally.shape == (1,)
+def _fading(posterior: Any) -> bool:
+    return _posterior(posterior) and posterior.tally.shape == (1,)
 
 
-def _window(known: Any) -> bool:
-    kept, n_features = known.kept, known.n_coefficients - int(known.intercept)
+def _window(posterior: Any) -> bool:
+    kept, n_features = posterior.kept, posterior.n_coefficients - int(posterior.intercept)
     n = len(kept.weights)
     return (
-        _posterior(known)
+        _posterior(posterior)
         # Rows in units of their noise bring the intercept's column.
-        and kept.X.shape in ((n, n_features), (n, known.n_coefficients))
-        and kept.y.shape == (n, known.factor.n_targets)
+        and kept.X.shape in ((n, n_features), (n, posterior.n_coefficients))
+        and kept.y.shape == (n, posterior.factor.n_targets)
         and kept.weights.shape == kept.times.shape == (n,)
         and kept.removed >= 0
         and bool((kept.weights >= 0.0).all() and np.isfinite(kept.times).all())
@@ -57,23 +57,23 @@ def _window(known: Any) -> bool:
     )
 
 
-def _averaged(known: Any) -> bool:
-    standing, rates = known.standing, len(known.persistence)
+def _averaged(posterior: Any) -> bool:
+    expert_weights, rates = posterior.expert_weights, len(posterior.persistence)
     return (
-        len(known.runs) > 0
-        and all((name_of(type(run)) or "") in POSTERIORS for run in known.runs)
-        and all(run.n_coefficients == known.n_coefficients for run in known.runs)
-        and standing.members.shape == (rates, leading_dimension(len(known.runs)))
-        and standing.rates.shape == (leading_dimension(rates),)
+        len(posterior.runs) > 0
+        and all((name_of(type(run)) or "") in POSTERIORS for run in posterior.runs)
+        and all(run.n_coefficients == posterior.n_coefficients for run in posterior.runs)
+        and expert_weights.members.shape == (rates, leading_dimension(len(posterior.runs)))
+        and expert_weights.rates.shape == (leading_dimension(rates),)
     )
 
 
-def _adaptive(known: Any) -> bool:
-    return _averaged(known) and len(known.noises) == len(known.runs)
+def _adaptive(posterior: Any) -> bool:
+    return _averaged(posterior) and len(posterior.noises) == len(posterior.runs)
 
 
-def _noise_memories(known: Any) -> bool:
-    state = known.state
+def _noise_memories(posterior: Any) -> bool:
+    state = posterior.state
     return (
         state.shape == (4, len(MEMORIES))
         and bool(np.isfinite(state).all())
@@ -83,7 +83,7 @@ def _noise_memories(known: Any) -> bool:
 
 def _runs(runs: Any) -> bool:
     capacity = len(runs.bank._triangles) - 1
-    arrays = (runs.first, runs.probability, runs.freed, runs.learned)
+    arrays = (runs.first, runs.probability, runs.residual_df, runs.learned)
     return (
         runs.bank.size >= 2
         and all(array.shape == (capacity,) for array in arrays)
@@ -92,20 +92,20 @@ def _runs(runs: Any) -> bool:
     )
 
 
-def _changepoint(known: Any) -> bool:
-    runs, q = known.learned.runs, len(known.prior.triangle)
+def _changepoint(posterior: Any) -> bool:
+    runs, q = posterior.learned.runs, len(posterior.prior.triangle)
     start = runs.latest_start
     return (
-        _posterior(known)
-        and runs.bank.n_coefficients == known.n_coefficients
-        and len(runs.first) == known.strategy.max_runs + 1
+        _posterior(posterior)
+        and runs.bank.n_coefficients == posterior.n_coefficients
+        and len(runs.first) == posterior.strategy.max_runs + 1
         and (start is None or start.triangle.shape == (q, leading_dimension(q)))
     )
 
 
-def _regimes(known: Any) -> bool:
-    state, k = known.state, len(known.state.members)
-    members = (known.fresh, *state.members)
+def _regimes(posterior: Any) -> bool:
+    state, k = posterior.state, len(posterior.state.members)
+    members = (posterior.fresh, *state.members)
     return (
         k > 0
         and all((name_of(type(one)) or "") in POSTERIORS for one in members)
@@ -115,16 +115,19 @@ def _regimes(known: Any) -> bool:
     )
 
 
-def _evidence(known: Any) -> bool:
-    data, stream, scales = known.known.data, known.known.stream, known.known.scales
-    m = known.n_coefficients - int(known.intercept)
+def _evidence(posterior: Any) -> bool:
+    data, stream, scales = posterior.state.data, posterior.state.stream, posterior.state.scales
+    m = posterior.n_coefficients - int(posterior.intercept)
     return (
-        _posterior(known)
-        and known.mean.shape == (m,)
-        and (known.shapes is None or (known.shapes.ndim == 2 and known.shapes.shape[1] == m))
-        and known.known.clock.shape == (2,)
-        and data.n_coefficients == known.n_coefficients
-        and data.intercept == known.intercept
+        _posterior(posterior)
+        and posterior.mean.shape == (m,)
+        and (
+            posterior.shapes is None
+            or (posterior.shapes.ndim == 2 and posterior.shapes.shape[1] == m)
+        )
+        and posterior.state.clock.shape == (2,)
+        and data.n_coefficients == posterior.n_coefficients
+        and data.intercept == posterior.intercept
         and (
             stream is None or all(n.n_coefficients == m + data.intercept for n in stream.posteriors)
         )
@@ -142,26 +145,26 @@ def _nodes(nodes: Any) -> bool:
     )
 
 
-def _wrapped(known: Any) -> bool:
-    return _posterior(known) and known.inner.n_coefficients == known.n_coefficients
+def _wrapped(posterior: Any) -> bool:
+    return _posterior(posterior) and posterior.inner.n_coefficients == posterior.n_coefficients
 
 
-def _heteroscedastic(known: Any) -> bool:
-    account, m = known.account, known.n_coefficients - int(known.intercept)
+def _heteroscedastic(posterior: Any) -> bool:
+    statistics, m = posterior.statistics, posterior.n_coefficients - int(posterior.intercept)
     return (
-        _posterior(known)
-        and known.mean.n_coefficients == known.n_coefficients
-        and known.mean.intercept == known.intercept
-        and known.spread.n_coefficients == account.rule.n_coefficients == m + 1
-        and account.centre.shape == account.at.shape == (m,)
-        and account.clock.shape == (2,)
+        _posterior(posterior)
+        and posterior.mean.n_coefficients == posterior.n_coefficients
+        and posterior.mean.intercept == posterior.intercept
+        and posterior.spread.n_coefficients == statistics.rule.n_coefficients == m + 1
+        and statistics.centre.shape == statistics.at.shape == (m,)
+        and statistics.clock.shape == (2,)
     )
 
 
-def _dispersed(known: Any) -> bool:
-    spread = known.spread
+def _dispersed(posterior: Any) -> bool:
+    spread = posterior.spread
     return (
-        known.counts.n_coefficients == known.n_coefficients
+        posterior.counts.n_coefficients == posterior.n_coefficients
         and spread.log_likelihood.shape == (N_POINTS,)
         and bool(np.isfinite(spread.log_likelihood).all())
         and 0.0 < spread.value < np.inf
@@ -169,20 +172,20 @@ def _dispersed(known: Any) -> bool:
     )
 
 
-def _diagonal(known: Any) -> bool:
-    size, columns, members = len(known.owners), len(known.squares), len(known.scores)
-    clocks = known.clocks
+def _diagonal(posterior: Any) -> bool:
+    size, columns, members = len(posterior.owners), len(posterior.squares), len(posterior.scores)
+    clocks = posterior.clocks
     return (
-        known.beliefs.shape == (2 * members * size,)
+        posterior.beliefs.shape == (2 * members * size,)
         and size >= 1
         and columns >= 2
-        and known.precision.shape == known.information.shape == (columns, members)
-        and known.squares.shape == (columns, 2)
-        and known.rates.shape == known.start.shape == (members,)
-        and 1 <= known.members <= members
-        and bool(((known.owners >= 0) & (known.owners < columns)).all())
+        and posterior.precision.shape == posterior.information.shape == (columns, members)
+        and posterior.squares.shape == (columns, 2)
+        and posterior.rates.shape == posterior.start.shape == (members,)
+        and 1 <= posterior.members <= members
+        and bool(((posterior.owners >= 0) & (posterior.owners < columns)).all())
         and (clocks is None or clocks.shape == (size,))
-        and known.likelihood.kernel_code is not None
+        and posterior.likelihood.kernel_code is not None
     )
 
 
@@ -190,18 +193,18 @@ def _feature_levels(levels: Any) -> bool:
     return len(levels.features) == len(levels.index.labels)
 
 
-def _grouped(known: Any) -> bool:
-    p, belief = known.bank.n_coefficients, known.belief
-    turns = [turn for turn in (known.turn, known.brief) if turn is not None]
+def _grouped(posterior: Any) -> bool:
+    p, belief = posterior.bank.n_coefficients, posterior.belief
+    turns = [turn for turn in (posterior.turn, posterior.brief) if turn is not None]
     return (
         belief.mean.shape == belief.free.shape == (p,)
         and (belief.precision is None or belief.precision.n_coefficients == p)
-        and p >= int(known.intercept)
-        and 0.0 < known.discount <= 1.0
+        and p >= int(posterior.intercept)
+        and 0.0 < posterior.discount <= 1.0
         and len(turns) != 1
         and all(turn.rows.shape[1:] == (p, p + 1) for turn in turns)
-        and (known.span is None or known.span.n_coefficients == p)
-        and 0 <= known.idle <= known.bank.clock
+        and (posterior.span is None or posterior.span.n_coefficients == p)
+        and 0 <= posterior.idle <= posterior.bank.clock
     )
 
 
@@ -230,14 +233,14 @@ def _key_index(index: Any) -> bool:
     return index.is_distinct and known.issuperset(index.kinds)
 
 
-def _contrasts(known: Any) -> bool:
-    k, p = known.n_classes, known.n_columns
-    sizes = [p] * k if known.separate else [(k - 1) * p]
-    return k >= 2 and p >= 0 and [part.n_coefficients for part in known.parts] == sizes
+def _contrasts(posterior: Any) -> bool:
+    k, p = posterior.n_classes, posterior.n_columns
+    sizes = [p] * k if posterior.separate else [(k - 1) * p]
+    return k >= 2 and p >= 0 and [part.n_coefficients for part in posterior.parts] == sizes
 
 
-def _softmax(known: Any) -> bool:
-    contrasts, prior, recent = known.contrasts, known.prior, known.recent
+def _softmax(posterior: Any) -> bool:
+    contrasts, prior, recent = posterior.contrasts, posterior.prior, posterior.recent
     k, p = contrasts.n_classes, contrasts.n_columns
     roots = [(p, p)] if contrasts.separate else [(p, p), (k - 1, p, p)]
     bases = [] if recent is None else [recent.base]
@@ -260,33 +263,33 @@ def _recent_rows(recent: Any) -> bool:
     )
 
 
-def _panel(known: Any) -> bool:
-    series, length = known.values.shape
+def _panel(panel: Any) -> bool:
+    series, length = panel.values.shape
     return (
-        len(known.ids) == len(known.ends) == series
-        and known.columns.shape == (series, length, len(known.names))
-        and not np.isinf(known.values).any()
+        len(panel.ids) == len(panel.ends) == series
+        and panel.columns.shape == (series, length, len(panel.names))
+        and not np.isinf(panel.values).any()
     )
 
 
-def _factorization(known: Any) -> bool:
-    n, (n_sides, p) = len(known.y), known.prior_means.shape
-    sizes = np.array([len(mean) for mean in known.means])
+def _factorization(posterior: Any) -> bool:
+    n, (n_sides, p) = len(posterior.y), posterior.prior_means.shape
+    sizes = np.array([len(mean) for mean in posterior.means])
     return (
-        known.codes.shape == known.values.shape == (n, n_sides)
-        and len(known.means) == len(known.covariances) == n_sides
-        and all(mean.shape == (size, p) for mean, size in zip(known.means, sizes, strict=True))
+        posterior.codes.shape == posterior.values.shape == (n, n_sides)
+        and len(posterior.means) == len(posterior.covariances) == n_sides
+        and all(mean.shape == (size, p) for mean, size in zip(posterior.means, sizes, strict=True))
         and all(
             spread.shape == (size, p, p)
-            for spread, size in zip(known.covariances, sizes, strict=True)
+            for spread, size in zip(posterior.covariances, sizes, strict=True)
         )
-        and known.prior_precisions.shape == (n_sides, p)
-        and bool((known.prior_precisions > 0.0).all())
-        and bool((known.codes >= 0).all() and (known.codes < sizes).all())
-        and bool(np.isfinite(known.values).all() and np.isfinite(known.y).all())
-        and known.noise_shape > 0.0
-        and 0.0 <= known.noise_rate < np.inf
-        and 0.0 < known.unit < np.inf
+        and posterior.prior_precisions.shape == (n_sides, p)
+        and bool((posterior.prior_precisions > 0.0).all())
+        and bool((posterior.codes >= 0).all() and (posterior.codes < sizes).all())
+        and bool(np.isfinite(posterior.values).all() and np.isfinite(posterior.y).all())
+        and posterior.noise_shape > 0.0
+        and 0.0 <= posterior.noise_rate < np.inf
+        and 0.0 < posterior.unit < np.inf
     )
 
 

@@ -23,6 +23,8 @@ from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
 from posterity.files.registry import (
     DERIVED,
+    ESTIMATOR_FIELDS,
+    FIELD_NAMES,
     FORMER,
     FORMER_CLASSES,
     HOMES,
@@ -97,8 +99,11 @@ class Decoder:
             raise ValueError(f"{name!r} is no class that a model file may hold")
         kind = class_of(name)
         gone = FORMER.get(name, frozenset())
-        known = {key: self.value(node) for key, node in fields.items() if key not in gone}
-        values = LATER.get(name, {}) | known
+        names = {
+            there: here for here, there in (ESTIMATOR_FIELDS | FIELD_NAMES.get(name, {})).items()
+        }
+        given = {names.get(key, key): self.value(fields[key]) for key in fields if key not in gone}
+        values = LATER.get(name, {}) | given
         made = _made(kind, values)
         checks.check(name, made)
         if name == "Spline" and "knots_" in values:
@@ -206,7 +211,7 @@ def _with_attributes(kind: type, values: dict[str, Any]) -> Any:
         behaviour = hasattr(kind, key) and key not in hints and key not in needed
         if not key.isidentifier() or key.startswith("__") or key in DERIVED or behaviour:
             raise ValueError(f"{kind.__name__} has no attribute {key!r}")
-        if key == "_knowledge":  # declared as one kind of posterior, which stands for all
+        if key == "_posterior_or_none":  # declared as one kind of posterior, which stands for all
             if value is not None and (name_of(type(value)) or "") not in POSTERIORS:
                 raise TypeError(f"a {type(value).__name__} is nothing that a model has learned")
         elif key not in needed and key in hints:

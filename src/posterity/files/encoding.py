@@ -36,7 +36,7 @@ from posterity.factor.grouped import GroupBank
 from posterity.files import triangles
 from posterity.files.container import NAMES
 from posterity.files.errors import ModelFileError
-from posterity.files.registry import CACHES, DERIVED, name_of
+from posterity.files.registry import CACHES, DERIVED, ESTIMATOR_FIELDS, FIELD_NAMES, name_of
 
 AnyArray = NDArray[Any]
 Node = Any
@@ -109,11 +109,13 @@ class Encoder:
             attributes = value._asdict()
         else:
             attributes = dict(sorted(vars(value).items()))
-        caches = CACHES.get(name, {})
+        caches, names = CACHES.get(name, {}), ESTIMATOR_FIELDS | FIELD_NAMES.get(name, {})
         return {
             "class": name,
             "fields": {
-                key: self.value(caches.get(key, one), f"{where}.{key}" if where else key)
+                names.get(key, key): self.value(
+                    caches.get(key, one), f"{where}.{key}" if where else key
+                )
                 for key, one in attributes.items()
                 if key not in DERIVED
             },

@@ -23,25 +23,25 @@ Values = Mapping[str, Any]
 
 def full_contrasts(values: Values) -> Contrasts:
     """All contrasts in one factor."""
-    known, data = _contrasts(values, separate=False)
-    (part,) = known.parts
+    contrasts, data = _contrasts(values, separate=False)
+    (part,) = contrasts.parts
     if data.n_coefficients != part.n_coefficients or data.n_targets != 1:
         raise ValueError("a factor of classes is not as large as they say")
-    part.factor.become(data)
-    return known
+    part.factor.copy_from(data)
+    return contrasts
 
 
 def shared_contrasts(values: Values) -> Contrasts:
     """One triangle that all contrasts shared, with a target for each: each class has a copy."""
-    known, data = _contrasts(values, separate=True)
-    p = known.n_columns
-    if data.n_coefficients != p or data.n_targets != known.n_classes - 1:
+    contrasts, data = _contrasts(values, separate=True)
+    p = contrasts.n_columns
+    if data.n_coefficients != p or data.n_targets != contrasts.n_classes - 1:
         raise ValueError("a factor of classes is not as large as they say")
-    moments = data.triangle[:, p : p + data.n_targets] @ helmert(known.n_classes).T
-    for part, targets in zip(known.parts, moments.T, strict=True):
+    moments = data.triangle[:, p : p + data.n_targets] @ helmert(contrasts.n_classes).T
+    for part, targets in zip(contrasts.parts, moments.T, strict=True):
         rows = np.vstack([data.root, np.zeros((len(targets) - p, p))])
         part.factor.append(rows, np.ascontiguousarray(targets[:, None]))
-    return known
+    return contrasts
 
 
 def softmax_posterior(values: Values) -> SoftmaxPosterior:
@@ -68,7 +68,7 @@ def softmax_posterior(values: Values) -> SoftmaxPosterior:
         posterior.recent = replace(recent, base=base)
     if rate < 1.0:
         known = posterior.contrasts
-        known.told = known.log_density(prior)
+        known.log_predictive = known.log_density(prior)
     checks.check("ContrastsPosterior", posterior)
     return posterior
 
@@ -80,18 +80,20 @@ def _contrasts(values: Values, *, separate: bool) -> tuple[Contrasts, Factor]:
         raise ValueError(f"{n_classes!r} classes of {n_columns!r} columns are none")
     if data.n_coefficients < n_columns or data.n_coefficients + data.n_targets < n_classes:
         raise ValueError("a factor of classes is not as large as they say")
-    known = Contrasts.before_data(n_classes, n_columns, separate=separate)
-    known.constant = float(values["constant"])
-    return known, data
+    contrasts = Contrasts.before_data(n_classes, n_columns, separate=separate)
+    contrasts.constant = float(values["constant"])
+    return contrasts, data
 
 
-def _counted(known: Contrasts, rate: float, effective: float, seen: float) -> Contrasts:
-    after = Contrasts.before_data(known.n_classes, known.n_columns, separate=known.separate)
+def _counted(contrasts: Contrasts, rate: float, effective: float, seen: float) -> Contrasts:
+    after = Contrasts.before_data(
+        contrasts.n_classes, contrasts.n_columns, separate=contrasts.separate
+    )
     if rate < 1.0:
         after = after.made(lambda data: Stabilized(discount=rate).begin(data))
-    for part, its in zip(after.parts, known.parts, strict=True):
-        part.factor.become(its.counted(effective, seen).factor)
-    after.constant = known.constant
+    for part, its in zip(after.parts, contrasts.parts, strict=True):
+        part.factor.copy_from(its.counted(effective, seen).factor)
+    after.constant = contrasts.constant
     return after
 
 

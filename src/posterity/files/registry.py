@@ -167,7 +167,8 @@ HOMES = {
 
 # Where the class itself has a name that others have, too.
 CLASS_NAMES = {
-    "AveragedStanding": "TwoLevels",
+    "Account": "SiteStatistics",
+    "AveragedStanding": "TwoLevelWeights",
     "ContrastsPosterior": "SoftmaxPosterior",
     "GeneralizedAverage": "AveragedPosterior",
     "ModelStanding": "Ensemble",
@@ -176,13 +177,31 @@ CLASS_NAMES = {
     "TargetsChain": "Chain",
     "SeriesCalendar": "Calendar",
     "ChangepointLearned": "Learned",
-    "EvidenceKnown": "Known",
-    "ReweightedBegun": "Begun",
+    "EvidenceKnown": "EvidenceState",
+    "ReweightedBegun": "WarmStart",
     "ReweightedKept": "Kept",
-    "HeavyTailsKnown": "Known",
+    "HeavyTailsKnown": "HeavyTailsState",
+    "Held": "HeldDecision",
+    "NoiseAccount": "NoiseStatistics",
     "NoiseSpread": "Spread",
     "WorkingQuantilePosterior": "QuantilePosterior",
 }
+
+# Attributes that files call by another name: what each is called here, and there.
+FIELD_NAMES: dict[str, dict[str, str]] = {
+    "Account": {"log_predictive": "told"},
+    "Contrasts": {"log_predictive": "told"},
+    "AdaptivePosterior": {"expert_weights": "standing"},
+    "AveragedPosterior": {"expert_weights": "standing"},
+    "EvidencePosterior": {"state": "known"},
+    "GeneralizedAverage": {"expert_weights": "standing"},
+    "GeneralizedPosterior": {"statistics": "account"},
+    "HeavyTailedPosterior": {"state": "known"},
+    "HeteroscedasticPosterior": {"statistics": "account"},
+    "NoiseAccount": {"log_predictive": "told"},
+    "WorkingQuantilePosterior": {"state": "known"},
+}
+ESTIMATOR_FIELDS = {"_posterior_or_none": "_knowledge", "_ensemble_or_none": "_standing"}
 
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {

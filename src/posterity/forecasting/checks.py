@@ -117,7 +117,7 @@ def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
 
 def _named(panel: Panel, which: NDArray[np.bool_]) -> str:
     names = [panel.called(panel.ids[number]) for number in np.flatnonzero(which)]
-    told = ", ".join(names[:NAMED])
+    listed = ", ".join(names[:NAMED])
     if len(names) > NAMED:
-        told += f" and {len(names) - NAMED} more"
-    return f"{told} {'is' if len(names) == 1 else 'are'}"
+        listed += f" and {len(names) - NAMED} more"
+    return f"{listed} {'is' if len(names) == 1 else 'are'}"

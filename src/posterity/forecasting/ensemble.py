@@ -54,7 +54,7 @@ class Learner:
 
     def standings(
         self, levels: Levels, columns: range, future: Callable[[int], Array]
-    ) -> Iterator[Standing]:
+    ) -> Iterator[ArmSummaries]:
         """Where it stands right before each of these columns, learning them on the way.
 
         ``future`` says the exogenous columns (S, h, m) from a column on.
@@ -72,21 +72,21 @@ class Learner:
                 self.learned = column
             yield self.standing(levels, future(column))
 
-    def standing(self, levels: Levels, future: Array) -> Standing:
+    def standing(self, levels: Levels, future: Array) -> ArmSummaries:
         """What forecasts from the last column learned on start from.
 
         ``future`` (S, h, m) are the exogenous columns of the next steps.
         """
         known = levels.until(self.learned)
         p = self.bank.n_coefficients
-        return Standing(
+        return ArmSummaries(
             self.bank.triangles[:, :, : p + 1],
             self.bank.count.copy(),
             known.last(self.form.length),
             known.ahead(future, self.form.difference),
         )
 
-    def prior(self, start: Standing, occasion: int = NOW) -> Prior | None:
+    def prior(self, start: ArmSummaries, occasion: int = NOW) -> Prior | None:
         """What series share, learned when it is first asked for."""
         if self.form.shared and occasion not in self.priors:
             triangles, _ = start.in_units(self.form.window.shape[1])
@@ -99,7 +99,7 @@ class Learner:
         """Paths of all series from the last column learned on, some at a time."""
         return self.paths_from(self.standing(levels, future), size, occasion)
 
-    def paths_from(self, start: Standing, size: int, occasion: int = NOW) -> Iterator[Paths]:
+    def paths_from(self, start: ArmSummaries, size: int, occasion: int = NOW) -> Iterator[Paths]:
         """Paths of series that stand somewhere, some at a time."""
         form, h = self.form, start.ahead.shape[1]
         triangles, scale = start.in_units(form.window.shape[1])
@@ -119,7 +119,7 @@ class Learner:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class ArmSummaries:
     """Where forecasts of a form start.
 
     Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L), and ``ahead`` (S, h, m),
@@ -132,7 +132,7 @@ class Standing:
     ahead: Array
 
     @classmethod
-    def stacked(cls, some: Sequence[Standing]) -> Standing:
+    def stacked(cls, some: Sequence[ArmSummaries]) -> ArmSummaries:
         """The same of series at several times, as if they were so many series."""
         return cls(
             np.concatenate([one.triangles for one in some]),
@@ -158,7 +158,7 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TrialScores:
     """What forms said of the last windows of a panel before they learned them.
 
     ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
@@ -177,10 +177,10 @@ class Tried:
         """W."""
         return self.crps.shape[2]
 
-    def without(self, window: int) -> Tried:
+    def without(self, window: int) -> TrialScores:
         """What was said of the other windows."""
         some = np.arange(self.n_windows) != window
-        return Tried(
+        return TrialScores(
             self.mean[:, :, some],
             self.sd[:, :, some],
             self.crps[:, :, some],
@@ -208,7 +208,7 @@ def tried(
     h: int,
     size: int,
     n_series: int | None = None,
-) -> Tried:
+) -> TrialScores:
     """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way.
 
     Series may be some of ``n_series`` that are forecast.
@@ -236,7 +236,7 @@ def tried(
             crps[number, :, window] = crps_of_one(part, y)
         learner.learn_until(levels[log], panel.length)
     logs = np.array([learner.form.log for learner in learners])
-    return Tried(mean, sd, crps, outcomes, logs)
+    return TrialScores(mean, sd, crps, outcomes, logs)
 
 
 def windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.forecasting.ensemble import Learner, Tried, together
+from posterity.forecasting.ensemble import Learner, TrialScores, together
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
-from posterity.forecasting.weighing import WIDEST_LOG, Common, weights
+from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, weights
 
 Array = NDArray[np.float64]
 
@@ -36,11 +36,11 @@ class StepDistribution:
 
     def mean(self) -> Array:
         """Means. Of forms in logarithms they exist as long as the noise's draws are finite."""
-        return self._told(self.marginals.mean())
+        return self._shaped(self.marginals.mean())
 
     def var(self) -> Array:
         """Variances."""
-        return self._told(self.marginals.variance())
+        return self._shaped(self.marginals.variance())
 
     def std(self) -> Array:
         """Standard deviations."""
@@ -54,7 +54,7 @@ class StepDistribution:
         """Quantiles, 0 < q < 1."""
         if not 0.0 < q < 1.0:
             raise ValueError(f"q is {q}: a quantile needs a probability between 0 and 1")
-        return self._told(self.marginals.quantile(q))
+        return self._shaped(self.marginals.quantile(q))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Ends of the central intervals that hold each step with probability ``level``."""
@@ -64,7 +64,7 @@ class StepDistribution:
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probabilities of no more than ``y``, a number or one for each step."""
-        return self._told(self.marginals.cdf(self._read(y)))
+        return self._shaped(self.marginals.cdf(self._read(y)))
 
     def p_value(self, y: ArrayLike) -> Array:
         """How often something as far out as ``y`` would come: small where it is an anomaly.
@@ -76,18 +76,18 @@ class StepDistribution:
 
     def logpdf(self, y: ArrayLike) -> Array:
         """Log densities at outcomes ``y``, of each step by itself."""
-        return self._told(self.marginals.logpdf(self._read(y)))
+        return self._shaped(self.marginals.logpdf(self._read(y)))
 
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability scores of outcomes ``y``, less is better.
 
         The integral is done numerically, to a few thousandths of the score at most.
         """
-        return self._told(self.marginals.crps(self._read(y)))
+        return self._shaped(self.marginals.crps(self._read(y)))
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _told(self, values: Array) -> Array:
+    def _shaped(self, values: Array) -> Array:
         return values[0] if self.single else values
 
     def _read(self, y: ArrayLike) -> Array:
@@ -173,7 +173,7 @@ class Forecast(StepsAhead):
     @property
     def weights(self) -> Array:
         """(S, F) weights of the forms, (F,) of a single series."""
-        return self._told(self.marginals.weights)
+        return self._shaped(self.marginals.weights)
 
     @property
     def horizon(self) -> int:
@@ -222,11 +222,11 @@ def answered(
     panel: Panel,
     learners: list[Learner],
     levels: dict[bool, Levels],
-    said: Tried,
+    said: TrialScores,
     future: Array,
     h: int,
     size: int,
-    common: Common | None = None,
+    common: CommonScores | None = None,
 ) -> Forecast:
     """The forecast of learners that know the whole panel, weighed by what they said before.
 
@@ -234,7 +234,7 @@ def answered(
     """
     each = [together(learner.paths(levels[learner.form.log], future, size)) for learner in learners]
     usable = usable_of([learner.knows for learner in learners], [[path] for path in each])
-    common = common or Common.of(said, usable)
+    common = common or CommonScores.of(said, usable)
     shares = weights(said, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
     paths = [spread_by(each[number], common.factor) for number in counted]
@@ -252,13 +252,13 @@ def answered(
 def common_of(
     learners: list[Learner],
     levels: dict[bool, Levels],
-    said: Tried,
+    said: TrialScores,
     future: Array,
     size: int,
-) -> Common:
+) -> CommonScores:
     """What all series say together, from their paths, some at a time."""
     each = [learner.paths(levels[learner.form.log], future, size) for learner in learners]
-    return Common.of(said, usable_of([learner.knows for learner in learners], each))
+    return CommonScores.of(said, usable_of([learner.knows for learner in learners], each))
 
 
 def usable_of(

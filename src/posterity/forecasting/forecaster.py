@@ -22,14 +22,14 @@ from posterity.forecasting.checks import (
     check_parameters,
     warn_of_short,
 )
-from posterity.forecasting.ensemble import Learner, Priors, Tried, begun, tried
+from posterity.forecasting.ensemble import Learner, Priors, TrialScores, begun, tried
 from posterity.forecasting.forecast import Forecast, answered, common_of
 from posterity.forecasting.forms import Form, forms_for, remembering
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.progress import GROWTH, Ends, Progress, progress
 from posterity.forecasting.recent import following, next_row, some_of
 from posterity.forecasting.rows import Levels
-from posterity.forecasting.weighing import Common
+from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
 from posterity.transaction import all_or_nothing
 
@@ -157,7 +157,7 @@ class Forecaster(BaseEstimator):
         self._check_parameters()
         panel = reading.read(y, X)
         check_enough(panel)
-        return self._become(panel)
+        return self._copy_from(panel)
 
     @all_or_nothing
     def partial_fit(self, y: Any, X: Any = None) -> Self:
@@ -168,7 +168,7 @@ class Forecaster(BaseEstimator):
         """
         if self._panel is None:
             return self.fit(y, X)
-        return self._become(self._known.then(following(self._known, y, X)))
+        return self._copy_from(self._fitted_panel.then(following(self._fitted_panel, y, X)))
 
     @all_or_nothing
     def learn_one(self, y: float, x: ArrayLike | None = None, *, series: Any = None) -> Self:
@@ -201,17 +201,17 @@ class Forecaster(BaseEstimator):
         row = next_row(self._panel, self._recent, series, y, x)
         recent = row if self._recent is None else self._recent.then(row)
         if recent.observed.sum() > GROWTH * self._panel.observed.sum():
-            return self._become(self._panel.then(recent))
+            return self._copy_from(self._panel.then(recent))
         self._recent = recent
         return self
 
     @all_or_nothing
     def merge(self, other: Self) -> Self:
         """Learn all that ``other`` has learned: other series, or what came later of the same."""
-        mine, theirs = self._known, other._known
+        mine, theirs = self._fitted_panel, other._fitted_panel
         if mine.calendar != theirs.calendar and mine.calendar.kind != "numbers":
             theirs = _in_calendar(theirs, mine)
-        return self._become(mine.then(theirs))
+        return self._copy_from(mine.then(theirs))
 
     # ---- forecasting -----------------------------------------------------------------------------
 
@@ -239,7 +239,9 @@ class Forecaster(BaseEstimator):
         """
         check_horizon(h)
         h, size, whole = int(h), self.n_draws, self._recent is None and series is None
-        panel = self._known if series is None else some_of(self._learned, self._recent, series)
+        panel = (
+            self._fitted_panel if series is None else some_of(self._learned, self._recent, series)
+        )
         future = reading.future(X_future, panel, h)
         numbers = NUMBERS * len(self.forms_) * len(panel) * size * h
         check_memory(8.0 * numbers, f"a forecast of {len(panel):,} series at once")
@@ -294,7 +296,7 @@ class Forecaster(BaseEstimator):
             first = max(whole.length // 4, 2 * FEWEST_VALUES)
             check_enough(whole.before(max(whole.length - first, 0)))
         else:
-            known = self._known
+            known = self._fitted_panel
             whole = known.then(following(known, y, X))
             first = known.length
             advanced = set((whole.ends - _ends(known, whole)).tolist())
@@ -305,9 +307,9 @@ class Forecaster(BaseEstimator):
                 )
         known = whole.before(whole.length - first)
         forms = self._forms_of(known)
-        told = progress(whole, first, h, forms, self.n_draws, level, ends)
-        self._become(whole)
-        return told
+        forecasts = progress(whole, first, h, forms, self.n_draws, level, ends)
+        self._copy_from(whole)
+        return forecasts
 
     def before(self, rows: int) -> Self:
         """The forecaster as it was ``rows`` rows of each series ago; this one stays as it is.
@@ -321,14 +323,15 @@ class Forecaster(BaseEstimator):
         >>> forecaster.before(5).forecast(5).crps(y[-5:]).shape  # what it would have said
         (5,)
         """
-        if not 0 <= rows < self._known.length:
+        if not 0 <= rows < self._fitted_panel.length:
             raise ValueError(
-                f"rows is {rows}: it must be from 0 to less than {self._known.length}, as many "
+                f"rows is {rows}: it must be from 0 to less than "
+                f"{self._fitted_panel.length}, as many "
                 "rows as were learned"
             )
-        then = self._known.before(int(rows))
+        then = self._fitted_panel.before(int(rows))
         check_enough(then)
-        return self._branch()._become(then)
+        return self._branch()._copy_from(then)
 
     # ---- what is known ---------------------------------------------------------------------------
 
@@ -340,23 +343,25 @@ class Forecaster(BaseEstimator):
     @property
     def values_(self) -> Array:
         """(S, n) values learned, the last of each series at the end; NaN was not observed."""
-        return self._known.values.copy()
+        return self._fitted_panel.values.copy()
 
     @property
     def times_(self) -> NDArray[Any]:
         """(S, n) times of ``values_``."""
-        known = self._known
-        return known.calendar.times(known.ends[:, None] + np.arange(1 - known.length, 1))
+        posterior = self._fitted_panel
+        return posterior.calendar.times(
+            posterior.ends[:, None] + np.arange(1 - posterior.length, 1)
+        )
 
     @property
     def exogenous_(self) -> tuple[str, ...]:
         """Names of the exogenous columns."""
-        return self._known.names
+        return self._fitted_panel.names
 
     @property
     def n_observations_(self) -> int:
         """Observed values learned."""
-        return int(self._known.observed.sum())
+        return int(self._fitted_panel.observed.sum())
 
     @property
     def periods_(self) -> tuple[int, ...]:
@@ -378,7 +383,7 @@ class Forecaster(BaseEstimator):
         return self._panel
 
     @property
-    def _known(self) -> Panel:
+    def _fitted_panel(self) -> Panel:
         """All that was learned."""
         learned = self._learned
         return learned if self._recent is None else learned.then(self._recent)
@@ -408,13 +413,13 @@ class Forecaster(BaseEstimator):
         branch.__dict__ = dict(self.__dict__)
         return branch
 
-    def _become(self, panel: Panel) -> Self:
+    def _copy_from(self, panel: Panel) -> Self:
         self._panel, self._recent = panel, None
         self.__dict__.pop("_answers", None)
         self.__dict__.pop("_together", None)
         return self
 
-    def _tried(self, h: int) -> tuple[list[Learner], dict[bool, Levels], Tried]:
+    def _tried(self, h: int) -> tuple[list[Learner], dict[bool, Levels], TrialScores]:
         """Learners of all rows, and how they did at this horizon: kept until rows come."""
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
@@ -428,7 +433,7 @@ class Forecaster(BaseEstimator):
             answers[h] = learners, levels, said
         return answers[h]
 
-    def _shared(self, h: int) -> tuple[list[Form], Priors, Common]:
+    def _shared(self, h: int) -> tuple[list[Form], Priors, CommonScores]:
         """What all series say together at this horizon: kept until they are learned anew."""
         kept = self.__dict__.setdefault("_together", {})
         if h not in kept:
@@ -453,6 +458,6 @@ def _ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
     return np.array([known.get(name, -(2**62)) for name in whole.ids])
 
 
-def _in_calendar(panel: Panel, known: Panel) -> Panel:
-    ends = known.calendar.index(panel.calendar.times(panel.ends))
-    return replace(panel, ends=ends, calendar=known.calendar)
+def _in_calendar(panel: Panel, reference: Panel) -> Panel:
+    ends = reference.calendar.index(panel.calendar.times(panel.ends))
+    return replace(panel, ends=ends, calendar=reference.calendar)

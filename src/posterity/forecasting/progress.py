@@ -10,14 +10,21 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from posterity.forecasting.ensemble import Learner, Standing, Tried, begun, together, tried
+from posterity.forecasting.ensemble import (
+    ArmSummaries,
+    Learner,
+    TrialScores,
+    begun,
+    together,
+    tried,
+)
 from posterity.forecasting.forecast import spread_by, usable_of
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import Component, Marginals
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
-from posterity.forecasting.weighing import Common, weights
+from posterity.forecasting.weighing import CommonScores, weights
 
 Array = NDArray[np.float64]
 
@@ -153,7 +160,7 @@ def _stretches(
 def _marginals(
     learners: Sequence[Learner],
     levels: dict[bool, Levels],
-    said: Tried,
+    said: TrialScores,
     whole: Panel,
     columns: range,
     h: int,
@@ -170,7 +177,7 @@ def _marginals(
     for learner in learners:
         each = list(learner.standings(levels[learner.form.log], columns, future))
         learner.prior(each[0])
-        start = Standing.stacked(each)
+        start = ArmSummaries.stacked(each)
         knows.append(start.knows)
         paths.append(together(learner.paths_from(start, size)))
     usable = usable_of(knows, [[path] for path in paths])
@@ -181,7 +188,7 @@ def _marginals(
     return Marginals(parts, shares[:, counted])
 
 
-def _weighed(said: Tried, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _weighed(said: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
     """(n S, F) weights and (n S,) factors of the spread, where (F, n, S) forms are usable."""
     shares: list[Array] = []
     factors: list[Array] = []
@@ -191,7 +198,7 @@ def _weighed(said: Tried, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
             shares.append(shares[-1])
             factors.append(factors[-1])
             continue
-        common = Common.of(said, now)
+        common = CommonScores.of(said, now)
         shares.append(weights(said, now, common.usual))
         factors.append(np.full(now.shape[1], common.factor))
     return np.concatenate(shares), np.concatenate(factors)

@@ -203,14 +203,14 @@ def _warn_of_gaps(
     gaps = np.flatnonzero(same & (np.diff(index) > 1))
     if not len(gaps):
         return
-    told = ", ".join(
+    listed = ", ".join(
         f"after {calendar.times(index[gap])} of series {ids[which[gap]]!r} "
         f"({index[gap + 1] - index[gap] - 1} missing)"
         for gap in gaps[:NAMED]
     )
     more = f", and {len(gaps) - NAMED} more" if len(gaps) > NAMED else ""
     warnings.warn(
-        f"there are gaps: {told}{more}; what is missing is not learned, and lags bridge it",
+        f"there are gaps: {listed}{more}; what is missing is not learned, and lags bridge it",
         GapWarning,
         stacklevel=2,
     )

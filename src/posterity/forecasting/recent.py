@@ -16,24 +16,24 @@ from posterity.forecasting.panel import Panel, as_values
 NAMED = 5
 
 
-def following(known: Panel, y: Any, X: Any) -> Panel:
+def following(history: Panel, y: Any, X: Any) -> Panel:
     """New rows, as users give them, on the grid of those that are known."""
     timed = reading.columns_of(y) is not None or reading.has_times(y)
-    panel = reading.read(y, X, known.calendar if timed else None)
+    panel = reading.read(y, X, history.calendar if timed else None)
     if timed:
-        return replace(panel, ids=known.ids) if known.single and panel.single else panel
-    if known.single and panel.single:
-        return replace(panel, ids=known.ids, ends=known.ends + panel.length)
-    before = dict(zip(known.ids, known.ends, strict=True))
+        return replace(panel, ids=history.ids) if history.single and panel.single else panel
+    if history.single and panel.single:
+        return replace(panel, ids=history.ids, ends=history.ends + panel.length)
+    before = dict(zip(history.ids, history.ends, strict=True))
     new = [name for name in panel.ids if name not in before]
-    if new and known.calendar.kind != "numbers":
+    if new and history.calendar.kind != "numbers":
         raise ValueError(
             f"series {new[0]!r} is new, and its rows have no times: give a frame with "
             "unique_id, ds and y, as the series that are known have times"
         )
     # Rows without times follow the last one of their series.
     first = np.array([before.get(name, -1) + 1 for name in panel.ids])
-    return replace(panel, ends=first + panel.ends, calendar=known.calendar)
+    return replace(panel, ends=first + panel.ends, calendar=history.calendar)
 
 
 def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLike | None) -> Panel:
@@ -82,8 +82,8 @@ def number_of(panel: Panel, name: Any) -> int:
     """Which series of a panel has this name; raises ``ValueError`` where none has."""
     if name in panel.ids:
         return panel.ids.index(name)
-    known = ", ".join(repr(one) for one in panel.ids[:NAMED])
+    listed = ", ".join(repr(one) for one in panel.ids[:NAMED])
     raise ValueError(
-        f"series {name!r} is not known: there are {known}"
+        f"series {name!r} is not known: there are {listed}"
         f"{', ...' if len(panel) > NAMED else ''}; partial_fit learns new ones"
     )

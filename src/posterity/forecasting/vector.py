@@ -221,13 +221,13 @@ class VectorAutoregression(BaseEstimator):
             For parameters out of range, signals that end at different times, and where there are
             too few rows.
         """
-        return self._become(reading.read(y))
+        return self._copy_from(reading.read(y))
 
     def partial_fit(self, y: Any) -> Self:
         """Learn later rows of all signals: what comes of it is what `fit` makes of all."""
         if self._panel is None:
             return self.fit(y)
-        return self._become(self._panel.then(following(self._panel, y, None)))
+        return self._copy_from(self._panel.then(following(self._panel, y, None)))
 
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""
@@ -236,12 +236,12 @@ class VectorAutoregression(BaseEstimator):
         unit, centre = self._units()
         lags, q = self.lags_, len(unit)
         levels = np.empty((len(weights), lags + h, q))
-        levels[:, :lags] = (carried(self._known.values).T[-lags:] - centre) / unit
+        levels[:, :lags] = (carried(self._fitted_panel.values).T[-lags:] - centre) / unit
         for step in range(h):
             past = levels[:, step : lags + step][:, ::-1].reshape(len(weights), -1)
             levels[:, lags + step] = weights[:, 0] + np.einsum("kp,kpq->kq", past, weights[:, 1:])
         responses = _responses(weights, roots, lags, h) * unit[:, None]
-        panel = self._known
+        panel = self._fitted_panel
         times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
         return VectorForecast.of(panel.ids, times, levels[:, lags:] * unit + centre, responses)
 
@@ -277,14 +277,14 @@ class VectorAutoregression(BaseEstimator):
     @property
     def ids_(self) -> tuple[Any, ...]:
         """Names of the signals."""
-        return self._known.ids
+        return self._fitted_panel.ids
 
     @property
     def lags_(self) -> int:
         """Lags in use."""
         if self.lags != "auto":
             return int(self.lags)
-        q, n = self._known.values.shape
+        q, n = self._fitted_panel.values.shape
         return int(np.clip(n // (ROWS_FOR_LAG * q), 1, MOST_LAGS))
 
     @property
@@ -316,14 +316,14 @@ class VectorAutoregression(BaseEstimator):
     # ---- inner -----------------------------------------------------------------------------------
 
     @property
-    def _known(self) -> Panel:
+    def _fitted_panel(self) -> Panel:
         if self._panel is None:
             raise NotFittedError(
                 "This VectorAutoregression has learned nothing yet: call fit first"
             )
         return self._panel
 
-    def _become(self, panel: Panel) -> Self:
+    def _copy_from(self, panel: Panel) -> Self:
         self._check(panel)
         fresh = type(self)(**self.get_params(deep=False))
         fresh._panel = panel
@@ -356,7 +356,7 @@ class VectorAutoregression(BaseEstimator):
 
     def _units(self) -> tuple[Array, Array]:
         """(q,) sizes of the signals' AR(1) errors, and their means."""
-        return self._kept("units", lambda: _units(self._known.values.T))
+        return self._kept("units", lambda: _units(self._fitted_panel.values.T))
 
     def _system(self) -> minnesota.System:
         return self._kept("system", self._read)
@@ -375,7 +375,7 @@ class VectorAutoregression(BaseEstimator):
 
     def _read(self) -> minnesota.System:
         unit, centre = self._units()
-        values, lags = (self._known.values.T - centre) / unit, self.lags_
+        values, lags = (self._fitted_panel.values.T - centre) / unit, self.lags_
         rows = _rows(values, lags)
         q = values.shape[1]
         if len(rows) < 2:

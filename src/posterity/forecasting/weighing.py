@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from posterity.forecasting.ensemble import Tried
+from posterity.forecasting.ensemble import TrialScores
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ LEVELS = np.array([0.5, 0.8, 0.95])
 
 
 @dataclass(frozen=True, eq=False)
-class Common:
+class CommonScores:
     """What all series say together of forms: their ``usual`` (F,) scores, and how wide they are.
 
     ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads.
@@ -34,12 +34,12 @@ class Common:
     factor: float
 
     @classmethod
-    def of(cls, tried: Tried, usable: NDArray[np.bool_]) -> Common:
+    def of(cls, tried: TrialScores, usable: NDArray[np.bool_]) -> CommonScores:
         """As they have forecast the windows."""
         return cls(_usual(_scores(tried, usable)), spread(tried, usable))
 
 
-def weights(tried: Tried, usable: NDArray[np.bool_], usual: Array | None = None) -> Array:
+def weights(tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None = None) -> Array:
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
     Proportional to CRPS^-3 over the windows. A form that could not be tried on a series is taken
@@ -54,7 +54,7 @@ def weights(tried: Tried, usable: NDArray[np.bool_], usual: Array | None = None)
     return np.asarray((each / each.sum(axis=0)).T)
 
 
-def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
+def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     """The factor of all forms' spreads at which their mixture holds what it says it does.
 
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
@@ -90,7 +90,7 @@ def spread(tried: Tried, usable: NDArray[np.bool_]) -> float:
     return float(FACTORS[int(np.argmin(lost))])
 
 
-def _sharpened(tried: Tried, share: Array) -> float:
+def _sharpened(tried: TrialScores, share: Array) -> float:
     """The factor at which the mixture is as wide as its errors, where each form is.
 
     The square error of a weighted mean is the mean square error of its parts, less the variance
@@ -110,7 +110,7 @@ def _sharpened(tried: Tried, share: Array) -> float:
     return float(np.sqrt(np.clip(left, LEAST_LEFT, 1.0)))
 
 
-def _scores(tried: Tried, usable: NDArray[np.bool_]) -> Array:
+def _scores(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
     """(F, S) log CRPS relative to the best form; NaN where there is none."""
     score = _mean(tried.crps)
     with np.errstate(divide="ignore"):

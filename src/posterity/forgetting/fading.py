@@ -16,9 +16,9 @@ from posterity.factor.forgetting import (
     fading_path,
     learn_directional,
     learn_fading,
+    learn_random_walk,
     learn_stabilized,
-    learn_wandering,
-    wandering_path,
+    random_walk_path,
 )
 from posterity.kernel import RowPath
 from posterity.posteriors.fading import FadingPosterior
@@ -284,12 +284,12 @@ class RandomWalk:
         """Return a posterior that forgets in this way, from one that has seen nothing."""
         steps = self.steps(posterior.n_coefficients, posterior.intercept)
 
-        def wandering(data: LinearPosterior) -> LinearPosterior:
+        def random_walk(data: LinearPosterior) -> LinearPosterior:
             # Rows are in noise-relative units: a known precision turns variances into those.
             walk = RandomWalk(tuple(steps / data.noise.prior_unit))
             return FadingPosterior.around(data, walk)
 
-        return posterior.made(wandering)
+        return posterior.made(random_walk)
 
     def left(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows after each time: all."""
@@ -311,13 +311,13 @@ class RandomWalk:
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
-        return learn_wandering(factor, rows, elapsed, self._each(factor))
+        return learn_random_walk(factor, rows, elapsed, self._each(factor))
 
     def row_path(
         self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
     ) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
-        return wandering_path(factor, self._each(factor), intercept, names)
+        return random_walk_path(factor, self._each(factor), intercept, names)
 
     def _each(self, factor: Factor) -> Array:
         # Contrasts of many classes are so many times the coefficients of one.

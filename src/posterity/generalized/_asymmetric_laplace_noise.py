@@ -147,7 +147,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         scale = known_scale or max(_most_probable_scale(rows, prior, w, loss), rows.floor)
         weight = self._curvature(rows, (rows.y - fit) / scale)
         target = fit + rows.at(_offset(rows, prior, weight, w))
-        return Mode(scale, fit, weight, target, scale * rows.freed, rough=last.rough)
+        return Mode(scale, fit, weight, target, scale * rows.residual_df, rough=last.rough)
 
     def spread_at(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
@@ -213,7 +213,7 @@ def _log_ndtr_one(x: float) -> float:
 def _most_probable_scale(rows: Rows, prior: Factor, w: Array, loss: float) -> float:
     """The mode of b^-(n - d) exp(-loss / b - P / 2 b^2), P = |R0 w - z0|^2: a quadratic's root."""
     penalty = float(np.sum(np.square(prior.root @ w - prior.moments[:, 0])))
-    return (loss + math.sqrt(loss**2 + 4.0 * rows.freed * penalty)) / (2.0 * rows.freed)
+    return (loss + math.sqrt(loss**2 + 4.0 * rows.residual_df * penalty)) / (2.0 * rows.residual_df)
 
 
 def _offset(rows: Rows, prior: Factor, weight: Array, w: Array) -> Array:

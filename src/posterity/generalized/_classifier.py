@@ -21,7 +21,7 @@ from posterity.kernel import SitePath
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
 from posterity.linear.estimator import Way
-from posterity.linear.inputs import explained, read_rows, read_times, read_weights
+from posterity.linear.inputs import name_bad_rows, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
 from posterity.posteriors._softmax_likelihood import log_softmax
 from posterity.transaction import all_or_nothing
@@ -36,7 +36,7 @@ FEW_LABELS = 50
 class Classifier(GeneralizedModel):
     """What :class:`BayesianLogisticRegression` does inside.
 
-    With one class or two ``_knowledge`` is a posterior of the log odds of the second, with more a
+    With one class or two ``_posterior_or_none`` is of the log odds of the second, with more a
     :class:`SoftmaxPosterior` whose classes are in the order of ``classes_``.
     """
 
@@ -50,8 +50,8 @@ class Classifier(GeneralizedModel):
 
     @property
     def _many(self) -> Any:
-        known: Any = self._known
-        return known if len(self.classes_) > 2 else None
+        posterior: Any = self._posterior
+        return posterior if len(self.classes_) > 2 else None
 
     @property
     def _all_coefficients(self) -> Array:
@@ -59,7 +59,7 @@ class Classifier(GeneralizedModel):
         many = self._many
         if many is not None:
             return many.coefficients()
-        coefficients = self._known.coefficients()[None]
+        coefficients = self._posterior.coefficients()[None]
         return -coefficients if self._flipped else coefficients
 
     @property
@@ -81,8 +81,8 @@ class Classifier(GeneralizedModel):
         """
         many = self._many
         if many is None:
-            told = super().posterior_
-            return negated(told) if self._flipped else told
+            posterior = super().posterior_
+            return negated(posterior) if self._flipped else posterior
         names = getattr(self, "feature_names_in_", None)
         if self.basis is not None:
             names = functions.names(self.basis_, names, self._n_columns)
@@ -97,7 +97,7 @@ class Classifier(GeneralizedModel):
 
         With more than two classes "ard" learns one for each of K - 1 contrasts and feature.
         """
-        return self._known.prior_precision
+        return self._posterior.prior_precision
 
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
@@ -163,7 +163,7 @@ class Classifier(GeneralizedModel):
         classes: ArrayLike | None = None,
     ) -> Categorical | None:
         """Learn rows (X, labels, sample_weight); returns the labels predicted before, if asked."""
-        first = way == "fit" or self._knowledge is None
+        first = way == "fit" or self._posterior_or_none is None
         model = self._fresh() if first else copy.copy(self)
         labels = read_labels(rows[1])
         met = joined_classes(None if first else self.classes_, classes, labels)
@@ -191,7 +191,7 @@ class Classifier(GeneralizedModel):
         >>> model.learn_one(X[3], y[3]).unlearn(X[3:], y[3:]).coef_.round(6) == before.round(6)
         array([[ True]])
         """
-        self._known  # noqa: B018 - not fitted comes first
+        self._posterior  # noqa: B018 - not fitted comes first
         labels = read_labels(y)
         places, there = positions(self.classes_, labels)
         if not there.all():
@@ -204,7 +204,12 @@ class Classifier(GeneralizedModel):
 
     def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn one row, an array or a mapping, and its label."""
-        if self._knowledge is not None and time is None and self._now is None and self._learns_lean:
+        if (
+            self._posterior_or_none is not None
+            and time is None
+            and self._now is None
+            and self._learns_lean
+        ):
             learn = self._open_lean("_learn_lean", "learn_label")
             if learn(x, y, weight):
                 return
@@ -213,7 +218,7 @@ class Classifier(GeneralizedModel):
     @all_or_nothing
     def _learn_any_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """The general path: classes may be new or many, rows may have times."""
-        first = self._knowledge is None
+        first = self._posterior_or_none is None
         place = None if first or self._many is not None else self._place_of(y)
         if place is not None:
             self._learn_row(x, float(place != self._flipped), weight, time)
@@ -256,7 +261,7 @@ class Classifier(GeneralizedModel):
     ) -> Categorical | None:
         """Have ``model``, fresh or a copy, learn rows that were read, and take it over."""
         X, y, weights, elapsed = rows
-        if model._knowledge is None:
+        if model._posterior_or_none is None:
             if model.basis is not None:
                 shares = (y == np.arange(len(met))).astype(np.float64)
                 model.basis_ = functions.fixed(model, model.basis, X, shares)
@@ -265,12 +270,12 @@ class Classifier(GeneralizedModel):
         columns = model._columns(X)
         if len(met) > len(model.classes_):
             model._grow(met)
-        with explained(model, X, y):
+        with name_bad_rows(model, X, y):
             check_usable(columns)
-            told = model._take(way, columns, y, weights, elapsed)
+            predictions = model._take(way, columns, y, weights, elapsed)
         model._now = now
         self._take_over(model)
-        return told
+        return predictions
 
     def _take(
         self, way: Way, columns: Array, y: Array, weights: Array | None, elapsed: Array
@@ -283,25 +288,25 @@ class Classifier(GeneralizedModel):
         y = 1.0 - y if self._flipped else y
         if many is None:
             rows = LabelRows(columns, y, weights, elapsed)
-            told = learn(self._known, way, rows, self.approximation, few=self._are_few(rows))
+            learned = learn(self._posterior, way, rows, self.approximation, few=self._are_few(rows))
         else:
             with blas_threads((n_classes - 1) * many.n_coefficients):
-                told = getattr(many, way)(columns, y, weights, elapsed)
+                learned = getattr(many, way)(columns, y, weights, elapsed)
         if way != "predict_then_learn":
             return None
-        logs = self._log_odds_columns(told) if many is None else told.log_probabilities
+        logs = self._log_odds_columns(learned) if many is None else learned.log_probabilities
         return Categorical(self.classes_, logs)
 
     def _are_few(self, rows: LabelRows) -> bool:
         """Whether their mode lies far from their mean, and so the prior that is learned there."""
-        known: Any = self._known
-        return bool(known.learns_prior and rows.total < FEW_LABELS * known.n_coefficients)
+        posterior: Any = self._posterior
+        return bool(posterior.learns_prior and rows.total < FEW_LABELS * posterior.n_coefficients)
 
     def _start(self) -> None:
         if len(self.classes_) <= 2:
             super()._start()
         else:
-            self._knowledge = cast(Any, self._begun(len(self.classes_)))
+            self._posterior_or_none = cast(Any, self._begun(len(self.classes_)))
 
     def _begun(self, n_classes: int) -> Any:
         self._check_approximation()
@@ -321,13 +326,13 @@ class Classifier(GeneralizedModel):
         """Make room for classes that are met for the first time; ``met`` are all, sorted."""
         before, many = self.classes_, self._many
         self.classes_ = met
-        self._knowledge = copy.deepcopy(self._knowledge)
+        self._posterior_or_none = copy.deepcopy(self._posterior_or_none)
         if len(met) == 2:
             self._flipped = bool(met[1] == before[0])
             return
         _many.check_growth(len(met), self._n_columns + int(self.fit_intercept))
         if many is None:
-            old = self._known
+            old = self._posterior
             started = before if len(before) == 2 else None
             many = _many.from_two(old, self._begun(2), flipped=self._flipped)
             self._flipped = False
@@ -338,7 +343,7 @@ class Classifier(GeneralizedModel):
         order = np.concatenate([before, met[~np.isin(met, before)]])
         many.add_classes(len(met))
         many.reorder(np.argsort(order))
-        self._knowledge = cast(Any, many)
+        self._posterior_or_none = cast(Any, many)
 
     def _take_over(self, fresh: Self) -> Self:
         super()._take_over(fresh)
@@ -352,14 +357,14 @@ class Classifier(GeneralizedModel):
 
     @property
     def _intercept(self) -> bool:
-        return self._known.intercept
+        return self._posterior.intercept
 
-    def _log_odds_columns(self, told: Any) -> Array:
+    def _log_odds_columns(self, joint: Any) -> Array:
         """(n, K) log probabilities, K up to 2, from a prediction of 0 or 1."""
-        if hasattr(told, "log_yes"):
-            both = np.stack([told.log_no, told.log_yes], axis=1)
+        if hasattr(joint, "log_yes"):
+            both = np.stack([joint.log_no, joint.log_yes], axis=1)
         else:
-            both = np.stack([told.logpdf(0.0), told.logpdf(1.0)], axis=1)
+            both = np.stack([joint.logpdf(0.0), joint.logpdf(1.0)], axis=1)
         if len(self.classes_) == 1:
             return np.zeros((len(both), 1))
         return both[:, ::-1] if self._flipped else both
@@ -368,7 +373,7 @@ class Classifier(GeneralizedModel):
         many = self._many
         if many is not None:
             return many.predictive(columns).log_probabilities
-        return self._log_odds_columns(self._known.predictive(columns))
+        return self._log_odds_columns(self._posterior.predictive(columns))
 
     def _check_mergeable(self, other: Self) -> None:
         if not np.array_equal(self.classes_, other.classes_):
@@ -389,11 +394,11 @@ class Classifier(GeneralizedModel):
         super()._begin_as(other)
 
 
-def negated(told: Joint) -> Joint:
+def negated(joint: Joint) -> Joint:
     """The joint distribution of minus the coefficients."""
-    if isinstance(told, MultivariateNormal):
-        return MultivariateNormal(-told.mean, told.precision_root, told.scale, names=told.names)
-    assert isinstance(told, MultivariateMixture)
-    twin = copy.copy(told)
-    twin.components = tuple(cast(JointOfOne, negated(one)) for one in told.components)
+    if isinstance(joint, MultivariateNormal):
+        return MultivariateNormal(-joint.mean, joint.precision_root, joint.scale, names=joint.names)
+    assert isinstance(joint, MultivariateMixture)
+    twin = copy.copy(joint)
+    twin.components = tuple(cast(JointOfOne, negated(one)) for one in joint.components)
     return twin

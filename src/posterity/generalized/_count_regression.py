@@ -160,10 +160,10 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> model.predict([[0]], exposure=[2.0]).shape
         (1,)
         """
-        known = self._known
+        posterior = self._posterior
         X = read_points(self, X)
         offsets = self._eta_offsets(exposure, len(X))
-        eta = known.predict_mean(self._columns(X))
+        eta = posterior.predict_mean(self._columns(X))
         return np.exp(np.minimum(eta if offsets is None else eta + offsets, LARGEST_LOG))
 
     def predict_distribution(  # type: ignore[override]

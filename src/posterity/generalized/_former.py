@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
-from posterity.generalized._heavy_tails_state import Known
+from posterity.generalized._heavy_tails_state import HeavyTailsState
 from posterity.generalized._noise_tally import NoiseTally
 from posterity.generalized._quantile_posterior import QuantilePosterior
-from posterity.generalized._start import Begun, Kept
+from posterity.generalized._start import Kept, WarmStart
 from posterity.generalized._working_noise import Spread
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._evidence_stream import NEVER
@@ -37,23 +37,23 @@ def quantile_posterior(values: Values) -> QuantilePosterior:
 def _reweighted(values: Values) -> tuple[Any, ...]:
     kinds: dict[str, Any] = {"fresh": LinearPosterior, "inner": LinearPosterior}
     kinds |= {"tally": NoiseTally, "kept": Kept | None, "clock": int, "due": int}
-    optional = {"spread": Spread | None, "begun": Begun}
-    there = {**values, "spread": values.get("spread"), "begun": values.get("begun", Begun())}
+    optional = {"spread": Spread | None, "begun": WarmStart}
+    there = {**values, "spread": values.get("spread"), "begun": values.get("begun", WarmStart())}
     if not all(isinstance(there[key], kind) for key, kind in (kinds | optional).items()):
         raise TypeError("a posterior under heavy tails lacks its parts")
-    known = Known(
+    state = HeavyTailsState(
         inner=_resting(values["inner"]),
-        told=float(values["evidence"]),
+        log_predictive=float(values["evidence"]),
         seen=float(values["_seen"]),
         **{key: there[key] for key in ("tally", "kept", "clock", "due", "spread", "begun")},
     )
-    return values["fresh"].at_rest(), values["noise"], known
+    return values["fresh"].with_one_node(), values["noise"], state
 
 
 def _resting(inner: LinearPosterior) -> LinearPosterior:
     """With the node of a prior that is learned at rest, the one that the file has if there is."""
     known: Any = inner
     if not (inner.learns_prior and known.alone):
-        return inner.at_rest()
-    known.known.clock[1] = NEVER
+        return inner.with_one_node()
+    known.state.clock[1] = NEVER
     return replace(known, rests=True)

@@ -56,7 +56,7 @@ def widened(model: Model, n_more: int) -> Model:
     if isinstance(model, Classifier):
         fresh.classes_, fresh._flipped = model.classes_, model._flipped
     fresh._start()
-    _fill(fresh._knowledge, model._knowledge)
+    _fill(fresh._posterior_or_none, model._posterior_or_none)
     fresh._now = model._now
     return fresh
 
@@ -96,17 +96,17 @@ def _averaged(new: AveragedPosterior, old: AveragedPosterior) -> None:
     # grid, at the discount that the place has from now on.
     for mine, theirs in zip(new.runs, old.runs, strict=True):
         _fill(mine, theirs)
-    new.standing.__dict__.update(copy.deepcopy(old.standing).__dict__)
+    new.expert_weights.__dict__.update(copy.deepcopy(old.expert_weights).__dict__)
 
 
 def _adaptive(new: AdaptivePosterior, old: AdaptivePosterior) -> None:
     _averaged(new, old)
     for mine, theirs in zip(new.noises, old.noises, strict=True):
-        mine.become(theirs)
+        mine.copy_from(theirs)
 
 
 def _evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
-    mine, theirs = new.known, old.known
+    mine, theirs = new.state, old.state
     _fill(mine.data, theirs.data)
     mine.tally = theirs.tally
     mine.clock[0] = theirs.clock[0]
@@ -121,12 +121,12 @@ def _evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
 
 def _generalized(new: GeneralizedPosterior, old: GeneralizedPosterior) -> None:
     _fill(new.inner, old.inner)
-    new.account.become(replace(old.account))
+    new.statistics.copy_from(replace(old.statistics))
 
 
 def _dispersed(new: DispersedPosterior, old: DispersedPosterior) -> None:
     _fill(new.counts, old.counts)
-    new.spread.become(old.spread.copy())
+    new.spread.copy_from(old.spread.copy())
 
 
 def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
@@ -151,8 +151,8 @@ def _wider_contrasts(new: Contrasts, old: Contrasts) -> None:
     columns = np.eye(old.n_columns, new.n_columns)
     for mine, theirs, places in zip(new.parts, old.parts, old.places, strict=True):
         matrix: Array = np.kron(np.eye(len(places)), columns).astype(np.float64)
-        mine.become(theirs.recast(matrix))
-    new.constant, new.told, new.read = old.constant, old.told, None
+        mine.copy_from(theirs.recast(matrix))
+    new.constant, new.log_predictive, new.read = old.constant, old.log_predictive, None
 
 
 def _place(triangle: Array, factor: Factor, columns: NDArray[np.intp], p: int) -> None:

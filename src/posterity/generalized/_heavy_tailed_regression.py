@@ -23,7 +23,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
     @property
     def noise_scale_(self) -> float:
         """Scale of the noise, given or learned, in units of the target."""
-        return float(self._known.average_of(lambda one: one.scale)) * self._scale_unit
+        return float(self._posterior.average_of(lambda one: one.scale)) * self._scale_unit
 
     # ---- inner -----------------------------------------------------------------------------------
 

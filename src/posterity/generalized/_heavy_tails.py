@@ -24,9 +24,9 @@ from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor.usable import check_usable
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
-from posterity.generalized._heavy_tails_state import Known, Told
+from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
 from posterity.generalized._noise_tally import SUMS, Before, NoiseTally
-from posterity.generalized._start import Begun, Found, Kept, most_probable, noise_of
+from posterity.generalized._start import Kept, ModeFit, WarmStart, most_probable, noise_of
 from posterity.generalized._unlearning import in_order, matched, take_out, without
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import RowPath
@@ -55,43 +55,43 @@ class HeavyTailedPosterior(LinearPosterior):
 
     # What a posterior holds besides: that of the rows as they stand.
     belief: ClassVar[Any] = property(lambda self: self.fresh.belief)  # type: ignore[misc]
-    noise: ClassVar[Any] = property(lambda self: self.known.inner.noise)  # type: ignore[misc]
+    noise: ClassVar[Any] = property(lambda self: self.state.inner.noise)  # type: ignore[misc]
     intercept: ClassVar[Any] = property(lambda self: self.fresh.intercept)  # type: ignore[misc]
     prior: ClassVar[Any] = property(lambda self: self.fresh.prior)  # type: ignore[misc]
     factor: ClassVar[Any] = property(lambda self: self._node.factor)  # type: ignore[misc]
 
     fresh: LinearPosterior
     likelihood: WorkingNoise
-    known: Known = field(repr=False)
+    state: HeavyTailsState = field(repr=False)
 
     @classmethod
     def around(
         cls, fresh: LinearPosterior, likelihood: WorkingNoise, known_scale: float | None
     ) -> Self:
         """Take over what a posterior that has seen nothing believes, relative to the noise."""
-        fresh = fresh.at_rest()
+        fresh = fresh.with_one_node()
         nothing = Kept(np.empty((0, fresh.n_features)), np.empty(0), np.empty(0), np.empty(0))
         tally = NoiseTally(likelihood, known_scale, fresh.n_flat)
-        return cls._made(fresh, likelihood, Known(fresh.copy(), tally, nothing))
+        return cls._made(fresh, likelihood, HeavyTailsState(fresh.copy(), tally, nothing))
 
     @classmethod
-    def _made(cls, *told: Any) -> Self:
+    def _made(cls, *parts: Any) -> Self:
         make: Any = cls  # whose fields are not its parent's
-        posterior: Self = make(*told)
+        posterior: Self = make(*parts)
         return posterior
 
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""
-        return self._but(known=self.known.copy())
+        return self._but(state=self.state.copy())
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        other.known.inner.central()  # its prior is chosen now, not when it is read
-        self.known.become(other.known)
+        other.state.inner.central()  # its prior is chosen now, not when it is read
+        self.state.copy_from(other.state)
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
-        return self.around(self.fresh.made(change), self.likelihood, self.known.tally.known_scale)
+        return self.around(self.fresh.made(change), self.likelihood, self.state.tally.known_scale)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -100,14 +100,14 @@ class HeavyTailedPosterior(LinearPosterior):
         check_usable(X, y)
         g = np.ones(len(X)) if weights is None else weights
         ahead, rows = self.copy(), Kept(X, y[:, 0], g, elapsed)
-        known = ahead.known
+        state = ahead.state
         found = ahead._fitted(rows)
-        known.settle(found)
-        known.told, known.seen = found.log_evidence, float(np.sum(g))
-        known.clock = int(np.count_nonzero(g))
-        known.kept = rows if known.clock < self._n_start else None
+        state.settle(found)
+        state.log_predictive, state.seen = found.log_evidence, float(np.sum(g))
+        state.clock = int(np.count_nonzero(g))
+        state.kept = rows if state.clock < self._n_start else None
         ahead._set_due()
-        self.become(ahead)
+        self.copy_from(ahead)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
@@ -121,71 +121,73 @@ class HeavyTailedPosterior(LinearPosterior):
         g = np.ones(len(X)) if weights is None else weights
         target = y[:, 0]
         ahead = self.copy()
-        known = ahead.known
-        if known.kept is None and len(X):
-            known.go_on()
-        if known.clock == 0:
+        state = ahead.state
+        if state.kept is None and len(X):
+            state.go_on()
+        if state.clock == 0:
             elapsed = np.where(np.cumsum(g > 0.0) - (g > 0.0) == 0, 0.0, elapsed)
-        told: list[Told] = []
+        predictions: list[RowPredictions] = []
         first = 0
-        while first < len(X) or not told:
+        while first < len(X) or not predictions:
             stop = ahead._stretch(g, elapsed, first)
             part = slice(first, stop)
-            told.append(ahead._learn_stretch(X[part], target[part], g[part], elapsed[part]))
+            predictions.append(ahead._learn_stretch(X[part], target[part], g[part], elapsed[part]))
             first = stop
-        self.become(ahead)
-        parts = zip(*([one.mean, one.leverage, one.scale, one.df] for one in told), strict=True)
+        self.copy_from(ahead)
+        parts = zip(
+            *([one.mean, one.leverage, one.scale, one.df] for one in predictions), strict=True
+        )
         return self.likelihood.predictive(*(np.concatenate(each) for each in parts))
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows: those of the start exactly, others with what they say in what is known."""
-        if self.known.inner.forgets:
-            self.known.inner.of_rows.remove(X, y, weights)  # refuses, and says why
+        if self.state.inner.forgets:
+            self.state.inner.of_rows.remove(X, y, weights)  # refuses, and says why
         g = np.ones(len(X)) if weights is None else weights
         some, gone = g > 0.0, float(np.sum(g))
         rows = Kept(X[some], y[some, 0], g[some], np.ones(int(some.sum())))
         ahead = self.copy()
-        known = ahead.known
-        if known.seen - gone < -1e-12 * gone:
+        state = ahead.state
+        if state.seen - gone < -1e-12 * gone:
             raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {known.seen:g} is learned; "
+                f"can't unlearn rows of total weight {gone:g}: only {state.seen:g} is learned; "
                 "nothing was changed"
             )
-        if known.seen - gone <= 1e-12 * gone:
-            tally = known.tally
+        if state.seen - gone <= 1e-12 * gone:
+            tally = state.tally
             ahead = self.around(self.fresh, self.likelihood, tally.known_scale)
-        elif known.kept is not None:
-            left = without(known.kept, rows)
+        elif state.kept is not None:
+            left = without(state.kept, rows)
             ahead.fit(left.X, left.y[:, None], left.weights, left.elapsed)
         else:
             ahead._take_out(rows)
-        self.become(ahead)
+        self.copy_from(ahead)
 
     def _take_out(self, rows: Kept) -> None:
-        known, together = self.known, self.known.spread is not None
+        state, together = self.state, self.state.spread is not None
         if together:
             site = matched(self.likelihood, self._unit, rows.weights)
         else:
             site = in_order(self.likelihood, self.scale)
-        tally, slope = take_out(known.inner, known.tally, rows, site, together=together)
-        known.tally = tally
+        tally, slope = take_out(state.inner, state.tally, rows, site, together=together)
+        state.tally = tally
         if together and tally.known_scale is None:
             # As the scale is learned by a fit: a step of Newton's method.
             information = self.likelihood.scale_information * tally.count
             tally.beyond_core += tally.count * min(max(slope / information, -1.0), 1.0)
-        known.clock -= len(rows.y)
-        known.seen -= float(np.sum(rows.weights))
+        state.clock -= len(rows.y)
+        state.seen -= float(np.sum(rows.weights))
         mean, leverage = self.relative(rows.X)
         density = self.likelihood.log_density(
             rows.y - mean, leverage, np.full(len(mean), self.scale), self._scale_df
         )
-        known.told -= float(rows.weights @ density)
+        state.log_predictive -= float(rows.weights @ density)
         self._set_due()
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
         ahead = self.copy()
-        both, its = ahead.known, other.known
+        both, its = ahead.state, other.state
         both.clock += its.clock
         seen, over = both.seen + its.seen, both.clock >= self._n_start
         if both.kept is not None and its.kept is not None:
@@ -197,16 +199,16 @@ class HeavyTailedPosterior(LinearPosterior):
             both.inner.merge(its.inner.with_noise(both.inner.noise))
             both.tally.merge(its.tally)
             both.go_on()
-        both.told, both.seen = both.told + its.told, seen
+        both.log_predictive, both.seen = both.log_predictive + its.log_predictive, seen
         ahead._set_due()
-        self.become(ahead)
+        self.copy_from(ahead)
 
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.likelihood == other.likelihood
-            and self.known.tally.known_scale == other.known.tally.known_scale
+            and self.state.tally.known_scale == other.state.tally.known_scale
             and self.fresh.same_prior(other.fresh)
         )
 
@@ -215,12 +217,12 @@ class HeavyTailedPosterior(LinearPosterior):
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether nothing is forgotten."""
-        return not self.known.inner.forgets
+        return not self.state.inner.forgets
 
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
         """Whether one factor predicts."""
-        return self.known.inner.predicts_lean
+        return self.state.inner.predicts_lean
 
     @property
     def beside(self) -> Sequence[LinearPosterior]:
@@ -243,21 +245,21 @@ class HeavyTailedPosterior(LinearPosterior):
 
         The twin of :meth:`_learn_stretch`, in plain numbers.
         """
-        known, leverage = self.known, max(leverage, 0.0)
-        tally, kept = known.tally, known.kept
+        held_state, leverage = self.state, max(leverage, 0.0)
+        tally, kept = held_state.tally, held_state.kept
         scale = tally.scale
         weight, shift = 1.0, 0.0
         if math.isfinite(leverage) and math.isfinite(scale):
             weight, shift = self.likelihood.site(error, leverage, scale)
         wide = leverage * self._widened
-        told = self.likelihood.log_density_one(error, wide, scale, self._scale_df)
+        log_density = self.likelihood.log_density_one(error, wide, scale, self._scale_df)
         if kept is not None:
             kept = kept.joined(X, np.array([y]), np.array([g]), np.ones(1))
         state = {
             "tally": tally.with_row(error, leverage, g),
-            "told": known.told + g * told,
-            "clock": known.clock + 1,
-            "seen": known.seen + g,
+            "log_predictive": held_state.log_predictive + g * log_density,
+            "clock": held_state.clock + 1,
+            "seen": held_state.seen + g,
             "kept": kept,
         }
         return weight, shift, state
@@ -270,35 +272,35 @@ class HeavyTailedPosterior(LinearPosterior):
     def predictive(self, X: Array) -> RowDistribution:  # type: ignore[override]
         """Distribution of new observations at the rows of ``X``."""
         mean, leverage = self.relative(X)
-        return self.likelihood.predictive(mean, leverage, self.known.tally.scale, self._scale_df)
+        return self.likelihood.predictive(mean, leverage, self.state.tally.scale, self._scale_df)
 
     def core_predictive(self, X: Array) -> StudentT:
         """The same for observations that are no outliers: normal noise of the core's scale."""
         mean, leverage = self.relative(X)
         with np.errstate(invalid="ignore"):
-            scale = np.sqrt(self.core**2 + self.known.tally.scale**2 * leverage)
+            scale = np.sqrt(self.core**2 + self.state.tally.scale**2 * leverage)
         return StudentT(self._df, mean, np.where(np.isnan(scale), np.inf, scale))
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
         """Joint distribution of [intercept, coefficients]: t where the scale is learned."""
-        tally, spread = self.known.tally, self.known.spread
-        told = cast(JointOfOne, self._node.joint(names))
-        root = told.precision_root * (self._unit / told.scale)
+        tally, spread = self.state.tally, self.state.spread
+        joint = cast(JointOfOne, self._node.joint(names))
+        root = joint.precision_root * (self._unit / joint.scale)
         if tally.known_scale is not None:
-            return MultivariateNormal(told.mean, root, tally.scale, names=names)
+            return MultivariateNormal(joint.mean, root, tally.scale, names=names)
         scale = tally.scale * math.sqrt(self._widened)
-        df = tally.freed if spread is None else spread.df
-        return MultivariateT(max(df, 0.0), told.mean, root, scale, names=names)
+        df = tally.residual_df if spread is None else spread.df
+        return MultivariateT(max(df, 0.0), joint.mean, root, scale, names=names)
 
     @property
     def scale(self) -> float:
         """Scale of the noise."""
-        return self.known.tally.scale
+        return self.state.tally.scale
 
     @property
     def core(self) -> float:
         """Standard deviation of the noise without its outliers."""
-        return self.known.tally.core if self.known.tally.freed > 0.0 else math.inf
+        return self.state.tally.core if self.state.tally.residual_df > 0.0 else math.inf
 
     @property
     def prior_precision(self) -> ArrayLike:
@@ -318,12 +320,12 @@ class HeavyTailedPosterior(LinearPosterior):
     @property
     def n_observations(self) -> float:
         """Sum of the weights of the rows learned."""
-        return self.known.seen
+        return self.state.seen
 
     @property
     def n_effective(self) -> float:
         """What is left of them after forgetting."""
-        return self.known.tally.count
+        return self.state.tally.count
 
     @property
     def noise_precision(self) -> float:
@@ -333,39 +335,39 @@ class HeavyTailedPosterior(LinearPosterior):
     @property
     def log_evidence(self) -> float:
         """Log densities of the rows as they came, or Laplace's approximation after a fit."""
-        return self.known.told
+        return self.state.log_predictive
 
     # ---- inner ---------------------------------------------------------------------------------
 
     @property
     def _node(self) -> LinearPosterior:
         """The one that learns and is read: under the prior that is given, or was learned."""
-        return self.known.inner.central()
+        return self.state.inner.central()
 
     def _raw(self, X: Array) -> tuple[Array, Array]:
-        inner = self.known.inner
-        told = inner.predictive(X)
-        return told.mean(), _leverage(told, inner.noise)
+        inner = self.state.inner
+        predictive = inner.predictive(X)
+        return predictive.mean(), _leverage(predictive, inner.noise)
 
     @property
     def _widened(self) -> float:
-        spread = self.known.spread
+        spread = self.state.spread
         return 1.0 if spread is None else spread.widened**2
 
     @property
     def _unit(self) -> float:
         """Scale in whose squares the inner posterior's information is: of its own noise."""
-        return float(self.known.inner.noise_precision**-0.5)
+        return float(self.state.inner.noise_precision**-0.5)
 
     @property
     def _df(self) -> float:
-        tally = self.known.tally
-        return math.inf if tally.known_scale is not None else max(tally.freed, 1.0)
+        tally = self.state.tally
+        return math.inf if tally.known_scale is not None else max(tally.residual_df, 1.0)
 
     @property
     def _scale_df(self) -> float:
         """How well the scale is known, where a fit says; after other rows it is plugged in."""
-        spread = self.known.spread
+        spread = self.state.spread
         return math.inf if spread is None else spread.df
 
     @property
@@ -376,7 +378,7 @@ class HeavyTailedPosterior(LinearPosterior):
         """Where the stretch of rows that starts at ``first`` ends."""
         last = min(first + 2 * LONGEST_STRETCH, len(g))
         rows = np.cumsum(g[first:last] > 0.0)
-        left = self.known.due - self.known.clock
+        left = self.state.due - self.state.clock
         stop = first + min(int(np.searchsorted(rows, left)) + 1, last - first)
         faded = np.cumprod(self._left(elapsed[first:stop]))
         return first + max(1, int(np.count_nonzero(faded > MOST_FADING)))
@@ -384,24 +386,24 @@ class HeavyTailedPosterior(LinearPosterior):
     def _left(self, elapsed: Array) -> Array:
         return np.maximum(self.fresh.of_rows.left(elapsed), LEAST_DISCOUNT)
 
-    def _learn_stretch(self, X: Array, y: Array, g: Array, elapsed: Array) -> Told:
+    def _learn_stretch(self, X: Array, y: Array, g: Array, elapsed: Array) -> RowPredictions:
         """Learn rows whose weights depend on those before them, until nothing moves."""
         if not len(X):
-            return Told(np.empty(0), np.empty(0), np.empty(0), np.empty(0))
-        known = self.known
-        tally, discounts = known.tally.copy(), self._left(elapsed)
+            return RowPredictions(np.empty(0), np.empty(0), np.empty(0), np.empty(0))
+        state = self.state
+        tally, discounts = state.tally.copy(), self._left(elapsed)
         mean, leverage = self._raw(X)
         n = len(X) + 1
         before = Before(np.full(n, tally.scale), np.full(n, tally.core))
-        inner, added = known.inner, np.zeros((len(SUMS), n - 1))
+        inner, added = state.inner, np.zeros((len(SUMS), n - 1))
         for _ in range(n + 3):
             error = y - mean
             weight, shift = self._sites(error, leverage, before.scale[:-1])
             added = tally.adds(error, leverage, g, before)
             new_before = tally.before(added, discounts)
-            inner = known.inner.copy()
-            told = inner.predict_then_learn(X, (y + shift)[:, None], weight * g, elapsed)
-            new_mean, new_leverage = told.mean(), _leverage(told, inner.noise)
+            inner = state.inner.copy()
+            predictive = inner.predict_then_learn(X, (y + shift)[:, None], weight * g, elapsed)
+            new_mean, new_leverage = predictive.mean(), _leverage(predictive, inner.noise)
             done = (
                 _same(new_mean, mean, before.scale[:-1])
                 and _same(new_leverage, leverage, 1.0 + leverage)
@@ -414,9 +416,13 @@ class HeavyTailedPosterior(LinearPosterior):
         scale, leverage, df = before.scale[:-1], leverage * self._widened, self._scale_df
         densities = self.likelihood.log_density(y - mean, leverage, scale, df)
         tally.learn(added, discounts)
-        known.inner, known.tally, known.told = inner, tally, known.told + float(g @ densities)
+        state.inner, state.tally, state.log_predictive = (
+            inner,
+            tally,
+            state.log_predictive + float(g @ densities),
+        )
         self._note(X, y, g, elapsed)
-        return Told(mean, leverage, scale, np.full(len(y), df))
+        return RowPredictions(mean, leverage, scale, np.full(len(y), df))
 
     def _sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):
@@ -427,41 +433,43 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def _note(self, X: Array, y: Array, g: Array, elapsed: Array) -> None:
         """Count rows; when it is due, fit the start anew, or ask anew how large the prior is."""
-        known = self.known
-        known.clock += int(np.count_nonzero(g))
-        known.seen += float(np.sum(g))
-        if known.kept is not None:
-            known.kept = known.kept.joined(X, y, g, elapsed)
-        if known.clock < known.due:
+        state = self.state
+        state.clock += int(np.count_nonzero(g))
+        state.seen += float(np.sum(g))
+        if state.kept is not None:
+            state.kept = state.kept.joined(X, y, g, elapsed)
+        if state.clock < state.due:
             return
-        if known.kept is not None and known.clock >= self._n_start:
-            known.settle(self._fitted(known.kept, Begun(), in_order=True))
-            known.go_on()
-        elif known.kept is not None:
-            known.settle(self._fitted(known.kept, known.begun))
+        if state.kept is not None and state.clock >= self._n_start:
+            state.settle(self._fitted(state.kept, WarmStart(), in_order=True))
+            state.go_on()
+        elif state.kept is not None:
+            state.settle(self._fitted(state.kept, state.begun))
         elif self.fresh.learns_prior:  # with the noise of today
-            known.inner = known.inner.with_noise(noise_of(known.tally.scale))
+            state.inner = state.inner.with_noise(noise_of(state.tally.scale))
         self._set_due()
 
     def _set_due(self) -> None:
-        n, start = self.known.clock, self._n_start
+        n, start = self.state.clock, self._n_start
         if n < start:
             # What flat directions take says nothing: half as many more of the rows beyond.
             beyond = max(n - self.fresh.n_flat, 0)
             due = self.fresh.n_flat + beyond + max(1, beyond // 2)
-            self.known.due = due if due < NEARLY * start else start
+            self.state.due = due if due < NEARLY * start else start
         else:
-            self.known.due = n + min(n // 4, LONGEST_STRETCH)
+            self.state.due = n + min(n // 4, LONGEST_STRETCH)
 
-    def _fitted(self, kept: Kept, begun: Begun | None = None, *, in_order: bool = False) -> Found:
+    def _fitted(
+        self, kept: Kept, begun: WarmStart | None = None, *, in_order: bool = False
+    ) -> ModeFit:
         """The most probable fit of these rows."""
-        problem = self.fresh, self.likelihood, self.known.tally.known_scale, kept
+        problem = self.fresh, self.likelihood, self.state.tally.known_scale, kept
         return most_probable(*problem, self._left(kept.elapsed), begun, in_order=in_order)
 
 
-def _leverage(told: Any, noise: Any) -> Array:
+def _leverage(predictive: Any, noise: Any) -> Array:
     """What a predictive variance says beyond the noise's own, relative to it."""
-    return np.maximum(told.var() * noise.known_precision - 1.0, 0.0)
+    return np.maximum(predictive.var() * noise.known_precision - 1.0, 0.0)
 
 
 def _same(one: Array, other: Array, scale: Array | float) -> bool:

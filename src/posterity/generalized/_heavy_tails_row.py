@@ -42,7 +42,7 @@ class HeavyTailedPath:
 
     def predict_mean(self, x: Any) -> float:
         """Mean at ``x``."""
-        if self.posterior.known.inner is not self._inner:
+        if self.posterior.state.inner is not self._inner:
             self._open()
         return self._rows.predict_mean(x)
 
@@ -60,7 +60,7 @@ class HeavyTailedPath:
 
     def _open(self) -> None:
         """Follow the posterior, which learned in another way."""
-        inner = self.posterior.known.inner
+        inner = self.posterior.state.inner
         self._rows = inner.row_path(self.names)
         self._others = [other.row_path(self.names) for other in self.posterior.beside]
         self._inner = inner
@@ -68,7 +68,7 @@ class HeavyTailedPath:
             self._rows.close()
 
     def _learn(self, x: Any, y: float, g: float) -> bool:
-        posterior, known = self.posterior, self.posterior.known
+        posterior, known = self.posterior, self.posterior.state
         usable = 0.0 < g < math.inf and abs(y) <= 1e150
         if not usable or self._closed or known.clock + 1 >= known.due:
             return False

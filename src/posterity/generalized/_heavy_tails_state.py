@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.generalized._noise_tally import NoiseTally
-from posterity.generalized._start import Begun, Found, Kept
+from posterity.generalized._start import Kept, ModeFit, WarmStart
 from posterity.generalized._working_noise import Spread
 from posterity.posteriors import LinearPosterior
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Told:
+class RowPredictions:
     """What was said of each row before it: mean, relative leverage, scale, and the scale's df."""
 
     mean: Array
@@ -26,13 +26,13 @@ class Told:
 
 
 @dataclass
-class Known:
+class HeavyTailsState:
     """State: ``inner`` has learned the reweighted rows, ``tally`` what they say of the scale.
 
     ``spread`` is how well a fit knows the scale, None once other rows were learned in order;
     ``kept`` are all rows so far, until there are enough, and ``begun`` is where their next fit
     begins. ``clock`` counts rows, and at ``due`` of them the prior, or that fit, is due anew.
-    ``told`` sums the log densities of the rows, ``seen`` their weights.
+    ``log_predictive`` sums the log densities of the rows, ``seen`` their weights.
     """
 
     inner: LinearPosterior
@@ -40,20 +40,20 @@ class Known:
     kept: Kept | None
     clock: int = 0
     due: int = 1
-    told: float = 0.0
+    log_predictive: float = 0.0
     seen: float = 0.0
     spread: Spread | None = None
-    begun: Begun = field(default_factory=Begun)
+    begun: WarmStart = field(default_factory=WarmStart)
 
-    def copy(self) -> Known:
+    def copy(self) -> HeavyTailsState:
         """The same, to go its own way."""
         return replace(self, inner=self.inner.copy(), tally=self.tally.copy())
 
-    def become(self, other: Known) -> None:
+    def copy_from(self, other: HeavyTailsState) -> None:
         """Take over all of another one."""
         self.__dict__.update(other.__dict__)
 
-    def settle(self, found: Found) -> None:
+    def settle(self, found: ModeFit) -> None:
         """Know the most probable fit of some rows, and nothing else of them."""
         tally = self.tally = self.tally.copy()
         self.inner, self.begun, self.spread = found.inner, found.begun, found.spread
@@ -65,4 +65,4 @@ class Known:
 
     def go_on(self) -> None:
         """From now on rows are learned in order."""
-        self.kept, self.spread, self.begun = None, None, Begun()
+        self.kept, self.spread, self.begun = None, None, WarmStart()

@@ -48,8 +48,8 @@ def begun(
     Raises ``ValueError`` for settings that so many can't have.
     """
     strategy = learned_by(precision, LEARNED)
-    believed = GaussianPrior(0.0, 1.0 if strategy is not None else precision)  # type: ignore[arg-type]
-    root = believed.factor(n_features, intercept=False).root.copy()
+    linear_moments = GaussianPrior(0.0, 1.0 if strategy is not None else precision)  # type: ignore[arg-type]
+    root = linear_moments.factor(n_features, intercept=False).root.copy()
     p = n_features + int(intercept)
     separate = not keeps_all(n_classes, p)
     if separate and not (strategy is None or isinstance(strategy, OddsScale)):
@@ -101,13 +101,13 @@ def from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> Softm
     The log odds of the second class (of the first, if ``flipped``) are sqrt(2) times the contrast,
     or minus that. The features' means and squares are those of the site rows.
     """
-    data, account = posterior.rows_alone(), posterior.account
+    data, statistics = posterior.rows_alone(), posterior.statistics
     size = np.sqrt(2.0) * (-1.0 if flipped else 1.0)
-    told = data.recast(size * np.eye(fresh.n_coefficients))
+    recast = data.recast(size * np.eye(fresh.n_coefficients))
     (part,) = fresh.contrasts.parts
-    part.become(told.counted(posterior.n_effective, posterior.n_observations))
-    fresh.contrasts.constant = account.log_sites - 0.5 * LOG_2PI * data.factor.count
-    fresh.contrasts.told = account.told
+    part.copy_from(recast.counted(posterior.n_effective, posterior.n_observations))
+    fresh.contrasts.constant = statistics.log_sites - 0.5 * LOG_2PI * data.factor.count
+    fresh.contrasts.log_predictive = statistics.log_predictive
     _take_moments(fresh.prior, data.factor.root, fresh.n_effective)
     if fresh.strategy is not None:
         fresh.prior = fresh.prior.scaled(1.0)

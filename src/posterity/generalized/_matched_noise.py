@@ -72,24 +72,24 @@ class MatchedNoise(WorkingNoise):
             honest, start = self._begin(rows, prior, known_scale, last)
         matcher = self._matcher(rows.only(honest), prior, last)
         known = known_scale is not None
-        told = matcher.climb(start, known=known, settled=settled, rounds=rounds)
+        matched = matcher.climb(start, known=known, settled=settled, rounds=rounds)
         weight, target = np.zeros(len(rows.y)), np.zeros(len(rows.y))
-        weight[honest], target[honest] = told.weight, told.target
-        fit, leverage = told.fit, told.leverage
+        weight[honest], target[honest] = matched.weight, matched.target
+        fit, leverage = matched.fit, matched.leverage
         if not honest.all():
             factor = rows.under(prior, target, weight)
             both, leverage = factor.predict(rows.X, intercept=rows.intercept)
             fit = both[:, 0]
-        spread = told.scale * rows.freed
+        spread = matched.scale * rows.residual_df
         return Mode(
-            told.scale,
+            matched.scale,
             fit,
             weight,
             target,
             spread,
             leverage,
-            told.log_evidence,
-            told.settled,
+            matched.log_evidence,
+            matched.settled,
             rough=last.rough,
             in_order=last.in_order,
         )
@@ -166,7 +166,7 @@ class MatchedNoise(WorkingNoise):
         starts = [(fit, known or self._narrow(rows, fit))]
         if not last.in_order:
             broad = rows.under(prior, rows.y, np.ones(len(rows.y)))
-            wide = math.sqrt(float(broad.residual()[0, 0]) / rows.freed) / self.core_ratio
+            wide = math.sqrt(float(broad.residual()[0, 0]) / rows.residual_df) / self.core_ratio
             starts.append((rows.fitted(broad), known or max(wide, rows.floor)))
         return fit, starts
 

@@ -123,7 +123,7 @@ class Matcher:
             elif one.move < CALM * last:
                 bold = min(1.2 * bold, most)
             last, now = one.move, replace(one.ahead, scale=scale)
-        return self.told(now)
+        return self.log_predictive(now)
 
     def rough_spread(self, mode: Mode) -> Spread:
         """The same by a formula: as of an inverse gamma whose mode this is.
@@ -173,8 +173,8 @@ class Matcher:
         """The next sites, how far fits move in their standard deviations, and the log scale."""
         rows, prior, s = self.rows, self.prior, now.scale
         factor = rows.under(prior, now.target, now.weight)
-        told, leverage = factor.predict(rows.X, intercept=rows.intercept)
-        fit = told[:, 0]
+        log_predictive, leverage = factor.predict(rows.X, intercept=rows.intercept)
+        fit = log_predictive[:, 0]
         known = self.likelihood.kernel_code
         assert known is not None  # of all noise here
         weight, target, square, slope, evidence, move = match_rows(
@@ -195,7 +195,7 @@ class Matcher:
         variance = core_variance(square, self.rows.weights, ratio**2, 1e-300)
         return 0.5 * math.log(variance) - math.log(ratio)
 
-    def told(self, now: Sites) -> Fit:
+    def log_predictive(self, now: Sites) -> Fit:
         """Fits of these sites, and their evidence (Minka 2001): flat directions have density 1."""
         return self._told(self._round(now, 1.0))
 

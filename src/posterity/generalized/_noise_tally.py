@@ -59,7 +59,7 @@ class NoiseTally:
             return math.inf
         ratio = self.noise.core_ratio
         if ratio is None:
-            return max(self.spread / self.freed, SMALLEST)
+            return max(self.spread / self.residual_df, SMALLEST)
         return max(math.exp(self.beyond_core / self.count) * self.core / ratio, SMALLEST)
 
     @property
@@ -68,7 +68,7 @@ class NoiseTally:
         if self.core_weight <= 0.0:
             return math.inf
         sigma = math.sqrt((1.0 + GAMMA) * self.core_square / self.core_weight)
-        beyond = max(LEAST_SHARE * self.freed / self.core_weight, 1.0)
+        beyond = max(LEAST_SHARE * self.residual_df / self.core_weight, 1.0)
         return max(sigma * beyond * beyond, SMALLEST)
 
     def with_row(self, error: float, leverage: float, g: float) -> NoiseTally:
@@ -95,7 +95,7 @@ class NoiseTally:
         return replace(self, **left | {"beyond_core": share * self.beyond_core})
 
     @property
-    def freed(self) -> float:
+    def residual_df(self) -> float:
         """Rows left for the noise."""
         return self.count - self.n_flat
 
@@ -128,7 +128,7 @@ class NoiseTally:
         start, floor = 2.2 * honest.median(square), honest.floor**2
         variance = core_variance(square, honest.weights, start, floor)
         # The fit has taken its share of the squares.
-        variance *= honest.total / honest.freed
+        variance *= honest.total / honest.residual_df
         self.core_weight = float(honest.weights @ core_weights(square, variance))
         self.core_square = variance * self.core_weight / (1.0 + GAMMA)
         if self.noise.core_ratio is not None:
@@ -158,8 +158,8 @@ class NoiseTally:
             lift = sums[4] / np.where(count > 0.0, count, 1.0)
             scale = np.exp(lift) * self._cores(sums) / self.noise.core_ratio
         else:
-            freed = count - self.n_flat
-            scale = spread / np.where(freed > 0.0, freed, 1.0)
+            residual_df = count - self.n_flat
+            scale = spread / np.where(residual_df > 0.0, residual_df, 1.0)
         return np.where(count > self.n_flat, np.maximum(scale, SMALLEST), math.inf)
 
     def _cores(self, sums: Array) -> Array:

@@ -35,24 +35,24 @@ class QuantilePosterior(HeavyTailedPosterior):
     design: LinearPosterior
 
     @classmethod
-    def _made(cls, *told: Any) -> Self:
-        fresh: LinearPosterior = told[0]
+    def _made(cls, *parts: Any) -> Self:
+        fresh: LinearPosterior = parts[0]
         flat = GaussianPrior(0.0, 0.0)
         design = LinearPosterior.before_data(
             flat, fresh.noise, fresh.n_features, intercept=fresh.intercept
         )
         make: Any = cls
-        posterior: Self = make(*told, design)
+        posterior: Self = make(*parts, design)
         return posterior
 
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""
         return super().copy()._but(design=self.design.copy())
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        super().become(other)
-        self.design.become(other.design)
+        super().copy_from(other)
+        self.design.copy_from(other.design)
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
@@ -77,9 +77,9 @@ class QuantilePosterior(HeavyTailedPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> RowDistribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        told = super().predict_then_learn(X, y, weights, elapsed)
+        predictions = super().predict_then_learn(X, y, weights, elapsed)
         self.design.absorb(X, np.zeros_like(y), weights, elapsed)
-        return told
+        return predictions
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
@@ -89,7 +89,7 @@ class QuantilePosterior(HeavyTailedPosterior):
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows of the start; refuse others."""
         gone = float(len(X)) if weights is None else float(np.sum(weights))
-        if self.known.kept is None and self.learns_lean and gone < self.n_observations:
+        if self.state.kept is None and self.learns_lean and gone < self.n_observations:
             raise ValueError(
                 f"can't unlearn rows of a quantile once more than {self._n_start} came: what a row "
                 "weighs is the density of all rows' errors about the quantile, and these are not "

@@ -44,7 +44,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Begun:
+class WarmStart:
     """What the last fit found, where the next begins: coefficients, scale, and prior precision.
 
     Nothing of the rows that were learned since: so a fit depends on rows alone, and not on how
@@ -57,7 +57,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Found:
+class ModeFit:
     """A posterior that has learned rows at their mode; no mode where they leave the noise open."""
 
     inner: LinearPosterior
@@ -68,11 +68,11 @@ class Found:
     precision: Array | None = None
 
     @property
-    def begun(self) -> Begun:
+    def begun(self) -> WarmStart:
         """Where the next search begins."""
         if self.mode is None:
-            return Begun()
-        return Begun(self.inner.coefficients(), self.mode.scale, self.precision)
+            return WarmStart()
+        return WarmStart(self.inner.coefficients(), self.mode.scale, self.precision)
 
 
 def most_probable(
@@ -81,10 +81,10 @@ def most_probable(
     known_scale: float | None,
     kept: Kept,
     discounts: Array,
-    begun: Begun | None = None,
+    begun: WarmStart | None = None,
     *,
     in_order: bool = False,
-) -> Found:
+) -> ModeFit:
     """Search for the mode of the rows; where the prior is learned, for both in turns.
 
     ``fresh`` has seen nothing; ``discounts`` (n,) is what is left of the past before each row.
@@ -99,7 +99,7 @@ def most_probable(
     if rows.total <= rows.n_flat and known_scale is None:
         inner = fresh.with_noise(noise_of(math.inf))
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
-        return Found(inner, rows, None, 0.0)
+        return ModeFit(inner, rows, None, 0.0)
     prior, last = _begin(fresh, rows, known_scale)
     last = replace(last, rough=begun is not None, in_order=in_order, nearly=fresh.learns_prior)
     precision: Array | None = None
@@ -127,10 +127,10 @@ def most_probable(
             prior = _prior(fresh, precision)
     spread = noise.spread_at(rows, prior, known_scale, mode)
     if begun is not None:
-        return Found(inner, rows, mode, 0.0, spread, precision)
+        return ModeFit(inner, rows, mode, 0.0, spread, precision)
     if spread is None:
-        return Found(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
-    return Found(inner, rows, mode, spread.log_evidence, spread)
+        return ModeFit(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
+    return ModeFit(inner, rows, mode, spread.log_evidence, spread)
 
 
 def _check_size(y: Array) -> None:

@@ -32,7 +32,7 @@ class Rows:
     n_flat: int
 
     @property
-    def freed(self) -> float:
+    def residual_df(self) -> float:
         """Rows left for the noise; that of a fit without any is not asked for."""
         return max(self.total - self.n_flat, 1e-9)
 

@@ -64,16 +64,16 @@ class GeneralizedModel(LinearEstimator):
     def _tell(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))
         check_usable(rows.X, rows.y)
-        return learn(self._known, way, rows, self.approximation)
+        return learn(self._posterior, way, rows, self.approximation)
 
     def _ratio(self) -> str:
         return self._likelihood().ratio
 
     def _predictor(self, X: Array, offsets: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance (n,) of the linear predictor at the rows of ``X``."""
-        known: Any = self._known
-        told = known.linear_predictor(self._columns(X), offsets)
-        return told.loc, np.square(told.scale)
+        posterior: Any = self._posterior
+        predictor = posterior.linear_predictor(self._columns(X), offsets)
+        return predictor.loc, np.square(predictor.scale)
 
 
 def learn(

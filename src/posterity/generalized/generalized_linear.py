@@ -172,8 +172,9 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         Examples
         --------
         >>> from posterity.likelihoods import StudentT
-        >>> told = BayesianGeneralizedLinear(StudentT(4.0)).predict_then_learn([[0], [0]], [4, 4])
-        >>> told[1:].mean().round(3)
+        >>> model = BayesianGeneralizedLinear(StudentT(4.0))
+        >>> predictive = model.predict_then_learn([[0], [0]], [4, 4])
+        >>> predictive[1:].mean().round(3)
         array([4.])
         """
         return self._learned("predict_then_learn", (X, y, sample_weight), times, offset)
@@ -269,16 +270,16 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> model.fit([[1.0]], [0.0]).predict_interval([[0.0]]).round(2)
         array([[-0.98,  0.98]])
         """
-        told: RowDistribution
+        predictive: RowDistribution
         if of == "eta":
-            told = self._eta(X, offset)
+            predictive = self._eta(X, offset)
         elif of in ("observation", "target"):
-            told = self._predictive(X, offset)
+            predictive = self._predictive(X, offset)
         elif of == "mean":
-            told = self._expected(self._eta_distribution(X, offset))
+            predictive = self._expected(self._eta_distribution(X, offset))
         else:
             raise ValueError(f"of is {of!r}: it must be 'observation', 'mean' or 'eta'")
-        return np.stack(told.interval(level), axis=1)
+        return np.stack(predictive.interval(level), axis=1)
 
     def predict_mean_distribution(
         self, X: Any, *, offset: ArrayLike | None = None
@@ -327,9 +328,9 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> round(BayesianGeneralizedLinear(Bernoulli()).predict_one([3.0]), 6)
         0.5
         """
-        model = self if self._knowledge is not None else self._begun_from(x)
-        known: Any = model._known
-        return float(known.predictive(model._columns(model._path.values(x))).mean()[0])
+        model = self if self._posterior_or_none is not None else self._begun_from(x)
+        posterior: Any = model._posterior
+        return float(posterior.predictive(model._columns(model._path.values(x))).mean()[0])
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -352,12 +353,12 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
 
     def _predictive(self, X: Any, added: ArrayLike | None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
-        known: Any = self._known
+        posterior: Any = self._posterior
         X = read_points(self, X)
-        return known.predictive(self._columns(X), self._eta_offsets(added, len(X)))
+        return posterior.predictive(self._columns(X), self._eta_offsets(added, len(X)))
 
     def _eta(self, X: Any, added: ArrayLike | None) -> Normal:
         """Distribution of eta at the rows of ``X``."""
-        known: Any = self._known
+        posterior: Any = self._posterior
         X = read_points(self, X)
-        return known.linear_predictor(self._columns(X), self._eta_offsets(added, len(X)))
+        return posterior.linear_predictor(self._columns(X), self._eta_offsets(added, len(X)))

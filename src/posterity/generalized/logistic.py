@@ -204,13 +204,14 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
         Examples
         --------
-        >>> told = BayesianLogisticRegression().predict_then_learn([[0.0], [0.0]], ["a", "b"])
-        >>> told.pmf("a").round(2)[0]
+        >>> model = BayesianLogisticRegression()
+        >>> predictive = model.predict_then_learn([[0.0], [0.0]], ["a", "b"])
+        >>> predictive.pmf("a").round(2)[0]
         np.float64(0.5)
         """
-        told = self._classified("predict_then_learn", (X, y, sample_weight), times, classes)
-        assert told is not None
-        return told
+        predictive = self._classified("predict_then_learn", (X, y, sample_weight), times, classes)
+        assert predictive is not None
+        return predictive
 
     def learn_one(
         self,
@@ -249,12 +250,12 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> BayesianLogisticRegression().fit([[0.0], [1.0]], [7, 8]).predict([[1.0]])
         array([8])
         """
-        told = self.predict_distribution(X)
+        predictive = self.predict_distribution(X)
         if self._many is not None or len(self.classes_) != 2:
-            return told.mode()
+            return predictive.mode()
         # More probable than 1/2 is eta's mean above 0, also where eta is so uncertain (a flat
         # prior, separated classes) that no digit of the probability is left to say so.
-        eta = self._known.predict_mean(self._columns(read_points(self, X)))
+        eta = self._posterior.predict_mean(self._columns(read_points(self, X)))
         return self.classes_[((eta > 0.0) != self._flipped).astype(np.intp)]
 
     def predict_distribution(self, X: Any) -> Categorical:
@@ -266,7 +267,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.predict_distribution([[0.5]]).pmf(7).round(3)
         array([0.5])
         """
-        self._known  # noqa: B018  (says that nothing was learned before X is looked at)
+        self._posterior  # noqa: B018  (says that nothing was learned before X is looked at)
         columns = self._columns(read_points(self, X))
         return Categorical(self.classes_, self._log_probabilities(columns))
 
@@ -332,7 +333,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             )
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-        self._known  # noqa: B018
+        self._posterior  # noqa: B018
         X = read_points(self, X)
         many = self._many
         if many is not None:
@@ -358,15 +359,15 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         try:
             predict = self._predict_lean
         except AttributeError:
-            if self._knowledge is None:
+            if self._posterior_or_none is None:
                 return {}
             if not self._predicts_lean:
-                return self._told_of_row(x)
+                return self._predict_proba_of_row(x)
             predict = self._open_lean("_predict_lean", "probabilities")
-        told = predict(x)
-        return self._told_of_row(x) if told is None else told
+        probabilities = predict(x)
+        return self._predict_proba_of_row(x) if probabilities is None else probabilities
 
-    def _told_of_row(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:
+    def _predict_proba_of_row(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:
         """The general path of predict_proba_one."""
         probabilities = np.exp(self._log_probabilities(self._columns(self._path.values(x)))[0])
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
@@ -379,5 +380,5 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> BayesianLogisticRegression().fit([[0.0], [1.0]], ["a", "b"]).predict_one([1.0])
         'b'
         """
-        told = self.predict_proba_one(x)
-        return max(told, key=told.__getitem__) if told else None
+        probabilities = self.predict_proba_one(x)
+        return max(probabilities, key=probabilities.__getitem__) if probabilities else None

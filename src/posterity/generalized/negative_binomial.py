@@ -106,7 +106,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
         """Posterior mean of the dispersion, or the known one."""
         if self.dispersion is not None:
             return self.dispersion
-        return float(self._known.average_of(lambda one: one.dispersion))
+        return float(self._posterior.average_of(lambda one: one.dispersion))
 
     def _likelihood(self) -> DispersedCounts:
         return DispersedCounts() if self.dispersion is None else DispersedCounts(self.dispersion)
@@ -114,5 +114,5 @@ class BayesianNegativeBinomialRegression(CountRegression):
     def _start(self) -> None:
         super()._start()
         if self.dispersion is None:
-            assert self._knowledge is not None
-            self._knowledge = self._knowledge.wrapped(DispersedPosterior.around)
+            assert self._posterior_or_none is not None
+            self._posterior_or_none = self._posterior_or_none.wrapped(DispersedPosterior.around)

@@ -117,8 +117,8 @@ class BayesianPoissonRegression(CountRegression):
 
     @property
     def _pearson(self) -> tuple[float, float]:
-        known: Any = self._known
-        return known.pearson
+        posterior: Any = self._posterior
+        return posterior.pearson
 
     def _likelihood(self) -> Likelihood:
         return CountsOrRates()

@@ -116,9 +116,9 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         >>> model.predict_quantile([[1.0]]).mean().shape
         (1,)
         """
-        self._known  # noqa: B018 - not fitted comes first
+        self._posterior  # noqa: B018 - not fitted comes first
         columns = self._columns(read_points(self, X))
-        return self._known.mixture_of(lambda one: one.of_the_quantile(columns))
+        return self._posterior.mixture_of(lambda one: one.of_the_quantile(columns))
 
     def predict_interval(  # type: ignore[override]
         self, X: Any, level: float = 0.95, *, of: Literal["quantile", "observation"] = "quantile"
@@ -149,8 +149,8 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         array([7.])
         """
         if return_std:
-            told = self.predict_quantile(X)
-            return told.mean(), told.std()
+            quantiles = self.predict_quantile(X)
+            return quantiles.mean(), quantiles.std()
         return super().predict(X)
 
     # ---- inner -----------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
     @property
     def core_std_(self) -> float:
         """Standard deviation of the noise without its outliers, in units of the target."""
-        return float(self._known.average_of(lambda one: one.known.tally.core))
+        return float(self._posterior.average_of(lambda one: one.state.tally.core))
 
     def predict_interval(
         self,
@@ -137,11 +137,11 @@ class RobustBayesianRegression(HeavyTailedRegression):
         if outliers or of != "observation":
             return np.stack(asked(self, X, of, {}).interval(level), axis=1)
         columns = self._columns_at(X)
-        told = self._known.mixture_of(lambda one: one.core_predictive(columns))
-        return np.stack(told.interval(level), axis=1)
+        predictive = self._posterior.mixture_of(lambda one: one.core_predictive(columns))
+        return np.stack(predictive.interval(level), axis=1)
 
     def _columns_at(self, X: Any) -> Array:
-        self._known  # noqa: B018 - not fitted comes first
+        self._posterior  # noqa: B018 - not fitted comes first
         return self._columns(read_points(self, X))
 
     @property

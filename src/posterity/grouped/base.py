@@ -17,19 +17,19 @@ from posterity.grouped.inputs import (
     NO_KIND,
     By,
     Input,
+    drop_weightless_rows,
     key_names,
     read,
     split,
     split_one,
     taken_out,
-    weighty,
 )
 from posterity.grouped.keys import Keys, key_of
 from posterity.kernel import GroupPath
 from posterity.linear.estimator import Way
-from posterity.linear.inputs import explained, read_points, refuse_no_weight
+from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.reader import asked
-from posterity.linear.state import Knowing
+from posterity.linear.state import PosteriorEstimator
 from posterity.noise import Distribution, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
@@ -40,7 +40,7 @@ Array = NDArray[np.float64]
 SHARED, UNIT = "shared", "unit information"
 
 
-class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
+class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
 
     by: By
@@ -49,7 +49,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     fit_intercept: bool
     forgetting: Exponential | Stabilized | None
 
-    _learned_names = ("_knowledge", "_index")
+    _learned_names = ("_posterior_or_none", "_index")
 
     _index: KeyIndex
     _row_path: GroupPath
@@ -59,61 +59,63 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     @property
     def groups_(self) -> NDArray[Any]:
         """(G,) keys, in the order in which the groups came."""
-        self._known  # noqa: B018
+        self._posterior  # noqa: B018
         return self._index.shown()
 
     @property
     def n_groups_(self) -> int:
         """Number of groups."""
-        return self._known.bank.size
+        return self._posterior.bank.size
 
     @property
     @one_at_a_time
     def coef_(self) -> Array:
         """(G, m) posterior means of the coefficients."""
-        return self._known.coefficients()[:, int(self.fit_intercept) :]
+        return self._posterior.coefficients()[:, int(self.fit_intercept) :]
 
     @property
     @one_at_a_time
     def intercept_(self) -> Array:
         """(G,) posterior means of the intercepts; 0 without."""
-        known = self._known
-        return known.coefficients()[:, 0] if known.intercept else np.zeros(known.bank.size)
+        posterior = self._posterior
+        return (
+            posterior.coefficients()[:, 0] if posterior.intercept else np.zeros(posterior.bank.size)
+        )
 
     @property
     @one_at_a_time
     def shared_mean_(self) -> Array:
         """(p,) mean of [intercept, coefficients] over groups."""
-        return self._known.exact().prior.mean.copy()
+        return self._posterior.exact().prior.mean.copy()
 
     @property
     @one_at_a_time
     def shared_covariance_(self) -> Array:
         """(p, p) covariance of [intercept, coefficients] over groups."""
-        return self._known.exact().prior.covariance() / self.noise_precision_
+        return self._posterior.exact().prior.covariance() / self.noise_precision_
 
     @property
     @one_at_a_time
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
-        known = self._known.exact()
-        return self._known.noise.precision(known.freed, known.residual)
+        posterior = self._posterior.exact()
+        return self._posterior.noise.precision(posterior.residual_df, posterior.residual)
 
     @property
     def counts_(self) -> Array:
         """(G,) sums of the weights of the rows of each group, as they have faded."""
-        return self._known.bank.count.copy()
+        return self._posterior.bank.count.copy()
 
     @property
     def n_observations_(self) -> float:
         """Sum of the weights of the rows learned."""
-        return float(self._known.bank.seen.sum())
+        return float(self._posterior.bank.seen.sum())
 
     @property
     @one_at_a_time
     def log_evidence_(self) -> float:
         """log p(y | X) under the prior in use."""
-        return self._known.log_evidence
+        return self._posterior.log_evidence
 
     def places(self, keys: Any) -> NDArray[np.intp]:
         """(k,) places of keys in ``groups_``, -1 for those of which no row has come."""
@@ -142,7 +144,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
             distribution = self.predict_distribution(X, groups=groups)
             return distribution.mean(), distribution.std()
         points, slots = self._points(X, groups)
-        return self._known.predict_mean(points, slots)
+        return self._posterior.predict_mean(points, slots)
 
     @one_at_a_time
     def predict_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
@@ -158,7 +160,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         True
         """
         points, slots = self._points(X, groups)
-        return self._known.predictive(points, slots)
+        return self._posterior.predictive(points, slots)
 
     @one_at_a_time
     def predict_mean_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
@@ -174,7 +176,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         True
         """
         points, slots = self._points(X, groups)
-        return self._known.expected(points, slots)
+        return self._posterior.expected(points, slots)
 
     def predict_interval(
         self,
@@ -195,8 +197,8 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         >>> model.predict_interval([[1.0]], level=0.9).shape
         (1, 2)
         """
-        told = asked(self, X, of, {"groups": groups})
-        return np.stack(told.interval(level), axis=1)
+        predictive = asked(self, X, of, {"groups": groups})
+        return np.stack(predictive.interval(level), axis=1)
 
     @one_at_a_time
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
@@ -210,13 +212,13 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         >>> round(model.predict_one([3.0], group="a"), 9)
         7.0
         """
-        model = self if self._knowledge else self._begun_from(x, group)
+        model = self if self._posterior_or_none else self._begun_from(x, group)
         x, group = model._apart(x, group)
         slot = None if group is None else model._index.place(group)
         if slot is None:
             x, keys = model._split_one(x, group)
             slot = int(model._index.places(keys)[0])
-        return model._known.predict_row(model._path, slot, x)
+        return model._posterior.predict_row(model._path, slot, x)
 
     # ---- state -----------------------------------------------------------------------------------
 
@@ -227,26 +229,26 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         Not on a copy, as other models do: there may be a million groups. Threads take turns.
         """
         with lock_of(self):
-            if self._knowledge is None:
+            if self._posterior_or_none is None:
                 yield  # what learns first learns in a fresh model
                 return
-            known, index = self._knowledge, self._index
+            posterior, index = self._posterior_or_none, self._index
             none = np.empty(0, dtype=np.intp)
             slots = none if keys is None else index.places(keys)
-            images = known.image(slots[slots >= 0]), index.image()
+            images = posterior.image(slots[slots >= 0]), index.image()
             try:
                 yield
             except BaseException:
                 for image in images:
                     image.restore()
-                self.__dict__.update(_knowledge=known, _index=index)
+                self.__dict__.update(_posterior_or_none=posterior, _index=index)
                 raise
 
     def _begin(self) -> None:
         """Start with no groups; the features are known by now."""
         n_coefficients = self.n_features_in_ + int(self.fit_intercept)
         noise = self._noise()
-        self._knowledge = GroupedPosterior(
+        self._posterior_or_none = GroupedPosterior(
             self._belief(noise),
             noise,
             self.fit_intercept,
@@ -299,7 +301,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         return self.forgetting.rate
 
     def _check_same_belief(self, other: GroupedModel) -> None:
-        mine, theirs = self._known, other._known
+        mine, theirs = self._posterior, other._posterior
         given, others = mine.belief.precision, theirs.belief.precision
         same = (
             mine.noise == theirs.noise
@@ -321,7 +323,7 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
     # ---- rows ------------------------------------------------------------------------------------
 
     def _split(self, X: Any, groups: Any) -> tuple[Any, Keys]:
-        kinds = self._index.kinds if self._knowledge else ()
+        kinds = self._index.kinds if self._posterior_or_none else ()
         return split(X, self.by, groups, bool(kinds) and kinds != NO_KIND)
 
     def _split_one(self, x: Any, group: Any) -> tuple[Any, Keys]:
@@ -338,15 +340,15 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         """What learns and predicts single rows."""
         if "_row_path" not in self.__dict__:
             names = getattr(self, "feature_names_in_", None)
-            known = self._known
-            self._row_path = GroupPath(known.bank.n_coefficients, known.intercept, names)
+            posterior = self._posterior
+            self._row_path = GroupPath(posterior.bank.n_coefficients, posterior.intercept, names)
         return self._row_path
 
     def _one(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:
         return Input(self._path.values(x), np.array([y]), weights, keys)
 
     def _points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
-        self._known  # noqa: B018
+        self._posterior  # noqa: B018
         X, keys = self._split(X, groups)
         points = np.ascontiguousarray(read_points(self, X))
         return points, self._index.places(keys)[keys.numbers]
@@ -357,54 +359,54 @@ class GroupedModel(RegressorMixin, Knowing[GroupedPosterior]):
         """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""
         if way == "fit":
             refuse_no_weight(rows[2])
-        first = way == "fit" or self._knowledge is None
+        first = way == "fit" or self._posterior_or_none is None
         model = self._fresh() if first else self
         features, keys = model._split(rows[0], groups)
-        given, told = read(model, features, rows[1], rows[2], keys, reset=first), None
+        given, predictive = read(model, features, rows[1], rows[2], keys, reset=first), None
         if first:
             model._begin()
         if way == "predict_then_learn":
-            told = model._tell(given)
+            predictive = model._tell(given)
         elif first:
-            model._learn_first(way, weighty(given))
+            model._learn_first(way, drop_weightless_rows(given))
         else:
-            model._learn(weighty(given))
+            model._learn(drop_weightless_rows(given))
         if first:
             self._take_over(model)
-        return told
+        return predictive
 
     def _learn_first(self, way: Way, given: Input) -> None:
-        with explained(self, given.X, given.y[:, None]):  # what is spoilt is not taken over
-            learn = self._known.fit if way == "fit" else self._known.learn
+        with name_bad_rows(self, given.X, given.y[:, None]):  # what is spoilt is not taken over
+            learn = self._posterior.fit if way == "fit" else self._posterior.learn
             learn(given.rows(self._index, self.fit_intercept))
 
     def _learn(self, given: Input) -> None:
         self._refuse(given)
         self._index.check_kinds(given.keys)
         with self._changing(given.keys):
-            self._known.learn(given.rows(self._index, self._known.intercept))
+            self._posterior.learn(given.rows(self._index, self._posterior.intercept))
 
     def _tell(self, given: Input) -> Distribution:
         self._refuse(given)
         with self._changing(given.keys):
-            rows = given.rows(self._index, self._known.intercept)
-            told = self._known.predict_then_learn(rows)
+            rows = given.rows(self._index, self._posterior.intercept)
+            predictive = self._posterior.predict_then_learn(rows)
             if given.weights is not None and not given.weights.all():
                 self._drop_empty()
-        return told
+        return predictive
 
     def _refuse(self, given: Input) -> None:
         """Refuse rows that can't be learned before any group is made for them."""
         target = given.y[:, None]
-        with explained(self, given.X, target):
+        with name_bad_rows(self, given.X, target):
             given.check_usable()
 
     def _drop_empty(self) -> None:
         """Groups of which nothing is left, or nothing has come, are none."""
-        known = self._known
-        filled = known.bank.seen > 0.0
+        posterior = self._posterior
+        filled = posterior.bank.seen > 0.0
         if not filled.all():
-            known.keep(filled)
+            posterior.keep(filled)
             self._index = self._index.keep(filled)
 
     def _index_as_keys(self) -> Keys:

@@ -117,7 +117,7 @@ def read(
     return Input(np.ascontiguousarray(features), target[:, 0], weights, keys)
 
 
-def weighty(given: Input) -> Input:
+def drop_weightless_rows(given: Input) -> Input:
     """The rows that weigh something: only they make a group."""
     if given.weights is None or given.weights.all():
         return given
@@ -174,10 +174,10 @@ def _length(X: Any) -> int:
 __all__ = [
     "NO_KIND",
     "Input",
+    "drop_weightless_rows",
     "key_names",
     "read",
     "split",
     "split_one",
     "taken_out",
-    "weighty",
 ]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.forgetting import Exponential, Stabilized
 from posterity.grouped.base import GroupedModel
-from posterity.grouped.inputs import By, read, weighty
+from posterity.grouped.inputs import By, drop_weightless_rows, read
 from posterity.grouped.single import plain_model
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import check_same_features, read_weights
@@ -185,13 +185,14 @@ class GroupedRegression(GroupedModel):
         --------
         >>> model = GroupedRegression(prior_mean=0.0, prior_precision=1.0, noise_precision=1.0,
         ...                           fit_intercept=False)
-        >>> told = model.predict_then_learn([[1.0]] * 3, [2.0, 4.0, 2.0], groups=["a", "b", "a"])
-        >>> told.mean()
+        >>> y, groups = [2.0, 4.0, 2.0], ["a", "b", "a"]
+        >>> predictive = model.predict_then_learn([[1.0]] * 3, y, groups=groups)
+        >>> predictive.mean()
         array([0., 0., 1.])
         """
-        told = self._learned("predict_then_learn", (X, y, sample_weight), groups)
-        assert told is not None
-        return told
+        predictive = self._learned("predict_then_learn", (X, y, sample_weight), groups)
+        assert predictive is not None
+        return predictive
 
     @one_at_a_time
     def learn_one(
@@ -224,11 +225,11 @@ class GroupedRegression(GroupedModel):
         >>> model.learn_one({"shop": "a", "price": 2.0}, 5.0).counts_
         array([1.])
         """
-        if self._knowledge is None:
+        if self._posterior_or_none is None:
             return self._take_over(self._begun_from(x, group).learn_one(x, y, weight, group=group))
         x, group = self._apart(x, group)
         slot = None if group is None else self._index.place(group)
-        if slot is not None and self._known.learn_row(self._path, slot, x, y, weight):
+        if slot is not None and self._posterior.learn_row(self._path, slot, x, y, weight):
             return self
         X, keys = self._split_one(x, group)
         weights = None if weight == 1.0 else read_weights([weight], 1)
@@ -257,11 +258,11 @@ class GroupedRegression(GroupedModel):
         >>> model.unlearn([[0.0]], [1.0], groups=["a"]).groups_.tolist()
         ['b']
         """
-        known = self._known
+        posterior = self._posterior
         X, keys = self._split(X, groups)
-        given = weighty(read(self, X, y, sample_weight, keys, reset=False))
+        given = drop_weightless_rows(read(self, X, y, sample_weight, keys, reset=False))
         self._refuse(given)
-        rows = given.rows(self._index, known.intercept, new=False)
+        rows = given.rows(self._index, posterior.intercept, new=False)
         strangers = np.flatnonzero(rows.slots < 0)
         if len(strangers):
             row = int(np.argmax(np.isin(rows.numbers, strangers)))
@@ -271,7 +272,7 @@ class GroupedRegression(GroupedModel):
                 "changed"
             )
         with self._changing(given.keys):
-            known.remove(rows)
+            posterior.remove(rows)
             self._drop_empty()
         return self
 
@@ -291,8 +292,8 @@ class GroupedRegression(GroupedModel):
         >>> north.merge(south).counts_
         array([1., 2., 1.])
         """
-        theirs = other._known
-        if self._knowledge is None:
+        theirs = other._posterior
+        if self._posterior_or_none is None:
             fresh = self._fresh()
             fresh._set_features_of(other)
             fresh._begin()
@@ -302,7 +303,7 @@ class GroupedRegression(GroupedModel):
         self._check_same_belief(other)
         keys = other._index_as_keys()
         with self._changing(keys):
-            self._knowledge.merge(theirs, self._index.places(keys, new=True))
+            self._posterior_or_none.merge(theirs, self._index.places(keys, new=True))
         return self
 
     @one_at_a_time
@@ -334,19 +335,19 @@ class GroupedRegression(GroupedModel):
         >>> model.evict(idle=2).groups_.tolist(), model.groups_.tolist()
         (['a'], ['b'])
         """
-        known = self._known
+        posterior = self._posterior
         if (idle is None) == (groups is None):
             raise ValueError("evict needs either idle or groups, as in evict(idle=100_000)")
         if groups is not None:
             leaves = self._are_among(groups)
         else:
-            leaves = known.bank.last <= known.bank.clock - int(idle)  # type: ignore[arg-type]
+            leaves = posterior.bank.last <= posterior.bank.clock - int(idle)  # type: ignore[arg-type]
         evicted = self._fresh()
         evicted._set_features_of(self)
-        evicted._knowledge = known.with_groups(known.bank.taken(leaves))
+        evicted._posterior_or_none = posterior.with_groups(posterior.bank.taken(leaves))
         evicted._index = self._index.keep(leaves)
         with self._changing():
-            known.keep(~leaves)
+            posterior.keep(~leaves)
             self._index = self._index.keep(~leaves)
         return evicted
 

@@ -17,7 +17,7 @@ from posterity.priors import GaussianPrior
 
 def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
     """What is known of the group at ``slot``, under the shared prior and the noise as they are."""
-    known, read = model._known, model._known.exact()
+    known, read = model._posterior, model._posterior.exact()
     priors = read.prior.priors
     posterior = known.bank.posteriors(priors, np.array([slot]))
     triangle = unpacked(posterior, known.bank.n_coefficients + 1)[0]
@@ -28,7 +28,7 @@ def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
     if isinstance(noise, LearnedNoise):
         # The other groups' rows are the prior of the noise, this group's are in its factor.
         own = factor.count - (prior.n_coefficients - prior.rank)
-        others = max(read.freed - own, 0.0)
+        others = max(read.residual_df - own, 0.0)
         residual = max(read.residual - float(factor.residual()[0, 0]), 0.0)
         noise_prior = noise.shape + 0.5 * others, noise.rate + 0.5 * residual
         noise = replace(noise, shape=noise_prior[0], rate=noise_prior[1])
@@ -43,7 +43,7 @@ def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
         fit_intercept=model.fit_intercept,
     )
     plain._set_features_of(model)
-    plain._knowledge = LinearPosterior(belief, noise, known.intercept, prior, factor)
+    plain._posterior_or_none = LinearPosterior(belief, noise, known.intercept, prior, factor)
     return plain
 
 

@@ -62,7 +62,7 @@ def parts_of(kind: Any, values: Any) -> tuple[str, ...]:
     return tuple(part for part, has in having.items() if has and _differs(values, part))
 
 
-def goes_on(values: Any) -> bool:
+def never_goes_back(values: Any) -> bool:
     """Whether dates never go back, and do not all say the same: then they are a time."""
     days = as_days(values)
     days = days[~np.isnan(days)]
@@ -114,4 +114,12 @@ def _n_values(values: Any) -> int:
     return len(values.drop_null().unique())
 
 
-__all__ = ["PARTS", "goes_on", "part_codes", "part_in", "parts_of", "reader_of", "written_dates"]
+__all__ = [
+    "PARTS",
+    "never_goes_back",
+    "part_codes",
+    "part_in",
+    "parts_of",
+    "reader_of",
+    "written_dates",
+]

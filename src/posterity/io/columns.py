@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from posterity.io.calendar import PARTS, goes_on, part_in, parts_of, written_dates
+from posterity.io.calendar import PARTS, never_goes_back, part_in, parts_of, written_dates
 from posterity.io.conversions import DECIMAL_COMMA, MISSING, text_codes
 from posterity.io.csv_source import EXAMPLE
-from posterity.io.encoders import Categories, Days, Encoder, Numbers, Placed
+from posterity.io.encoders import Categories, Days, Encoder, Numbers, PlacedEncoder
 from posterity.io.errors import TableError
 from posterity.io.lags import lag_in
 
@@ -88,7 +88,7 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
     if _is_number(pa, field.type):
         return
     example = (field.metadata or {}).get(EXAMPLE, b"").decode()
-    told = f"{_described(pa, field.type)}{f' (as {example!r})' if example else ''}"
+    type_name = f"{_described(pa, field.type)}{f' (as {example!r})' if example else ''}"
     cure = ""
     if DECIMAL_COMMA.fullmatch(example):
         cure = ': where a comma is the decimal point, say so (decimal=",")'
@@ -96,7 +96,7 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
         cure = ": write yes and no as 1 and 0"
     elif role == "target" and _is_text(pa, field.type):
         cure = ": to predict labels, take a classifier (BayesianLogisticRegression)"
-    raise TableError(f"the {role} {column!r} holds {told}; it must hold numbers{cure}")
+    raise TableError(f"the {role} {column!r} holds {type_name}; it must hold numbers{cure}")
 
 
 def make_encoders(
@@ -147,7 +147,7 @@ def _dated(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
     made: list[Encoder] = [
         Categories.of_part(name, part, PARTS[part][0], how.drop_first) for part in parts
     ]
-    return made if parts and not goes_on(values) else [*made, Days(name)]
+    return made if parts and not never_goes_back(values) else [*made, Days(name)]
 
 
 def _no_numbers(pa: Any, name: str, kind: Any) -> str:
@@ -163,7 +163,7 @@ def _no_numbers(pa: Any, name: str, kind: Any) -> str:
     )
 
 
-def encoders_for(schema: Any, names: Sequence[str]) -> tuple[Placed, ...]:
+def encoders_for(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]:
     """Encoders that make the features of a model, by their names: "size", or "zone=b" of "zone".
 
     Raises
@@ -173,16 +173,16 @@ def encoders_for(schema: Any, names: Sequence[str]) -> tuple[Placed, ...]:
     """
     present = set(schema.names)
     levels: dict[str, list[tuple[int, str]]] = {}
-    made: list[Placed] = []
+    made: list[PlacedEncoder] = []
     for place, name in enumerate(names):
         label = _label_of(name, present)
         if label is not None:
             levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
-            made.append(Placed(_as_learned(schema, name), (place,)))
+            made.append(PlacedEncoder(_as_learned(schema, name), (place,)))
     for label, found in levels.items():
         words = _words_of(schema, label, tuple(word for _, word in found))
-        made.append(Placed(words, tuple(place for place, _ in found)))
+        made.append(PlacedEncoder(words, tuple(place for place, _ in found)))
     return tuple(made)
 
 

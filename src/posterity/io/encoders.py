@@ -130,7 +130,7 @@ class Days:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedEncoder:
     """An encoder, with the places of its features among those of a row."""
 
     encoder: Encoder
@@ -153,7 +153,7 @@ class Placed:
         self.encoder.fill(values, block)
         out[:, self.places] = block
 
-    def grown(self, values: Any, n_features: int) -> Placed:
+    def grown(self, values: Any, n_features: int) -> PlacedEncoder:
         """With a feature at the end for each level in ``values`` that has not come so far."""
         if not isinstance(self.encoder, Categories):
             return self
@@ -164,17 +164,17 @@ class Placed:
         if not new:
             return self
         places = (*self.places, *range(n_features, n_features + len(new)))
-        return Placed(replace(self.encoder, levels=(*self.encoder.levels, *new)), places)
+        return PlacedEncoder(replace(self.encoder, levels=(*self.encoder.levels, *new)), places)
 
 
-def placed(encoders: Sequence[Encoder]) -> tuple[Placed, ...]:
+def placed(encoders: Sequence[Encoder]) -> tuple[PlacedEncoder, ...]:
     """Encoders whose features stand side by side."""
     made, first = [], 0
     for encoder in encoders:
         last = first + len(encoder.names)
-        made.append(Placed(encoder, tuple(range(first, last))))
+        made.append(PlacedEncoder(encoder, tuple(range(first, last))))
         first = last
     return tuple(made)
 
 
-__all__ = ["Categories", "Days", "Encoder", "Numbers", "Placed", "placed"]
+__all__ = ["Categories", "Days", "Encoder", "Numbers", "PlacedEncoder", "placed"]

@@ -201,7 +201,7 @@ def predict_stream(
     stream = open_rows(table, list(names), reading)
     wrapped = container(table, output)
     for X, rows in stream:
-        yield wrapped(rows, _told(model, named(X, names, model), level, quantiles))
+        yield wrapped(rows, _columns_of(model, named(X, names, model), level, quantiles))
 
 
 def _widen(model: Any, names: Sequence[str]) -> None:
@@ -233,7 +233,7 @@ def named(X: FloatArray, names: Sequence[str], model: Any = None) -> Any:
     return pa.Table.from_arrays([pa.array(column) for column in X.T], names=list(names))
 
 
-def _told(
+def _columns_of(
     model: Any, X: Any, level: float | None, quantiles: Sequence[float]
 ) -> dict[str, NDArray[Any]]:
     if is_classifier(model):
@@ -242,12 +242,12 @@ def _told(
         columns = {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
         return {"label": labels, **columns}
     distribution = model.predict_distribution(X)
-    told = {"mean": distribution.mean(), "std": distribution.std()}
+    row_columns = {"mean": distribution.mean(), "std": distribution.std()}
     if level is not None:
-        told["lower"], told["upper"] = distribution.interval(level)
+        row_columns["lower"], row_columns["upper"] = distribution.interval(level)
     for quantile in quantiles:
-        told[f"q{quantile:g}"] = np.asarray(distribution.ppf(quantile))
-    return told
+        row_columns[f"q{quantile:g}"] = np.asarray(distribution.ppf(quantile))
+    return row_columns
 
 
 __all__ = ["learn_stream", "named", "predict_stream"]

@@ -138,7 +138,7 @@ class Skip:
 
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Leave rows out."""
-        if surely_finite(X, y):
+        if sum_is_finite(X, y):
             return None
         return self._counted(~(np.isnan(X).any(axis=1) | np.isnan(y)))
 
@@ -168,7 +168,7 @@ class RunningMean(Skip):
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Fill in, then leave out what cannot be."""
         names = self._names()
-        if surely_finite(X, y):
+        if sum_is_finite(X, y):
             self.means.add(names, X.sum(axis=0), np.full(len(names), float(len(X))))
             return None
         absent = np.isnan(X)
@@ -203,7 +203,7 @@ class Constant(Skip):
 
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Fill in, or raise."""
-        if surely_finite(X, y):
+        if sum_is_finite(X, y):
             return None
         absent = np.isnan(X)
         for j, name in enumerate(self._names()):
@@ -267,7 +267,7 @@ def first_where(
     test: Callable[[FloatArray], NDArray[np.bool_]], X: FloatArray, y: FloatArray
 ) -> tuple[int, int] | None:
     """Row and column of the first value the test holds for, row by row; column -1 is y."""
-    if surely_finite(X, y):
+    if sum_is_finite(X, y):
         return None
     in_X = test(X)
     rows = np.flatnonzero(np.any(in_X, axis=1) | test(y))
@@ -278,7 +278,7 @@ def first_where(
     return row, int(columns[0]) if len(columns) else -1
 
 
-def surely_finite(X: FloatArray, y: FloatArray) -> bool:
+def sum_is_finite(X: FloatArray, y: FloatArray) -> bool:
     """A finite sum has finite terms; the other way round a closer look is due."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(X.sum() + y.sum()))

@@ -99,7 +99,7 @@ class Rows(NamedTuple):
         return {name: values for name, values in found.items() if values is not None}
 
 
-class Beside:
+class WeightAndTime:
     """The columns of weights and of times; checked row by row, for times must not go back.
 
     ``since`` is the time of the last row that was learned before, if there was one.
@@ -165,4 +165,4 @@ def _said(value: float) -> str:
     return "missing" if np.isnan(value) else f"{value:g}"
 
 
-__all__ = ["BATCH_ROWS", "MEMORY", "Beside", "Reading", "Rows"]
+__all__ = ["BATCH_ROWS", "MEMORY", "Reading", "Rows", "WeightAndTime"]

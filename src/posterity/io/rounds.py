@@ -14,7 +14,7 @@ from posterity.io.conversions import codes_of
 from posterity.io.errors import TableError
 from posterity.io.reading import BATCH_ROWS, MEMORY
 from posterity.io.table import TableStream, open_any, open_table
-from posterity.io.tables import OnceSource
+from posterity.io.tables import SinglePassSource
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -196,16 +196,16 @@ def open_rounds(
         named = getattr(columns, role)
         require([] if named is None else [named], present, role)
     check_numbers(source.schema, columns.reward, "reward")
-    columns, told = _told(columns, present, arms)
-    if columns.id is not None or told is None:
-        if isinstance(source, OnceSource):
+    columns, propensities = _columns_of(columns, present, arms)
+    if columns.id is not None or propensities is None:
+        if isinstance(source, SinglePassSource):
             raise TableError(
                 f"{source.path} can be read only once: name the arms in arms=, and leave id out"
             )
         found = _looked_through(source, columns)
-        told = found if told is None else told
-    names = _used(columns, present, told)
-    text = any(isinstance(arm, str) for arm in told)
+        propensities = found if propensities is None else propensities
+    names = _used(columns, present, propensities)
+    text = any(isinstance(arm, str) for arm in propensities)
     stream = open_table(
         table,
         columns.reward,
@@ -214,13 +214,17 @@ def open_rounds(
         drop_first=False,
         batch_rows=batch_rows,
         memory=memory,
-        levels={**(levels or {}), **({columns.arm: told} if text else {})},
+        levels={**(levels or {}), **({columns.arm: propensities} if text else {})},
     )
     if text and columns.arm not in stream.levels:
-        raise TableError(f"the arms are {list(told)}, but column {columns.arm!r} holds numbers")
+        raise TableError(
+            f"the arms are {list(propensities)}, but column {columns.arm!r} holds numbers"
+        )
     if not text and columns.arm in stream.levels:
-        raise TableError(f"the arms are {list(told)}, but column {columns.arm!r} holds text")
-    return RoundTable(table, columns, told, stream)
+        raise TableError(
+            f"the arms are {list(propensities)}, but column {columns.arm!r} holds text"
+        )
+    return RoundTable(table, columns, propensities, stream)
 
 
 def pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
@@ -246,7 +250,7 @@ def arms_of(table: Any, arm: str) -> tuple[Any, ...]:
     return _looked_through(source, RoundColumns(arm=arm, reward=""))
 
 
-def _told(
+def _columns_of(
     columns: RoundColumns, present: list[str], arms: Sequence[Any] | None
 ) -> tuple[RoundColumns, tuple[Any, ...] | None]:
     """The columns with a mapping for a pattern, and the arms if they are named."""
@@ -268,17 +272,17 @@ def _told(
         words = {name[len(before) : len(name) - len(after)]: name for name in held}
         wanted = {str(arm): arm for arm in arms} if arms is not None else {w: w for w in words}
         given = {wanted.get(word, word): name for word, name in words.items()}
-    told = None if arms is None else tuple(arms)
+    names = None if arms is None else tuple(arms)
     if given is not None:
-        told = tuple(given) if told is None else told
-        lacking = [arm for arm in told if arm not in given]
+        names = tuple(given) if names is None else names
+        lacking = [arm for arm in names if arm not in given]
         if lacking:
             raise TableError(f"propensities has no column for the arm {lacking[0]!r}")
         require(list(given.values()), present, "propensity")
-    if told is not None and (not told or len(set(told)) < len(told)):
-        raise TableError(f"arms are {list(told)}: give at least one, each with a name of its own")
+    if names is not None and (not names or len(set(names)) < len(names)):
+        raise TableError(f"arms are {list(names)}: give at least one, each with a name of its own")
     changed = {**columns.__dict__, "propensities": given}
-    return RoundColumns(**changed), told
+    return RoundColumns(**changed), names
 
 
 def _beside(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:

@@ -22,7 +22,7 @@ from posterity.io.columns import (
     require,
 )
 from posterity.io.csv_source import TextFormat
-from posterity.io.encoders import Categories, Encoder, Placed, placed
+from posterity.io.encoders import Categories, Encoder, PlacedEncoder, placed
 from posterity.io.errors import TableError
 from posterity.io.folders import open_source
 from posterity.io.lags import Lag, check_lags
@@ -33,9 +33,9 @@ from posterity.io.missing import (
     counted,
     make_policy,
     refuse_infinite,
-    surely_finite,
+    sum_is_finite,
 )
-from posterity.io.reading import BATCH_ROWS, MEMORY, Beside, Reading, Rows
+from posterity.io.reading import BATCH_ROWS, MEMORY, Reading, Rows, WeightAndTime
 from posterity.io.sources import Source
 from posterity.io.tables import is_table, open_tables
 from posterity.io.targets import Target, TargetLabels, TargetNumbers, TargetRows
@@ -70,7 +70,7 @@ class TableStream:
         self,
         source: Source,
         target: Target,
-        encoders: tuple[Placed, ...],
+        encoders: tuple[PlacedEncoder, ...],
         reading: Reading,
         *,
         growing: bool = False,
@@ -82,7 +82,7 @@ class TableStream:
         self._reading = reading
         self._growing = growing
         self._since = since
-        Beside(reading).check(source.schema, target.columns)
+        WeightAndTime(reading).check(source.schema, target.columns)
         require(reading.keep, list(source.schema.names), "column to keep")
         self._restart()
 
@@ -161,7 +161,7 @@ class TableStream:
     def batches(self) -> Iterator[Rows]:
         """The same with names for the parts of a batch."""
         self._restart()
-        beside = Beside(self._reading, self._since)
+        beside = WeightAndTime(self._reading, self._since)
         used = [one.encoder.column for one in self._encoders]
         keep = list(self._reading.keep)
         columns = list(dict.fromkeys([*used, *self._target.columns, *beside.columns, *keep]))
@@ -174,7 +174,7 @@ class TableStream:
             rows = Rows(X, numbers, weight, time, batch.select(keep) if keep else None)
             past = min(max(n_before - self.n_rows_read, 0), batch.num_rows)
             rows = self._usable(rows.kept(slice(past, None)) if past else rows, past)
-            rows = rows._replace(y=self._target.told(rows.y))
+            rows = rows._replace(y=self._target.as_given(rows.y))
             self.n_rows_read += batch.num_rows
             self.fraction = fraction
             for start in range(0, len(rows.y), size):
@@ -184,7 +184,7 @@ class TableStream:
 
     def _usable(self, rows: Rows, past: int) -> Rows:
         """Rows without missing values, and none infinite; ``past`` rows were before the first."""
-        if self._policy.means is None and surely_finite(rows.X, rows.y):
+        if self._policy.means is None and sum_is_finite(rows.X, rows.y):
             return rows
 
         def place(row: int, column: int) -> str:
@@ -204,7 +204,7 @@ class TableStream:
 
     def _holes(self, rows: Rows) -> dict[str, int]:
         """How many values are missing in each column."""
-        if surely_finite(rows.X, rows.y):
+        if sum_is_finite(rows.X, rows.y):
             return {}
         counts = np.isnan(rows.X).sum(axis=0)
         found = {column: int(counts[place]) for place, (_, column) in enumerate(self._features())}
@@ -223,7 +223,7 @@ class TableStream:
         return X, y
 
     def _grow(self, batch: Any) -> None:
-        grown: list[Placed] = []
+        grown: list[PlacedEncoder] = []
         n_features = sum(len(one.places) for one in self._encoders)
         for one in self._encoders:
             grown.append(one.grown(batch.column(one.encoder.column), n_features))

@@ -43,7 +43,7 @@ class TableSource:
         return f"row {row}"
 
 
-class OnceSource:
+class SinglePassSource:
     """Record batches that come only once: a reader, a cursor, an iterator of tables.
 
     The first batch is looked at before any is used, and kept until the second is asked for.
@@ -114,7 +114,7 @@ def is_table(data: Any) -> bool:
     return any(hasattr(data, way) for way in ways) or isinstance(data, list | tuple)
 
 
-def open_tables(data: Any) -> TableSource | OnceSource:
+def open_tables(data: Any) -> TableSource | SinglePassSource:
     """A source from whatever holds a table.
 
     Raises
@@ -132,7 +132,7 @@ def open_tables(data: Any) -> TableSource | OnceSource:
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatchReader):
-        return OnceSource("the reader", data.schema, data)
+        return SinglePassSource("the reader", data.schema, data)
     if isinstance(data, pa.Table | pa.RecordBatch):
         table = pa.table(data) if isinstance(data, pa.RecordBatch) else data
         return TableSource("the table", table.schema, _batches_of(table), table.num_rows)
@@ -189,13 +189,13 @@ def _of_pandas(frame: Any) -> TableSource:
     return TableSource("the data frame", schema, read, len(frame))
 
 
-def _of_cursor(cursor: Any) -> OnceSource:
+def _of_cursor(cursor: Any) -> SinglePassSource:
     """A cursor of Python's database interface (PEP 249) that has run its query."""
     import pyarrow as pa
 
     if hasattr(cursor, "fetch_record_batch"):  # ADBC: Arrow all the way
         reader = cursor.fetch_record_batch()
-        return OnceSource("the query", reader.schema, reader)
+        return SinglePassSource("the query", reader.schema, reader)
     if cursor.description is None:
         raise TableError("the cursor has no rows: execute a query that selects some first")
     names = [column[0] for column in cursor.description]
@@ -215,7 +215,7 @@ def _of_cursor(cursor: Any) -> OnceSource:
             done += len(fetched)
             fetched = cursor.fetchmany(FETCHED_ROWS)
 
-    return OnceSource("the query", schema, read())
+    return SinglePassSource("the query", schema, read())
 
 
 def _columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> list[list[Any]]:
@@ -243,7 +243,7 @@ def _converted(pa: Any, values: list[Any], field: Any, first_row: int) -> Any:
         ) from error
 
 
-def _of_many(pa: Any, tables: Iterable[Any]) -> OnceSource:
+def _of_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
     """An iterable of tables, frames or record batches, all with the same columns."""
     coming = iter(tables)
     first = next(coming, None)
@@ -262,7 +262,7 @@ def _of_many(pa: Any, tables: Iterable[Any]) -> OnceSource:
                     f"table {number} of the stream does not have the columns of the first: {said}"
                 ) from error
 
-    return OnceSource("the stream", schema, read())
+    return SinglePassSource("the stream", schema, read())
 
 
 def _one(pa: Any, data: Any) -> Any:
@@ -274,4 +274,4 @@ def _one(pa: Any, data: Any) -> Any:
     )
 
 
-__all__ = ["OnceSource", "TableSource", "is_table", "open_tables"]
+__all__ = ["SinglePassSource", "TableSource", "is_table", "open_tables"]

@@ -29,7 +29,7 @@ class Target(Protocol):
         """(n,) numbers for the rows of a record batch; NaN where missing."""
         ...
 
-    def told(self, numbers: FloatArray) -> Any:
+    def as_given(self, numbers: FloatArray) -> Any:
         """(m,) what the numbers of the rows that are left stand for."""
         ...
 
@@ -49,7 +49,7 @@ class TargetNumbers:
         """The column."""
         return np.array(as_floats(batch.column(self.columns[0])))  # Arrow's own is read-only
 
-    def told(self, numbers: FloatArray) -> FloatArray:
+    def as_given(self, numbers: FloatArray) -> FloatArray:
         """Themselves."""
         return numbers
 
@@ -71,7 +71,7 @@ class TargetLabels:
         places = [self._places.setdefault(label, len(self._places)) for label in labels]
         return np.array([*places, np.nan])[codes]
 
-    def told(self, numbers: FloatArray) -> NDArray[Any]:
+    def as_given(self, numbers: FloatArray) -> NDArray[Any]:
         """The labels."""
         return np.array(list(self._places))[numbers.astype(np.intp)]
 
@@ -88,7 +88,7 @@ class TargetRows:
         """Row numbers, from 0; exact up to 2^53."""
         return np.arange(first_row, first_row + batch.num_rows, dtype=np.float64)
 
-    def told(self, numbers: FloatArray) -> NDArray[np.intp]:
+    def as_given(self, numbers: FloatArray) -> NDArray[np.intp]:
         """Row numbers."""
         return numbers.astype(np.intp)
 

@@ -26,7 +26,7 @@ cdef extern from "posterity_best.h" nogil:
     Py_ssize_t pk_enter_arms(const pk_arms *of, pk_arm *arms)
     double pk_find_best(const pk_arms *of, pk_arm *arms, Py_ssize_t count, double *best, double *means)
     void pk_share_envelope(const double *mean, const double *width, const unsigned char *allowed, Py_ssize_t arms, double stretch, double *shares)
-    void pk_cheapest_pair(const double *regret, const double *told, Py_ssize_t count, double *shares)
+    void pk_cheapest_pair(const double *regret, const double *information, Py_ssize_t count, double *shares)
 
 cdef pk_rule RULE
 
@@ -73,7 +73,7 @@ def best_arms(const double[:, ::1] location, const double[:, ::1] scale, const d
     which it then is made to be.
     """
     cdef Py_ssize_t n = location.shape[0], size = location.shape[1], i, k, count
-    cdef double[:, ::1] told = np.zeros((n, size))
+    cdef double[:, ::1] outputs = np.zeros((n, size))
     cdef double[::1] error = np.empty(n), best = np.empty(size)
     cdef pk_arms of = _arms_of(size)
     cdef pk_arm *arms
@@ -87,9 +87,9 @@ def best_arms(const double[:, ::1] location, const double[:, ::1] scale, const d
                 count = pk_enter_arms(&of, arms)
                 total = pk_find_best(&of, arms, count, &best[0], NULL)
                 error[i] = total - 1.0
-                _spread(&of, &best[0], total, &told[i, 0])
+                _spread(&of, &best[0], total, &outputs[i, 0])
         free(arms)
-    return np.asarray(told), np.asarray(error)
+    return np.asarray(outputs), np.asarray(error)
 
 
 def informed_shares(const double[:, ::1] location, const double[:, ::1] scale, const double[:, ::1] df,
@@ -102,7 +102,7 @@ def informed_shares(const double[:, ::1] location, const double[:, ::1] scale, c
     cdef Py_ssize_t n = location.shape[0], size = location.shape[1], i, a, b, count
     cdef double[:, ::1] shares = np.zeros((n, size)), regrets = np.zeros((n, size)), tellings = np.zeros((n, size))
     cdef double[::1] best = np.empty(size), means = np.empty(size * size), regret = np.empty(size)
-    cdef double[::1] telling = np.empty(size), share = np.empty(size)
+    cdef double[::1] return_predictions = np.empty(size), share = np.empty(size)
     cdef pk_arms of = _arms_of(size)
     cdef pk_arm *arms
     cdef double total, mean, most, gap
@@ -118,36 +118,36 @@ def informed_shares(const double[:, ::1] location, const double[:, ::1] scale, c
                 for a in range(count):
                     most += means[a * count + a] / total
                 for a in range(count):
-                    mean, telling[a] = 0.0, 0.0
+                    mean, return_predictions[a] = 0.0, 0.0
                     for b in range(count):
                         mean += means[a * count + b] / total
                     regret[a] = max(most - mean, 0.0)
                     for b in range(count):
                         if best[b] > 0.0:
                             gap = means[a * count + b] / best[b] - mean
-                            telling[a] += best[b] / total * gap * gap
-                pk_cheapest_pair(&regret[0], &telling[0], count, &share[0])
+                            return_predictions[a] += best[b] / total * gap * gap
+                pk_cheapest_pair(&regret[0], &return_predictions[0], count, &share[0])
                 _spread(&of, &share[0], 1.0, &shares[i, 0])
                 _spread(&of, &regret[0], 1.0, &regrets[i, 0])
-                _spread(&of, &telling[0], 1.0, &tellings[i, 0])
+                _spread(&of, &return_predictions[0], 1.0, &tellings[i, 0])
         free(arms)
     return np.asarray(shares), np.asarray(regrets), np.asarray(tellings)
 
 
-def cheapest_pairs(const double[:, ::1] regret, const double[:, ::1] told, const unsigned char[:, ::1] allowed):
+def cheapest_pairs(const double[:, ::1] regret, const double[:, ::1] information, const unsigned char[:, ::1] allowed):
     """(n, K) shares of the two allowed arms whose mixture has the least squared regret for what it tells."""
     cdef Py_ssize_t n = regret.shape[0], size = regret.shape[1], i, k, count
     cdef double[:, ::1] shares = np.zeros((n, size))
     cdef double[::1] cost = np.empty(size), gain = np.empty(size), share = np.empty(size)
     cdef pk_arms of = _arms_of(size)
-    if not n == told.shape[0] == allowed.shape[0] or not size == told.shape[1] == allowed.shape[1]:
+    if not n == information.shape[0] == allowed.shape[0] or not size == information.shape[1] == allowed.shape[1]:
         raise ValueError("regret, told and allowed must have the same shape")
     with nogil:
         for i in range(n if size else 0):
             count = 0
             for k in range(size):
                 if allowed[i, k]:
-                    cost[count], gain[count] = regret[i, k], told[i, k]
+                    cost[count], gain[count] = regret[i, k], information[i, k]
                     count += 1
             of.allowed = &allowed[i, 0]
             pk_cheapest_pair(&cost[0], &gain[0], count, &share[0])

@@ -20,7 +20,7 @@ def track(
     bounds: Array,
     integrals: Array,
     scale: Array,
-    telling: bool,
+    return_predictions: bool,
 ) -> Array | None: ...
 def adapt(
     scores: Array,
@@ -33,5 +33,5 @@ def adapt(
     sorted_scores: Array,
     recent: Array,
     count: NDArray[np.int64],
-    telling: bool,
+    return_predictions: bool,
 ) -> Array | None: ...

@@ -31,8 +31,8 @@ cdef extern from "posterity_calibration.h" nogil:
         long long *count
     void pk_normal_scores(Py_ssize_t n, const double *y, const double *loc, Py_ssize_t loc_stride, const double *scale, Py_ssize_t scale_stride, const double *df, Py_ssize_t df_stride, const double *weights, double *scores)
     void pk_targets_at(Py_ssize_t n, const double *scores, Py_ssize_t stride, const double *loc, Py_ssize_t loc_stride, const double *scale, Py_ssize_t scale_stride, const double *df, Py_ssize_t df_stride, double *targets)
-    void pk_track(Py_ssize_t n, const double *scores, const pk_tracks *tracks, double *told)
-    void pk_adapt(Py_ssize_t n, const double *scores, const pk_tails *tails, double *told)
+    void pk_track(Py_ssize_t n, const double *scores, const pk_tracks *tracks, double *outputs)
+    void pk_adapt(Py_ssize_t n, const double *scores, const pk_tails *tails, double *outputs)
 
 
 cdef Py_ssize_t _stride(const double[::1] values, Py_ssize_t n, str name) except -1:
@@ -104,14 +104,14 @@ def targets_at(const double[:] scores, const double[::1] loc, const double[::1] 
 
 
 def track(const double[::1] scores, const double[::1] tails, const double[::1] steps, integrator, double oblivion,
-          double[:, ::1] bounds, double[:, ::1] integrals, double[::1] scale, bint telling):
+          double[:, ::1] bounds, double[:, ::1] integrals, double[::1] scale, bint return_predictions):
     """Conformal PID: learn scores in order; bounds, integrals (2, L) and scale (3,) are changed in place.
 
     ``integrator`` is its gain and its saturation. Returns the ends (n, 2, L) told before each score, or None.
     """
     cdef pk_tracks tracks
     cdef Py_ssize_t n = scores.shape[0], levels = tails.shape[0]
-    cdef double *told = NULL
+    cdef double *outputs = NULL
     cdef double[:, :, ::1] room
     _check_levels(levels)
     _check(steps.shape[0], levels, "steps")
@@ -123,19 +123,19 @@ def track(const double[::1] scores, const double[::1] tails, const double[::1] s
     tracks.gain, tracks.saturation = integrator
     tracks.tails, tracks.steps = &tails[0], &steps[0]
     tracks.bounds, tracks.integrals, tracks.scale = &bounds[0, 0], &integrals[0, 0], &scale[0]
-    ends = np.empty((n, 2, levels)) if telling else None
+    ends = np.empty((n, 2, levels)) if return_predictions else None
     if n > 0:
-        if telling:
+        if return_predictions:
             room = ends
-            told = &room[0, 0, 0]
+            outputs = &room[0, 0, 0]
         with nogil:
-            pk_track(n, &scores[0], &tracks, told)
+            pk_track(n, &scores[0], &tracks, outputs)
     return ends
 
 
 def adapt(const double[::1] scores, const double[::1] tails, const double[::1] rates, const double[::1] temperatures,
           double share, double[:, :, ::1] aims, double[:, :, ::1] weights, double[::1] sorted_scores,
-          double[::1] recent, long long[::1] count, bint telling):
+          double[::1] recent, long long[::1] count, bint return_predictions):
     """Adaptive conformal inference: learn scores in order; all from ``aims`` on is changed in place.
 
     aims and weights are (2, L, K), sorted_scores and recent (capacity,), count (2,). Returns the ends (n, 2, L) told
@@ -143,7 +143,7 @@ def adapt(const double[::1] scores, const double[::1] tails, const double[::1] r
     """
     cdef pk_tails state
     cdef Py_ssize_t n = scores.shape[0], levels = tails.shape[0], experts = rates.shape[0]
-    cdef double *told = NULL
+    cdef double *outputs = NULL
     cdef double[:, :, ::1] room
     _check_levels(levels)
     if not 1 <= experts <= PK_MOST_EXPERTS:
@@ -161,11 +161,11 @@ def adapt(const double[::1] scores, const double[::1] tails, const double[::1] r
     state.tails, state.rates, state.temperatures = &tails[0], &rates[0], &temperatures[0]
     state.aims, state.weights = &aims[0, 0, 0], &weights[0, 0, 0]
     state.sorted, state.recent, state.count = &sorted_scores[0], &recent[0], &count[0]
-    ends = np.empty((n, 2, levels)) if telling else None
+    ends = np.empty((n, 2, levels)) if return_predictions else None
     if n > 0:
-        if telling:
+        if return_predictions:
             room = ends
-            told = &room[0, 0, 0]
+            outputs = &room[0, 0, 0]
         with nogil:
-            pk_adapt(n, &scores[0], &state, told)
+            pk_adapt(n, &scores[0], &state, outputs)
     return ends

@@ -45,7 +45,7 @@ def choose_ratios(const double[:, :] triangle, double count, bint intercept, con
     hyperprior.
     """
     cdef pk_evidence asked
-    cdef pk_choice told
+    cdef pk_choice outputs
     cdef Py_ssize_t m = mean.shape[0], k, j
     cdef const double[::1] places = grid[0], hyperprior = grid[1]
     cdef Py_ssize_t points = places.shape[0]
@@ -63,15 +63,15 @@ def choose_ratios(const double[:, :] triangle, double count, bint intercept, con
     asked.ratio, asked.weight, asked.share = &room[0], &room[points], &room[2 * points]
     asked.most, asked.of_observations, asked.tolerance = most, of_observations, tolerance
     with nogil:
-        k = pk_choose(&asked, &told)
+        k = pk_choose(&asked, &outputs)
     if not k:
         return None
-    k = told.nodes
-    ratios = np.asarray(<double[:k]> told.ratios).copy()
-    weights = np.asarray(<double[:k]> told.weights).copy()
-    scales = np.asarray(<double[:m]> told.scales).copy()
+    k = outputs.nodes
+    ratios = np.asarray(<double[:k]> outputs.ratios).copy()
+    weights = np.asarray(<double[:k]> outputs.weights).copy()
+    scales = np.asarray(<double[:m]> outputs.scales).copy()
     coefficients = None
-    if told.solved:
+    if outputs.solved:
         width = m + intercept
-        coefficients = np.asarray(<double[:k, :PK_MOST_COLUMNS + 1]> &told.coefficients[0][0])[:, :width].copy()
-    return ratios, weights, scales, coefficients, told.log_evidence, told.disagreement, told.n_parameters
+        coefficients = np.asarray(<double[:k, :PK_MOST_COLUMNS + 1]> &outputs.coefficients[0][0])[:, :width].copy()
+    return ratios, weights, scales, coefficients, outputs.log_evidence, outputs.disagreement, outputs.n_parameters

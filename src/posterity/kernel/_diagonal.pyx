@@ -31,9 +31,9 @@ cdef extern from "posterity_diagonal.h" nogil:
         const double *weights
         const double *discounts
         Py_ssize_t n
-    void pk_learn_sparse(pk_diagonal *d, const pk_likelihood *l, const pk_sparse_rows *rows, pk_active *active, double *sums, double *told)
+    void pk_learn_sparse(pk_diagonal *d, const pk_likelihood *l, const pk_sparse_rows *rows, pk_active *active, double *sums, double *outputs)
     void pk_mix_labels(Py_ssize_t n, Py_ssize_t k, const double *mean, const double *variance, const double *shares, double *probabilities)
-    void pk_tell_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *told)
+    void pk_predict_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *outputs)
 
 MEMBERS = PK_MEMBERS
 
@@ -134,13 +134,13 @@ cdef class DiagonalState:
         rows.discounts = _given(discounts, rows.n, "discounts")
         cdef unsigned char[::1] active = np.empty((longest + 1) * sizeof(pk_active), dtype=np.uint8)
         cdef double[::1] sums = np.zeros(PK_BELIEF * self.columns if self.state.learns else 1)
-        told = np.empty((rows.n, 6, PK_MEMBERS)) if tell else None
-        cdef double[:, :, ::1] out = told
+        outputs = np.empty((rows.n, 6, PK_MEMBERS)) if tell else None
+        cdef double[:, :, ::1] out = outputs
         cdef double *to = &out[0, 0, 0] if tell and rows.n else NULL
         if rows.n:
             with nogil:
                 pk_learn_sparse(&self.state, &likelihood, &rows, <pk_active *> &active[0], &sums[0], to)
-        return told
+        return outputs
 
     def tell(self, const long long[::1] starts, const int[::1] features, const int[::1] columns,
              const double[::1] values):
@@ -148,12 +148,12 @@ cdef class DiagonalState:
         cdef pk_sparse_rows rows
         cdef Py_ssize_t longest = self._rows(&rows, starts, features, columns, values, True)
         cdef unsigned char[::1] active = np.empty((longest + 1) * sizeof(pk_active), dtype=np.uint8)
-        told = np.empty((rows.n, 2, PK_MEMBERS))
-        cdef double[:, :, ::1] out = told
+        outputs = np.empty((rows.n, 2, PK_MEMBERS))
+        cdef double[:, :, ::1] out = outputs
         if rows.n:
             with nogil:
-                pk_tell_sparse(&self.state, &rows, <pk_active *> &active[0], &out[0, 0, 0])
-        return told
+                pk_predict_sparse(&self.state, &rows, <pk_active *> &active[0], &out[0, 0, 0])
+        return outputs
 
 
 def mix_labels(const double[:, ::1] mean, const double[:, ::1] variance, const double[:, ::1] shares):
@@ -161,9 +161,9 @@ def mix_labels(const double[:, ::1] mean, const double[:, ::1] variance, const d
     cdef Py_ssize_t n = mean.shape[0], k = mean.shape[1]
     if not (variance.shape[0] == shares.shape[0] == n and variance.shape[1] == shares.shape[1] == k):
         raise ValueError(f"mean has shape ({n}, {k}): variance and shares must have it, too")
-    told = np.empty((n, 2))
-    cdef double[:, ::1] out = told
+    outputs = np.empty((n, 2))
+    cdef double[:, ::1] out = outputs
     if n and k:
         with nogil:
             pk_mix_labels(n, k, &mean[0, 0], &variance[0, 0], &shares[0, 0], &out[0, 0])
-    return told
+    return outputs

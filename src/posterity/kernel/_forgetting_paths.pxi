@@ -22,7 +22,7 @@ cdef class ForgettingPath(RowPath):
         """What happens before the row in the buffer."""
 
     cdef int _append(self, double weight) except -1:
-        cdef double error, df, scale, told
+        cdef double error, df, scale, log_density
         if self.tally is None:
             if weight > 0.0 and self.counts[1] > 0.0:
                 self._forget()
@@ -30,12 +30,12 @@ cdef class ForgettingPath(RowPath):
             return True
         if weight != 1.0 or not self._tell(weight, &error, &df, &scale):
             return False
-        told = pk_log_t(error, df, scale)
-        if not fabs(told) < PK_MOST_TELLING:
+        log_density = pk_log_t(error, df, scale)
+        if not fabs(log_density) < PK_MOST_TELLING:
             self._restore()
             return False
         self._take(weight)
-        self.tally[0] += told
+        self.tally[0] += log_density
         return True
 
     cdef bint _tell(self, double weight, double *error, double *df, double *scale) noexcept:
@@ -46,7 +46,7 @@ cdef class ForgettingPath(RowPath):
         if self.counts[1] > 0.0:
             self._forget()
         memcpy(&self.row[0], &self.buffer[0], self.row.shape[0] * sizeof(double))
-        spread = pk_tell_one(&self.triangle[0, 0], &self.row[0], root, self.buffer[self.shape.p] / root, self.shape, error,
+        spread = pk_predict_before(&self.triangle[0, 0], &self.row[0], root, self.buffer[self.shape.p] / root, self.shape, error,
                              &residual)
         df[0], variance = INFINITY, 1.0
         if self.known_precision > 0.0:
@@ -104,7 +104,7 @@ cdef class WanderingPath(ForgettingPath):
 
     cdef void _forget(self) noexcept:
         if self.shape.p > 0:
-            pk_wander(&self.triangle[0, 0], &self.variance[0], &self.wide[0], &self.panel[0], self.shape)
+            pk_random_walk_step(&self.triangle[0, 0], &self.variance[0], &self.wide[0], &self.panel[0], self.shape)
 
 
 cdef class WindowPath(RowPath):

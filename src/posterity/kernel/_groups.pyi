@@ -41,7 +41,7 @@ def learn_groups(
     tallies: Tallies,
     share: Share,
 ) -> None: ...
-def tell_groups(
+def predict_then_learn_groups(
     bank: FloatArray,
     priors: FloatArray,
     order: SortedRows,
@@ -52,7 +52,7 @@ def tell_groups(
     discount: float,
     tallies: Tallies,
     share: Share,
-    told: FloatArray,
+    outputs: FloatArray,
 ) -> None: ...
 def stack_groups(
     bank: FloatArray, slots: Slots, priors: FloatArray, share: Share, posterior: FloatArray

@@ -33,7 +33,7 @@ cdef extern from "posterity_groups.h" nogil:
         double *seen
         long long *last
         long long clock
-    ctypedef struct pk_told:
+    ctypedef struct pk_predictions_out:
         double *error
         double *leverage
         double *residual_gain
@@ -44,12 +44,12 @@ cdef extern from "posterity_groups.h" nogil:
     Py_ssize_t pk_number_keys(const long long *keys, Py_ssize_t first, Py_ssize_t n, int *numbers, long long *distinct, Py_ssize_t count, Py_ssize_t room, int *table, size_t mask)
     Py_ssize_t pk_number_range(const long long *keys, Py_ssize_t n, long long low, int *numbers, long long *distinct, int *table)
     size_t pk_place(const int *table, const long long *distinct, long long key, size_t mask)
-    void pk_ask_for_place(const int *table, long long key, size_t mask)
+    void pk_prefetch_place(const int *table, long long key, size_t mask)
     void pk_place_keys(const long long *distinct, Py_ssize_t count, int *table, size_t mask)
     int pk_count_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t groups, Py_ssize_t *counts)
     void pk_place_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *next, int *order)
     int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies)
-    Py_ssize_t pk_tell_groups(double *data, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies, const pk_told *told)
+    Py_ssize_t pk_predict_then_learn_groups(double *data, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies, const pk_predictions_out *outputs)
     void pk_stack_groups(const double *data, const Py_ssize_t *slot, double *posterior, const double *priors, Py_ssize_t n_priors, double *work, Py_ssize_t first, Py_ssize_t last, pk_shape shape)
     void pk_merge_groups(double *data, const double *other, const Py_ssize_t *slot, double *work, Py_ssize_t groups, pk_shape shape)
     void pk_predict_groups(const double *posterior, const double *newcomer, double *work, const pk_rows *rows, const Py_ssize_t *place, Py_ssize_t first, Py_ssize_t last, pk_shape shape, double *mean, double *leverage)
@@ -242,7 +242,7 @@ cdef class KeyTable:
             self.stored = np.empty(16, dtype=np.int64)
         for i in range(keys.shape[0]):
             if i + 8 < keys.shape[0]:
-                pk_ask_for_place(&self.table[0], keys[i + 8], <size_t> self.table.shape[0] - 1)
+                pk_prefetch_place(&self.table[0], keys[i + 8], <size_t> self.table.shape[0] - 1)
             places[i] = self.table[<Py_ssize_t> self._at(keys[i])]
             if places[i] < 0 and new:
                 self._add(keys[i])
@@ -338,12 +338,12 @@ def learn_groups(double[:, ::1] bank, SortedRows order, const double[:, ::1] X, 
         raise FloatingPointError("the rows are not finite, or too large to square")
 
 
-def tell_groups(double[:, ::1] bank, const double[:, :, ::1] priors, SortedRows order, const double[:, ::1] X,
-                const double[::1] y, const double[::1] weights, bint intercept, double discount, tallies, share, told):
+def predict_then_learn_groups(double[:, ::1] bank, const double[:, :, ::1] priors, SortedRows order, const double[:, ::1] X,
+                const double[::1] y, const double[::1] weights, bint intercept, double discount, tallies, share, outputs):
     """As ``learn_groups``, and say what each row was before it was learned, the group's prior, of ``priors`` (k, q, ld),
     stacked on its rows: slot s has prior s, or the last one.
 
-    ``told`` (4, n) is filled with its error and leverage, and by how much it raises the group's residual sum of
+    ``outputs`` (4, n) is filled with its error and leverage, and by how much it raises the group's residual sum of
     squares and its count; the last is left as it is without weights and discount.
     """
     cdef pk_shape shape = _shape(bank, X.shape[1] + intercept)
@@ -351,8 +351,8 @@ def tell_groups(double[:, ::1] bank, const double[:, :, ::1] priors, SortedRows 
     cdef pk_tallies counts = _tallies(tallies, bank.shape[0])
     cdef pk_grouped grouped = order.pointers(rows, discount, bank.shape[0], share)
     cdef double[::1] buffer = _aligned(PK_GATHERING_SIZE(shape))
-    cdef double[:, :] said = told
-    cdef pk_told pointers
+    cdef double[:, :] said = outputs
+    cdef pk_predictions_out pointers
     cdef Py_ssize_t first = share[0], last = share[1], failed = 0
     if priors.shape[0] == 0:
         raise ValueError("there must be a prior")
@@ -363,7 +363,7 @@ def tell_groups(double[:, ::1] bank, const double[:, :, ::1] priors, SortedRows 
         pointers.error, pointers.leverage = &said[0, 0], &said[1, 0]
         pointers.residual_gain, pointers.count_gain = &said[2, 0], &said[3, 0]
         with nogil:
-            failed = pk_tell_groups(&bank[0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0], &grouped, first, last,
+            failed = pk_predict_then_learn_groups(&bank[0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0], &grouped, first, last,
                                     shape, &counts, &pointers)
     if failed:
         raise ArithmeticError("a triangle holds less than its prior")

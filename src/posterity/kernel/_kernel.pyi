@@ -36,7 +36,7 @@ def learn_directional(
     discounts: Array,
     prior: Array,
 ) -> tuple[Array, Array, Array]: ...
-def learn_wandering(
+def learn_random_walk(
     triangle: Array,
     n_targets: int,
     X: Array,

@@ -21,7 +21,7 @@ cdef extern from "posterity_kernel.h" nogil:
     Py_ssize_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
     int pk_learn_stabilized(double *T, double *buffer, double *flight, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
     void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
-    void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows, pk_shape shape, const double *variance, const double *elapsed, double *step, const pk_before *before)
+    void pk_learn_random_walk(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows, pk_shape shape, const double *variance, const double *elapsed, double *step, const pk_before *before)
     void pk_slide(double *T, double *buffer, double *flight, const pk_rows *rows, const double *prior, Py_ssize_t oldest, Py_ssize_t start, const Py_ssize_t *leave, pk_shape shape, const pk_before *before)
     void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
     void pk_learn_bank(double *bank, Py_ssize_t count, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
@@ -228,7 +228,7 @@ def learn_directional(double[:, ::1] triangle, Py_ssize_t n_targets, const doubl
     return before.arrays()
 
 
-def learn_wandering(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
+def learn_random_walk(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
                     const double[::1] weights, bint intercept, const double[::1] elapsed not None,
                     const double[::1] variance not None):
     """As ``learn_rows``, but before row i the coefficients move by Normal(0, variance * elapsed[i])."""
@@ -242,7 +242,7 @@ def learn_wandering(double[:, ::1] triangle, Py_ssize_t n_targets, const double[
     _check_length(variance, shape.p, "variance")
     if rows.n > 0 and shape.p > 0:
         with nogil:
-            pk_learn_wandering(&triangle[0, 0], &buffer[0], &wide[0], &panel[0], &rows, shape, &variance[0],
+            pk_learn_random_walk(&triangle[0, 0], &buffer[0], &wide[0], &panel[0], &rows, shape, &variance[0],
                                &elapsed[0], &step[0], &before.pointers)
     return before.arrays()
 
@@ -391,7 +391,7 @@ def average_members(const double[:, ::1] densities, const unsigned char[:, ::1] 
     cdef Py_ssize_t k = densities.shape[0], n = densities.shape[1], rates = persistence.shape[0]
     cdef double[:, ::1] weights = np.empty((n, k))
     cdef double[::1] work = _aligned((rates + 4) * leading_dimension(k))
-    cdef pk_standing standing
+    cdef pk_expert_weights standing
     cdef double evidence = 0.0
     if not 1 <= rates <= 64 or scores.shape[0] != rates or outer.shape[0] != leading_dimension(rates):
         raise ValueError("there must be 1 to 64 rates, as many in each argument")

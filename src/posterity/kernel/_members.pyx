@@ -21,7 +21,7 @@ cdef extern from "posterity_side_by_side.h" nogil:
     enum: PK_LANES
     ctypedef struct pk_noises:
         pass
-    ctypedef struct pk_told:
+    ctypedef struct pk_predictions_out:
         double *loc
         double *scale
         double *df
@@ -32,7 +32,7 @@ cdef extern from "posterity_side_by_side.h" nogil:
     int pk_learn_side_by_side(double **T, const double **prior, const double *rates, Py_ssize_t members, double *counts, const pk_rows *rows, const double *elapsed, double *work, double *room, double *error, double *leverage, Py_ssize_t lanes, pk_shape shape)
     void pk_open_noises(pk_noises *noises, const pk_noise *each, Py_ssize_t members)
     void pk_close_noises(const pk_noises *noises, pk_noise *each, Py_ssize_t members)
-    void pk_tell_by_noises(pk_noises *noises, Py_ssize_t members, Py_ssize_t n, const double *error, const double *leverage, Py_ssize_t lanes, const double *y, const double *weights, const pk_told *told)
+    void pk_tell_by_noises(pk_noises *noises, Py_ssize_t members, Py_ssize_t n, const double *error, const double *leverage, Py_ssize_t lanes, const double *y, const double *weights, const pk_predictions_out *outputs)
 
 cdef double LARGEST = 1e150
 
@@ -351,7 +351,7 @@ cdef class MembersPath:
         """Weights before the row, of scores that are copies; returns the mixture's log density of it."""
         cdef double[:, ::1] scores = self.standing.members
         cdef double[::1] outer = self.standing.rates
-        cdef pk_standing standing
+        cdef pk_expert_weights standing
         memcpy(&self.scores[0], &scores[0, 0], self.scores.shape[0] * sizeof(double))
         memcpy(&self.outer[0], &outer[0], self.outer.shape[0] * sizeof(double))
         standing.rates, standing.members, standing.lanes = scores.shape[0], self.weights.shape[0], scores.shape[1]
@@ -436,12 +436,12 @@ def tell_by_noises(list noises not None, const double[:, ::1] error not None, co
     weights (n,), and ranks (k, n).
     """
     cdef Py_ssize_t count = len(noises), n = y.shape[0], lanes = error.shape[1], first, k, some
-    cdef double[:, :, ::1] told = np.empty((4, count, n))
+    cdef double[:, :, ::1] outputs = np.empty((4, count, n))
     cdef unsigned char[:, ::1] ranks = np.empty((count, n), dtype=np.uint8)
     cdef MemberNoise noise
     cdef pk_noise each[PK_LINE]
     cdef pk_noises together
-    cdef pk_told to
+    cdef pk_predictions_out to
     cdef const double *of_rows = NULL
     if lanes < count or error.shape[0] != n or leverage.shape[0] != n or leverage.shape[1] != lanes or lanes % PK_LINE:
         raise ValueError("error and leverage are not those of so many members and rows")
@@ -455,7 +455,7 @@ def tell_by_noises(list noises not None, const double[:, ::1] error not None, co
             noise = noises[first + k]
             each[k] = noise.now()
         pk_open_noises(&together, each, some)
-        to.loc, to.scale, to.df, to.densities = &told[0, first, 0], &told[1, first, 0], &told[2, first, 0], &told[3, first, 0]
+        to.loc, to.scale, to.df, to.densities = &outputs[0, first, 0], &outputs[1, first, 0], &outputs[2, first, 0], &outputs[3, first, 0]
         to.ranks = &ranks[first, 0]
         with nogil:
             pk_tell_by_noises(&together, some, n, &error[0, first], &leverage[0, first], lanes, &y[0],
@@ -465,7 +465,7 @@ def tell_by_noises(list noises not None, const double[:, ::1] error not None, co
             noise = noises[first + k]
             noise.after = each[k]
             noise.take()
-    loc, scale, df, densities = np.asarray(told)
+    loc, scale, df, densities = np.asarray(outputs)
     return loc, scale, df, densities, np.asarray(ranks)
 
 

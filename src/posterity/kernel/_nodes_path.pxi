@@ -15,7 +15,7 @@ cdef class NodesPath:
     cdef object known, open_nodes, begin_turn, stream
     cdef Scales scales
     cdef bint forgets, tallies
-    cdef double told
+    cdef double log_predictive
     cdef list nodes
     cdef double[::1] weights, errors, scales_told
 
@@ -139,8 +139,8 @@ cdef class NodesPath:
                 mean += self.weights[k] * self.errors[k]
             for k in range(count):
                 square += self.weights[k] * (self.scales_told[k] ** 2 + (self.errors[k] - mean) ** 2)
-            self.told = pk_log_t(mean, df, sqrt(square))
-            if fabs(self.told) < PK_MOST_TELLING:
+            self.log_predictive = pk_log_t(mean, df, sqrt(square))
+            if fabs(self.log_predictive) < PK_MOST_TELLING:
                 return True
         for k in range(done):
             node = self.nodes[k]
@@ -152,7 +152,7 @@ cdef class NodesPath:
         for node in self.nodes:
             node._take(weight)
         self.known.stream = self.stream
-        self.known.tally += weight * self.told
+        self.known.tally += weight * self.log_predictive
         return 0
 
     cdef int _turn(self, turn) except -1:

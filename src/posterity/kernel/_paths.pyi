@@ -153,7 +153,7 @@ class SitePath(RowPath):
         intercept: bool,
         names: Sequence[str] | None,
         likelihood: tuple[int, tuple[float, float, float], bool],
-        account: Any,
+        statistics: Any,
         check_targets: Callable[[Array], None],
     ) -> None: ...
     def believe(self, x: Row) -> tuple[float, float]: ...
@@ -172,7 +172,7 @@ class SoftmaxPath(RowPath):
         basis: Array,
         near: Array | None,
         wide: Array,
-        account: Any,
+        statistics: Any,
         limit: int,
         due: float,
     ) -> None: ...

@@ -25,16 +25,16 @@ cdef extern from "posterity_one_site.h" nogil:
     Py_ssize_t PK_SITE_WORK_SIZE(pk_shape shape)
     void pk_append_one(double *T, double *row, pk_shape shape)
     double pk_predict_one(const double *T, double *row, pk_shape shape)
-    double pk_believe_one(const double *T, double *buffer, const double *row, pk_shape shape, double *mean)
-    void pk_take_one(double *T, double *buffer, const double *row, double precision, double target, double mean, double variance, pk_shape shape)
+    double pk_eta_moments_of_one(const double *T, double *buffer, const double *row, pk_shape shape, double *mean)
+    void pk_learn_one_site(double *T, double *buffer, const double *row, double precision, double target, double mean, double variance, pk_shape shape)
     void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
     void pk_expected_label_one(double mean, double variance, double *yes, double *no)
 
 cdef extern from "posterity_members.h" nogil:
     void pk_fade_one(double *T, double *held, double *buffer, double discount, const double *prior, pk_shape shape)
     void pk_fade_along(double *T, const double *prior, double *x, double discount, double *work, pk_shape shape)
-    void pk_wander(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
-    double pk_tell_one(const double *T, double *row, double root, double y, pk_shape shape, double *error, double *residual)
+    void pk_random_walk_step(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
+    double pk_predict_before(const double *T, double *row, double root, double y, pk_shape shape, double *error, double *residual)
     double pk_log_t(double error, double v, double scale)
     double PK_MOST_TELLING
 

@@ -4,7 +4,7 @@ cdef extern from "posterity_runs.h" nogil:
     ctypedef struct pk_runs:
         double *bank
         double *probability
-        double *freed
+        double *residual_df
         double *learned
         long long *first
         long long *change
@@ -12,7 +12,7 @@ cdef extern from "posterity_runs.h" nogil:
         double seen, log_evidence
     ctypedef struct pk_start:
         const double *triangle
-        double freed, count, variance, stale
+        double residual_df, count, variance, stale
     ctypedef struct pk_run_rules:
         double known_precision, shape, rate, smallest, negligible, room
         Py_ssize_t most, between_looks
@@ -21,7 +21,7 @@ cdef extern from "posterity_runs.h" nogil:
         double *probability
         double *error
         double *leverage
-        double *freed
+        double *residual_df
         double *residual
         long long *size
         long long *first
@@ -53,14 +53,14 @@ cdef class RunsKernel:
 
     def __init__(self, runs, trace, double[:, :, ::1] bank not None, const double[:, :] X, const double[:, ::1] Y,
                  const double[::1] weights, double[::1] hazards not None, bint intercept, noise, rules):
-        cdef double[::1] probability = runs.probability, freed = runs.freed, learned = runs.learned
+        cdef double[::1] probability = runs.probability, residual_df = runs.residual_df, learned = runs.learned
         cdef long long[::1] first = runs.first, change, begun, earlier, size = trace.size
-        cdef double[:, ::1] told, believed = trace.probability
+        cdef double[:, ::1] outputs, belief = trace.probability
         cdef long long[:, ::1] firsts = trace.first
         cdef double[::1] hazard = trace.hazard
         cdef Py_ssize_t n = X.shape[0], capacity = probability.shape[0]
         self.shape.k, self.shape.p, self.shape.q, self.shape.ld = 1, bank.shape[1] - 1, bank.shape[1], bank.shape[2]
-        if bank.shape[0] != capacity + 1 or X.shape[1] + intercept != self.shape.p or believed.shape[1] != capacity:
+        if bank.shape[0] != capacity + 1 or X.shape[1] + intercept != self.shape.p or belief.shape[1] != capacity:
             raise ValueError("bank, runs, trace and rows do not go together")
         if n == 0 or Y.shape[0] != n or Y.shape[1] != 1 or hazards.shape[0] != n or hazard.shape[0] != n:
             raise ValueError("rows, hazards and trace do not go together")
@@ -73,8 +73,8 @@ cdef class RunsKernel:
         ids = np.zeros(capacity, dtype=np.int64)
         ids[: self.known] = np.arange(self.known)
         change, begun, earlier = ids, self.begun, self.earlier
-        self.held = [bank, X, Y, weights, trace, ids, runs.probability, runs.freed, runs.learned, runs.first]
-        self.s.bank, self.s.probability, self.s.freed = &bank[0, 0, 0], &probability[0], &freed[0]
+        self.held = [bank, X, Y, weights, trace, ids, runs.probability, runs.residual_df, runs.learned, runs.first]
+        self.s.bank, self.s.probability, self.s.residual_df = &bank[0, 0, 0], &probability[0], &residual_df[0]
         self.s.learned, self.s.first, self.s.change = &learned[0], &first[0], &change[0]
         self.s.capacity = capacity
         self.rows.X, self.rows.Y, self.rows.weights = &X[0, 0] if X.shape[1] else NULL, &Y[0, 0], NULL
@@ -88,18 +88,18 @@ cdef class RunsKernel:
         self.rules.smallest, self.rules.negligible, self.rules.room, self.stale = rules[:4]
         self.rules.most, self.rules.between_looks = rules[4:]
         self.trace.hazard, self.trace.size, self.trace.first = &hazard[0], &size[0], &firsts[0, 0]
-        self.trace.probability, self.trace.begun, self.trace.earlier = &believed[0, 0], &begun[0], &earlier[0]
+        self.trace.probability, self.trace.begun, self.trace.earlier = &belief[0, 0], &begun[0], &earlier[0]
         self.trace.most, self.trace.known = capacity, 0
-        self.trace.error = self.trace.leverage = self.trace.freed = self.trace.residual = NULL
+        self.trace.error = self.trace.leverage = self.trace.residual_df = self.trace.residual = NULL
         if len(trace.error):
-            told = trace.error
-            self.trace.error = &told[0, 0]
-            told = trace.leverage
-            self.trace.leverage = &told[0, 0]
-            told = trace.freed
-            self.trace.freed = &told[0, 0]
-            told = trace.residual
-            self.trace.residual = &told[0, 0]
+            outputs = trace.error
+            self.trace.error = &outputs[0, 0]
+            outputs = trace.leverage
+            self.trace.leverage = &outputs[0, 0]
+            outputs = trace.residual_df
+            self.trace.residual_df = &outputs[0, 0]
+            outputs = trace.residual
+            self.trace.residual = &outputs[0, 0]
         self.hazards, self.work, self.row = hazards, np.empty(3 * capacity), _aligned(self.shape.ld)
         self.kept = np.empty(capacity, dtype=np.uint8)
 
@@ -110,12 +110,12 @@ cdef class RunsKernel:
         """
         cdef const double[:, ::1] triangle
         cdef pk_start of_new
-        of_new.triangle, of_new.freed, of_new.count, of_new.variance, of_new.stale = NULL, 0.0, 0.0, 0.0, self.stale
+        of_new.triangle, of_new.residual_df, of_new.count, of_new.variance, of_new.stale = NULL, 0.0, 0.0, 0.0, self.stale
         if start is not None:
             triangle = start.triangle
             if triangle.shape[0] != self.shape.q or triangle.shape[1] != self.shape.ld:
                 raise ValueError("the start's triangle is not that of a run")
-            of_new.triangle, of_new.freed = &triangle[0, 0], start.freed
+            of_new.triangle, of_new.residual_df = &triangle[0, 0], start.residual_df
             of_new.count, of_new.variance = start.count, start.variance
         runs = self.runs
         self.s.size, self.s.row, self.s.seen, self.s.log_evidence = runs.size, runs.row, runs.seen, runs.log_evidence
@@ -144,7 +144,7 @@ cdef class RunsKernel:
         if triangle.shape[0] != self.shape.q or triangle.shape[1] != self.shape.ld:
             raise ValueError("the start's triangle is not that of a run")
         self.s.size, self.s.seen = runs.size, runs.seen
-        of_new.triangle, of_new.freed, of_new.stale = &triangle[0, 0], start.freed, self.stale
+        of_new.triangle, of_new.residual_df, of_new.stale = &triangle[0, 0], start.residual_df, self.stale
         of_new.count, of_new.variance = start.count, start.variance
         return True
 

@@ -41,32 +41,32 @@ def t_scores(const double[::1] y, const double[::1] loc, const double[::1] scale
     NaN where the series do not serve: fewer than 64 degrees of freedom, far tails, a scale that is not positive and
     finite. Infinite df is the normal distribution. Each of loc, scale and df has n values, or one for all rows.
     """
-    cdef pk_predictions told
+    cdef pk_predictions outputs
     cdef Py_ssize_t n = y.shape[0]
     cdef double[::1] density, error, middle
     log_density, crps, central = np.empty(n), np.empty(n), np.empty(n)
-    told.loc_stride, told.scale_stride = _stride(loc, n, "loc"), _stride(scale, n, "scale")
-    told.df_stride = _stride(df, n, "df")
+    outputs.loc_stride, outputs.scale_stride = _stride(loc, n, "loc"), _stride(scale, n, "scale")
+    outputs.df_stride = _stride(df, n, "df")
     if n > 0:
         density, error, middle = log_density, crps, central
-        told.y, told.loc, told.scale, told.df = &y[0], &loc[0], &scale[0], &df[0]
+        outputs.y, outputs.loc, outputs.scale, outputs.df = &y[0], &loc[0], &scale[0], &df[0]
         with nogil:
-            pk_score(n, &told, &density[0], &error[0], &middle[0])
+            pk_score(n, &outputs, &density[0], &error[0], &middle[0])
     return log_density, crps, central
 
 
 def t_half_widths(Py_ssize_t n, const double[::1] scale, const double[::1] df, double quantile):
     """Half the widths (n,) of central intervals whose upper end is this quantile of Normal(0, 1); NaN as in `t_scores`."""
-    cdef pk_predictions told
+    cdef pk_predictions outputs
     cdef double[::1] room
     halves = np.empty(n)
-    told.y = told.loc = NULL
-    told.scale_stride, told.df_stride = _stride(scale, n, "scale"), _stride(df, n, "df")
+    outputs.y = outputs.loc = NULL
+    outputs.scale_stride, outputs.df_stride = _stride(scale, n, "scale"), _stride(df, n, "df")
     if n > 0:
         room = halves
-        told.scale, told.df = &scale[0], &df[0]
+        outputs.scale, outputs.df = &scale[0], &df[0]
         with nogil:
-            pk_half_widths(n, &told, quantile, &room[0])
+            pk_half_widths(n, &outputs, quantile, &room[0])
     return halves
 
 

@@ -3,23 +3,23 @@
 cdef class SitePath(RowPath):
     """Learns rows through the sites of their targets, and tells of their eta; noise has precision 1.
 
-    ``likelihood`` is (code, parameters, moments); ``account`` has the sums ``log_sites``, ``told``,
+    ``likelihood`` is (code, parameters, moments); ``statistics`` has the sums ``log_sites``, ``log_predictive``,
     ``seen`` and ``effective``; ``check_targets`` refuses targets (1,) that the likelihood does not know.
     """
 
     cdef pk_likelihood likelihood
-    cdef object account, check_targets
+    cdef object statistics, check_targets
     cdef double[::1] work, spare
     # Labels in order, and the target that each stands for.
     cdef object labels
     cdef dict targets
 
-    def __init__(self, triangle, counts, bint intercept, names, likelihood, account, check_targets):
+    def __init__(self, triangle, counts, bint intercept, names, likelihood, statistics, check_targets):
         RowPath.__init__(self, triangle, counts, intercept, names)
         code, parameters, moments = likelihood
         self.likelihood.code, self.likelihood.moments = code, moments
         self.likelihood.a, self.likelihood.b, self.likelihood.c = parameters
-        self.account, self.check_targets = account, check_targets
+        self.statistics, self.check_targets = statistics, check_targets
         self.work, self.spare = _aligned(PK_SITE_WORK_SIZE(self.shape)), _aligned(self.shape.q * self.shape.ld)
         self.labels, self.targets = (), {}
 
@@ -36,7 +36,7 @@ cdef class SitePath(RowPath):
         self._load(x, 1.0)
         cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
         cdef double *triangle = self._faded(left)
-        variance = pk_believe_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
+        variance = pk_eta_moments_of_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
         pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
         self._refuse_overflow(sqrt(precision), target)
         if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
@@ -72,7 +72,7 @@ cdef class SitePath(RowPath):
         return &self.spare[0]
 
     cdef double _believe(self, double *mean) noexcept:
-        return pk_believe_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], self.shape, mean)
+        return pk_eta_moments_of_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], self.shape, mean)
 
     cdef int _refuse_overflow(self, double root, double target) except -1:
         cdef Py_ssize_t i
@@ -86,7 +86,7 @@ cdef class SitePath(RowPath):
     cdef int _take(self, double precision, double target, double mean, double variance) except -1:
         cdef double root = sqrt(precision)
         cdef Py_ssize_t i
-        pk_take_one(&self.triangle[0, 0], &self.work[0], &self.buffer[0], precision, target, mean, variance, self.shape)
+        pk_learn_one_site(&self.triangle[0, 0], &self.work[0], &self.buffer[0], precision, target, mean, variance, self.shape)
         self.counts[0] += precision
         self.counts[1] += precision
         if self.beside is not None:
@@ -106,11 +106,11 @@ cdef class SitePath(RowPath):
             log_scale += 0.5 * (log(spread) + precision * off * off / spread)
         elif precision > 0.0:
             log_scale += 0.5 * log(precision) - PK_LOG_ROOT_2PI
-        account = self.account
-        account.log_sites += log_scale + PK_LOG_ROOT_2PI * precision
-        account.told += log_normalizer
-        account.seen += weight
-        account.effective = account.seen if self.discount == 1.0 else left * account.effective + weight
+        statistics = self.statistics
+        statistics.log_sites += log_scale + PK_LOG_ROOT_2PI * precision
+        statistics.log_predictive += log_normalizer
+        statistics.seen += weight
+        statistics.effective = statistics.seen if self.discount == 1.0 else left * statistics.effective + weight
         return 0
 
     def believe(self, x):

@@ -23,7 +23,7 @@ cdef extern from "posterity_site_rows.h" nogil:
     ctypedef struct pk_likelihood:
         int code, moments
         double a, b, c
-    ctypedef struct pk_told:
+    ctypedef struct pk_predictions_out:
         double *mean
         double *variance
         double *log_normalizer
@@ -33,7 +33,7 @@ cdef extern from "posterity_site_rows.h" nogil:
     void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
     void pk_find_moments(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *log_mass, double *moved, double *ratio)
     void pk_expected_labels(Py_ssize_t n, const double *mean, const double *variance, double *log_yes, double *log_no)
-    int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l, const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape, const pk_told *told)
+    int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l, const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape, const pk_predictions_out *outputs)
 
 cdef extern from "posterity_matching.h" nogil:
     ctypedef struct pk_sites_now:
@@ -47,7 +47,7 @@ cdef extern from "posterity_matching.h" nogil:
         double scale
     ctypedef struct pk_matched:
         double slope, evidence, move, kept
-    void pk_match_rows(const pk_likelihood *l, const pk_sites_now *s, double bold, double *weight, double *target, double *step, double *square, pk_matched *told)
+    void pk_match_rows(const pk_likelihood *l, const pk_sites_now *s, double bold, double *weight, double *target, double *step, double *square, pk_matched *outputs)
 
 cdef extern from "posterity_working_rows.h" nogil:
     double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *offsets, const double *weights, double *precision, double *target)
@@ -119,7 +119,7 @@ def match_rows(int code, parameters, const double[::1] y, const double[::1] fit,
     cdef pk_likelihood likelihood = _likelihood(code, parameters, True)
     cdef Py_ssize_t n = y.shape[0]
     cdef pk_sites_now now
-    cdef pk_matched told
+    cdef pk_matched outputs
     if n < 1:
         raise ValueError("there are no rows to match")
     now.y, now.n, now.scale = &y[0], n, scale
@@ -131,8 +131,8 @@ def match_rows(int code, parameters, const double[::1] y, const double[::1] fit,
     room = np.empty((4, n))
     cdef double[:, ::1] out = room
     with nogil:
-        pk_match_rows(&likelihood, &now, bold, &out[0, 0], &out[1, 0], &out[2, 0], &out[3, 0], &told)
-    return room[0], room[1], room[3], told.slope, told.evidence, told.move
+        pk_match_rows(&likelihood, &now, bold, &out[0, 0], &out[1, 0], &out[2, 0], &out[3, 0], &outputs)
+    return room[0], room[1], room[3], outputs.slope, outputs.evidence, outputs.move
 
 
 def expected_labels(const double[::1] mean, const double[::1] variance):
@@ -158,7 +158,7 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     cdef pk_likelihood likelihood = _likelihood(code, parameters, moments)
     cdef pk_shape shape
     cdef pk_rows rows
-    cdef pk_told told
+    cdef pk_predictions_out outputs
     cdef Py_ssize_t n = X.shape[0]
     cdef int status = 0
     shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], 1
@@ -186,10 +186,10 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     if n > 0:
         rows.held = &held[0]
         work = &panel[0] if panel.shape[0] else NULL
-        told.mean, told.variance, told.log_normalizer = &room[0, 0], &room[1, 0], &room[2, 0]
-        told.precision, told.target = &room[3, 0], &room[4, 0]
+        outputs.mean, outputs.variance, outputs.log_normalizer = &room[0, 0], &room[1, 0], &room[2, 0]
+        outputs.precision, outputs.target = &room[3, 0], &room[4, 0]
         with nogil:
-            status = pk_learn_sites(&triangle[0, 0], &buffer[0], work, &likelihood, &rows, added, kept, shape, &told)
+            status = pk_learn_sites(&triangle[0, 0], &buffer[0], work, &likelihood, &rows, added, kept, shape, &outputs)
     if status:
         raise ArithmeticError("the triangle holds less than its prior")
     return tuple(out)

@@ -25,8 +25,8 @@ cdef extern from "posterity_softmax.h" nogil:
     Py_ssize_t PK_LOOK_SIZE(Py_ssize_t classes, Py_ssize_t contrasts)
     Py_ssize_t PK_PLACE_SIZE(Py_ssize_t contrasts)
     Py_ssize_t PK_BELIEF_SIZE(Py_ssize_t contrasts, pk_shape shape)
-    void pk_believe_contrasts(const double *T, const double *x, Py_ssize_t R, pk_shape shape, double *mean, double *covariance, double *room)
-    void pk_expected_shares(const pk_softmax *s, const double *mean, const double *root, double *moved, double *told)
+    void pk_contrast_moments(const double *T, const double *x, Py_ssize_t R, pk_shape shape, double *mean, double *covariance, double *room)
+    void pk_expected_shares(const pk_softmax *s, const double *mean, const double *root, double *moved, double *outputs)
     void pk_around_label(const pk_softmax *s, pk_label label, int averaged, double *place, double *moved, double *room)
     double pk_label_rows(const pk_softmax *s, const pk_label *l, const double *place, double *lower, double *target, double *room)
     void pk_append_label(double *T, double *panel, const double *x, const double *lower, const double *target, Py_ssize_t R, pk_shape shape)
@@ -86,7 +86,7 @@ cdef class SoftmaxPath(RowPath):
     (n, q - 1) rows with targets 0; no direction of both together is open. ``basis`` is (K, R). Averages for learning are over
     the standard points ``near`` (S, R), or none where that is None, those for predicting over ``wide``.
 
-    ``account`` is what else knows of rows: it has ``constant`` in ``contrasts``, the sum of the logs of the sites'
+    ``statistics`` is what else knows of rows: it has ``constant`` in ``contrasts``, the sum of the logs of the sites'
     constants, ``count``, ``center`` (p,) and ``squares`` (p,) in ``prior``, of the rows seen, and ``X``, ``labels``,
     ``weights`` and ``fresh`` in ``recent``, the last rows, if they are kept. ``nodes`` are read anew.
     Of rows there are at most ``limit`` to learn, and of weights less than ``due`` in all.
@@ -95,9 +95,9 @@ cdef class SoftmaxPath(RowPath):
     cdef pk_softmax near, wide
     cdef pk_shape whole
     cdef double[:, ::1] data, joined, basis, near_units, wide_units
-    cdef double[::1] sums, room, look_room, panel, mean, covariance, place, moved, lower, target, told
+    cdef double[::1] sums, room, look_room, panel, mean, covariance, place, moved, lower, target, shares
     cdef double[::1] center, squares
-    cdef object account, contrasts, seen, recent
+    cdef object statistics, contrasts, seen, recent
     # Of the last rows.
     cdef tuple kept_arrays
     cdef double[:, ::1] kept_rows
@@ -111,7 +111,7 @@ cdef class SoftmaxPath(RowPath):
     cdef tuple labels
     cdef dict targets
 
-    def __init__(self, bint intercept, names, data, counts, prior, basis, near, wide, account, Py_ssize_t limit, double due):
+    def __init__(self, bint intercept, names, data, counts, prior, basis, near, wide, statistics, Py_ssize_t limit, double due):
         cdef Py_ssize_t K, R, p
         self.data, self.prior, self.basis, self.sums = data, np.array(prior), np.array(basis), counts
         K, R = self.basis.shape[0], self.basis.shape[1]
@@ -137,14 +137,14 @@ cdef class SoftmaxPath(RowPath):
         self.look_room, self.room = _aligned(PK_LOOK_SIZE(K, R)), _aligned(PK_PLACE_SIZE(R) + PK_BELIEF_SIZE(R, self.whole))
         self.panel, self.moved = _aligned(max(self.whole.q * PK_PANEL, PK_APPEND_SIZE(self.whole))), _aligned(R * self.wide_units.shape[1])
         self.mean, self.covariance, self.place = np.zeros(R), np.zeros(R * R), np.zeros(R)
-        self.lower, self.target, self.told = np.zeros(R * R), np.zeros(R), np.zeros(K)
+        self.lower, self.target, self.shares = np.zeros(R * R), np.zeros(R), np.zeros(K)
         self._let(&self.near, self.near_units, len(near) if self.averaged else 1)
         self._let(&self.wide, self.wide_units, len(wide))
         if self.moved.shape[0] < R * self.near.stride:
             raise ValueError(f"there are {self.near.points} points to learn with: they may not be more than {self.wide.points}")
-        self.account, self.contrasts, self.seen = account, account.contrasts, account.prior
+        self.statistics, self.contrasts, self.seen = statistics, statistics.contrasts, statistics.prior
         self.center, self.squares = self.seen.center, self.seen.squares
-        self.recent, self.left, self.due = account.recent, limit, due
+        self.recent, self.left, self.due = statistics.recent, limit, due
         if self.recent is not None:
             self._keep(limit)
         self.labels, self.targets = tuple(range(K)), {place: place for place in range(K)}
@@ -174,12 +174,12 @@ cdef class SoftmaxPath(RowPath):
     def probabilities(self, x):
         """Probability of each label at ``x``, averaged over what is not known."""
         self._tell(x)
-        return {self.labels[k]: self.told[k] for k in range(self.wide.classes)}
+        return {self.labels[k]: self.shares[k] for k in range(self.wide.classes)}
 
     def log_probabilities(self, x):
         """The logs of these, as an array (K,)."""
         self._tell(x)
-        return np.log(np.maximum(self.told, TINY))
+        return np.log(np.maximum(self.shares, TINY))
 
     cdef int _tell(self, x) except -1:
         cdef double[:, ::1] root
@@ -192,7 +192,7 @@ cdef class SoftmaxPath(RowPath):
         mean = np.array(self.mean)
         values, vectors = np.linalg.eigh(np.array(self.covariance).reshape(R, R))
         root = np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-        pk_expected_shares(&self.wide, &mean[0], &root[0, 0], &self.moved[0], &self.told[0])
+        pk_expected_shares(&self.wide, &mean[0], &root[0, 0], &self.moved[0], &self.shares[0])
         return 0
 
     cdef void _believe(self) noexcept:
@@ -200,7 +200,7 @@ cdef class SoftmaxPath(RowPath):
             memcpy(&self.joined[0, 0], &self.data[0, 0], self.whole.q * self.whole.ld * sizeof(double))
             pk_append_block(&self.joined[0, 0], &self.panel[0], &self.prior_rows, self.whole)
             self.stale = False
-        pk_believe_contrasts(&self.joined[0, 0], &self.buffer[0], self.near.contrasts, self.whole, &self.mean[0],
+        pk_contrast_moments(&self.joined[0, 0], &self.buffer[0], self.near.contrasts, self.whole, &self.mean[0],
                              &self.covariance[0], &self.room[0])
 
     def learn_label(self, x, label, double weight=1.0):
@@ -261,7 +261,7 @@ cdef class SoftmaxPath(RowPath):
             self.squares[i] += shift * shift * before * weight / total
             self.center[i] += shift * weight / total
         self.seen.count = total
-        self.account.nodes = None
+        self.statistics.nodes = None
         recent = self.recent
         if recent is not None:
             n = self.kept

@@ -37,14 +37,14 @@ cdef extern from "posterity_flight.h" nogil:
     Py_ssize_t PK_FLIGHT_SIZE(pk_shape shape)
 
 cdef extern from "posterity_average.h" nogil:
-    ctypedef struct pk_standing:
+    ctypedef struct pk_expert_weights:
         Py_ssize_t rates, members, lanes
         const double *persistence
         double outer_persistence
         double *scores
         double *outer
         double *work
-    double pk_average(pk_standing *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
+    double pk_average(pk_expert_weights *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
 
 cdef extern from "posterity_noise.h" nogil:
     enum: PK_MEMORIES

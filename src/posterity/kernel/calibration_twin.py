@@ -51,16 +51,16 @@ def _nested(bounds: Array) -> Array:
 
 def track(
     scores: Array, tails: Array, steps: Array, integrator: tuple[float, float], oblivion: float,
-    bounds: Array, integrals: Array, scale: Array, telling: bool,
+    bounds: Array, integrals: Array, scale: Array, return_predictions: bool,
 ) -> Array | None:  # fmt: skip
     """Conformal PID."""
     gain, saturation = integrator
-    told = []
+    outputs = []
     for score in scores:
         rows = scale[2] + 1.0
         x = np.clip(integrals * math.log(rows) / (saturation * rows), -1.5, 1.5)
         now = _nested(bounds + gain * np.tan(x))
-        told.append(scale[0] * now * np.array([[-1.0], [1.0]]))
+        outputs.append(scale[0] * now * np.array([[-1.0], [1.0]]))
         if math.isnan(score):
             continue
         missed = np.array([[-score / scale[0]], [score / scale[0]]]) > now
@@ -71,7 +71,7 @@ def track(
         scale[1] += 1.0 / (scale[1] + 1.0) >= oblivion
         scale[0] = max(scale[0] + share * (size - scale[0]), 1e-4)
         scale[2] += 1.0
-    return np.array(told).reshape(len(scores), 2, len(tails)) if telling else None
+    return np.array(outputs).reshape(len(scores), 2, len(tails)) if return_predictions else None
 
 
 def tail_bound(window: Array, aim: float, tail: float) -> float:
@@ -99,10 +99,11 @@ def tail_of(window: Array, x: float, tail: float) -> float:
 
 def adapt(
     scores: Array, tails: Array, rates: Array, temperatures: Array, share: float, aims: Array,
-    weights: Array, sorted_scores: Array, recent: Array, count: NDArray[np.int64], telling: bool,
+    weights: Array, sorted_scores: Array, recent: Array, count: NDArray[np.int64],
+    return_predictions: bool,
 ) -> Array | None:  # fmt: skip
     """Adaptive conformal inference, with one rate or several."""
-    told, capacity = [], len(recent)
+    outputs, capacity = [], len(recent)
     for score in scores:
         held = np.sort(sorted_scores[: count[0]])
         sides = (np.sort(-held), held)
@@ -112,7 +113,7 @@ def adapt(
                 [[tail_bound(sides[s], mean[s, i], a) for i, a in enumerate(tails)] for s in (0, 1)]
             )
         )
-        told.append(now * np.array([[-1.0], [1.0]]))
+        outputs.append(now * np.array([[-1.0], [1.0]]))
         if math.isnan(score):
             continue
         for s, x in ((0, -score), (1, score)):
@@ -134,4 +135,4 @@ def adapt(
         else:
             count[1] = (count[1] + 1) % capacity
         sorted_scores[: count[0]] = np.sort(recent[: count[0]])
-    return np.array(told).reshape(len(scores), 2, len(tails)) if telling else None
+    return np.array(outputs).reshape(len(scores), 2, len(tails)) if return_predictions else None

@@ -69,7 +69,7 @@ def learn_groups(
         _tally(tallies, slot, rows, w[rows], discount)
 
 
-def tell_groups(
+def predict_then_learn_groups(
     bank: Array,
     priors: Array,
     numbers: NDArray[np.int32],
@@ -83,7 +83,7 @@ def tell_groups(
 ) -> Array:
     """The same, and (4, n): error, leverage, gains of residual and count, by prior plus data."""
     w = np.ones(len(X)) if weights is None else weights
-    told = np.empty((4, len(X)))
+    predictions = np.empty((4, len(X)))
     for slot, rows in _rows_of(numbers, slots):
         prior = priors[min(slot, len(priors) - 1)]
         fading = _discounts(discount, tallies[0][slot], w[rows])
@@ -96,9 +96,9 @@ def tell_groups(
             after = _stacked(prior, bank[slot])
             q = len(after)
             gain = after[-1, q - 1] ** 2 - before[-1, q - 1] ** 2
-            told[:3, i] = y[i] - mean[0, 0], leverage[0], gain
-        told[3, rows] = _tally(tallies, slot, rows, w[rows], discount)
-    return told
+            predictions[:3, i] = y[i] - mean[0, 0], leverage[0], gain
+        predictions[3, rows] = _tally(tallies, slot, rows, w[rows], discount)
+    return predictions
 
 
 def _stacked(prior: Array, data: Array) -> Array:

@@ -49,7 +49,7 @@ typedef struct {
     double *scores;            /* (rates, lanes) discounted sums of log densities */
     double *outer;             /* (PK_MOST_RATES) the same of the average that each rate makes */
     double *work;              /* (rates + 4, lanes) */
-} pk_standing;
+} pk_expert_weights;
 
 PK_INLINE pk_vector pk_larger(pk_vector a, pk_vector b)
 {
@@ -71,7 +71,7 @@ PK_INLINE pk_vector pk_choose(pk_vector yes, pk_vector no, pk_integers condition
  * and allowed (lanes), 0 or -1e300. A member may count if none has a higher rank; where all have rank 0, nobody
  * knew enough to be judged. beyond (lanes) is -1e300 beyond the members. Returns the largest density.
  * Vectors are made in registers: one that is loaded where its parts were just stored would wait for them. */
-PK_INLINE double pk_load_told(const pk_standing *s, ptrdiff_t n, ptrdiff_t i, const double *densities,
+PK_INLINE double pk_load_densities(const pk_expert_weights *s, ptrdiff_t n, ptrdiff_t i, const double *densities,
                               const unsigned char *ranks, const double *beyond, double *density, double *allowed)
 {
     const pk_vector never = (pk_vector){0} - 1e300;
@@ -99,7 +99,7 @@ PK_INLINE double pk_load_told(const pk_standing *s, ptrdiff_t n, ptrdiff_t i, co
 }
 
 /* log of sum exp(scores + density) / sum exp(scores), where the densities lie too far apart for their exponentials. */
-PK_RARE double pk_told_far(const double *scores, double persistence, const double *allowed, const double *density,
+PK_RARE double pk_log_average_far(const double *scores, double persistence, const double *allowed, const double *density,
                            ptrdiff_t lanes)
 {
     double most = -INFINITY, told_most = -INFINITY, sum = 0.0, told_sum = 0.0;
@@ -118,7 +118,7 @@ PK_RARE double pk_told_far(const double *scores, double persistence, const doubl
 
 /* to (lanes) = softmax of the scores of one rate over the members that are allowed; returns the sum of those weights
  * times the likelihoods (lanes). */
-PK_INLINE double pk_inner_average(const pk_standing *s, ptrdiff_t rate, const double *allowed,
+PK_INLINE double pk_inner_average(const pk_expert_weights *s, ptrdiff_t rate, const double *allowed,
                                   const double *likelihood, double *to)
 {
     const double *scores = s->scores + rate * s->lanes;
@@ -143,7 +143,7 @@ PK_INLINE double pk_inner_average(const pk_standing *s, ptrdiff_t rate, const do
 
 /* inner (rates, lanes) = weights of the members at each rate; average (rates) = log of the sum of those weights times
  * exp(density). likelihood (lanes) = exp(density - best). */
-PK_INLINE void pk_inner_averages(const pk_standing *s, const double *density, const double *allowed,
+PK_INLINE void pk_inner_averages(const pk_expert_weights *s, const double *density, const double *allowed,
                                  const double *likelihood, double best, double *inner, double *average)
 {
     for (ptrdiff_t first = 0; first < s->rates; first += PK_LANES) {
@@ -159,13 +159,13 @@ PK_INLINE void pk_inner_averages(const pk_standing *s, const double *density, co
         *(pk_vector *)(average + first) = best + pk_log(told);
         if (PK_UNLIKELY(far))
             for (ptrdiff_t a = first; a < s->rates && a < first + PK_LANES; a++)
-                average[a] = pk_told_far(s->scores + a * s->lanes, s->persistence[a], allowed, density, s->lanes);
+                average[a] = pk_log_average_far(s->scores + a * s->lanes, s->persistence[a], allowed, density, s->lanes);
     }
 }
 
 /* share (rates) = softmax of outer, which then learns the averages; returns the log density of the whole.
  * beyond (rates) is -1e300 in the lanes beyond the rates and 0 before. */
-PK_INLINE double pk_outer_average(pk_standing *s, const double *average, const double *beyond, double *share)
+PK_INLINE double pk_outer_average(pk_expert_weights *s, const double *average, const double *beyond, double *share)
 {
     pk_vector most = (pk_vector){0} - 1e300, told_most = most, sum = {0}, told_sum = {0};
     for (ptrdiff_t a = 0; a < s->rates; a += PK_LANES) {
@@ -189,7 +189,7 @@ PK_INLINE double pk_outer_average(pk_standing *s, const double *average, const d
 }
 
 /* Keep scores near 0. */
-PK_INLINE void pk_lift_scores(const pk_standing *s)
+PK_INLINE void pk_lift_scores(const pk_expert_weights *s)
 {
     for (ptrdiff_t a = 0; a < s->rates; a++) {
         double *score = s->scores + a * s->lanes, most = score[0];
@@ -201,8 +201,8 @@ PK_INLINE void pk_lift_scores(const pk_standing *s)
 }
 
 /* Weights (n, members) before each row, given its log densities (members, n) and the ranks (members, n) of what the
- * members knew: see pk_load_told. Returns the sum of the log densities of the mixture. */
-static double pk_average(pk_standing *s, ptrdiff_t n, const double *densities, const unsigned char *ranks,
+ * members knew: see pk_load_densities. Returns the sum of the log densities of the mixture. */
+static double pk_average(pk_expert_weights *s, ptrdiff_t n, const double *densities, const unsigned char *ranks,
                          double *weights)
 {
     double evidence = 0.0, share[PK_MOST_RATES], average[PK_MOST_RATES], beyond[PK_MOST_RATES];
@@ -213,7 +213,7 @@ static double pk_average(pk_standing *s, ptrdiff_t n, const double *densities, c
     for (ptrdiff_t a = 0; a < PK_MOST_RATES; a++)
         beyond[a] = a < s->rates ? 0.0 : -1e300;
     for (ptrdiff_t i = 0; i < n; i++) {
-        double best = pk_load_told(s, n, i, densities, ranks, no_member, density, allowed);
+        double best = pk_load_densities(s, n, i, densities, ranks, no_member, density, allowed);
         for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES)
             *(pk_vector *)(likelihood + v) = pk_exp(*(const pk_vector *)(density + v) - best);
         pk_inner_averages(s, density, allowed, likelihood, best, inner, average);

@@ -119,7 +119,7 @@ PK_INLINE void pk_reflect_rows_of(const pk_block *block, double *restrict t, con
 }
 
 /* Rows t (PK_BLOCK, ld) of the triangle and C (m, PK_STRIP) of the panel meet the block: `width` vectors of each. */
-PK_INLINE void pk_meet_block(const pk_block *block, double *restrict t, double *restrict C, ptrdiff_t ld, ptrdiff_t m,
+PK_INLINE void pk_reflect_block(const pk_block *block, double *restrict t, double *restrict C, ptrdiff_t ld, ptrdiff_t m,
                              int width)
 {
     pk_vector sum[PK_BLOCK][PK_TILE] = {{{0}}};
@@ -138,7 +138,7 @@ PK_INLINE double *pk_cell(double *panel, ptrdiff_t r, ptrdiff_t column)
 }
 
 /* All columns beyond the block's own, which begin at j, meet it: those of the triangle's rows t and of the panel. */
-PK_INLINE void pk_meet_rest(const pk_block *block, double *t, double *panel, ptrdiff_t j, ptrdiff_t m, pk_shape shape)
+PK_INLINE void pk_update_trailing(const pk_block *block, double *t, double *panel, ptrdiff_t j, ptrdiff_t m, pk_shape shape)
 {
     for (ptrdiff_t k = j + PK_BLOCK, stop; k < shape.ld; k = stop) {
         stop = (k / PK_STRIP + 1) * PK_STRIP;
@@ -146,11 +146,11 @@ PK_INLINE void pk_meet_rest(const pk_block *block, double *t, double *panel, ptr
         ptrdiff_t left = (stop - k) / PK_LANES;
         double *here = t + k, *C = pk_cell(panel, 0, k);
         for (; left >= PK_TILE; left -= PK_TILE, here += PK_TILE * PK_LANES, C += PK_TILE * PK_LANES)
-            pk_meet_block(block, here, C, shape.ld, m, PK_TILE);
+            pk_reflect_block(block, here, C, shape.ld, m, PK_TILE);
         if (left == 2)
-            pk_meet_block(block, here, C, shape.ld, m, 2);
+            pk_reflect_block(block, here, C, shape.ld, m, 2);
         else if (left == 1)
-            pk_meet_block(block, here, C, shape.ld, m, 1);
+            pk_reflect_block(block, here, C, shape.ld, m, 1);
     }
 }
 
@@ -265,7 +265,7 @@ PK_INLINE void pk_append_strips(double *T, double *panel, ptrdiff_t m, pk_shape 
     for (ptrdiff_t j = 0; j < shape.q; j += PK_BLOCK) {
         pk_take_columns(block.V, panel, j, m);
         if (pk_make_block(T, panel, &block, j, m, shape))
-            pk_meet_rest(&block, T + j * shape.ld, panel, j, m, shape);
+            pk_update_trailing(&block, T + j * shape.ld, panel, j, m, shape);
     }
 }
 
@@ -377,7 +377,7 @@ PK_INLINE void pk_predict_by_blocks(const double *T, double *buffer, const pk_ro
                 for (ptrdiff_t r = 0; r < count; r++)
                     mean[(first + r) * shape.k + c - shape.p] = -block.V[r * PK_BLOCK + c - j];
             if (height > 0)
-                pk_meet_rest(&block, (double *)T + j * shape.ld, buffer, j, count, shape);
+                pk_update_trailing(&block, (double *)T + j * shape.ld, buffer, j, count, shape);
         }
     }
 }

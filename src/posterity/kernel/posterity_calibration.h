@@ -97,7 +97,7 @@ PK_INLINE void pk_nest(double *bounds, ptrdiff_t levels)
 }
 
 /* told (2, L): lower and upper ends, from bounds in units of scale. */
-PK_INLINE void pk_tell(double *told, const double *bounds, double scale, ptrdiff_t levels)
+PK_INLINE void pk_write_bounds(double *told, const double *bounds, double scale, ptrdiff_t levels)
 {
     for (ptrdiff_t l = 0; l < levels; l++) {
         told[l] = -scale * bounds[l];
@@ -153,7 +153,7 @@ static void pk_track(ptrdiff_t n, const double *scores, const pk_tracks *tracks,
                 now[l] += pk_integrated(tracks->integrals[l], tracks->scale[2], tracks);
         pk_nest(now, levels);
         if (told)
-            pk_tell(told + i * both, now, tracks->scale[0], levels);
+            pk_write_bounds(told + i * both, now, tracks->scale[0], levels);
         double score = scores[i];
         if (PK_UNLIKELY(score != score))
             continue;
@@ -318,7 +318,7 @@ static void pk_adapt(ptrdiff_t n, const double *scores, const pk_tails *tails, d
             }
         pk_nest(now, levels);
         if (told)
-            pk_tell(told + i * 2 * levels, now, 1.0, levels);
+            pk_write_bounds(told + i * 2 * levels, now, 1.0, levels);
         if (PK_UNLIKELY(scores[i] != scores[i]))
             continue;
         pk_aim_anew(tails, scores[i], now);

@@ -67,7 +67,7 @@ PK_INLINE double pk_mean_square(const pk_diagonal *d, ptrdiff_t column, double x
     return !d->relative || !column ? 1.0 : square[1] > 0.0 ? square[0] / square[1] : x * x;
 }
 
-PK_INLINE void pk_meet_feature(const pk_diagonal *d, pk_active *a, pk_quad *mean, pk_quad *variance)
+PK_INLINE void pk_feature_moments(const pk_diagonal *d, pk_active *a, pk_quad *mean, pk_quad *variance)
 {
     pk_quad known = {0}, shift = {0};
     a->fade = 1.0;
@@ -86,7 +86,7 @@ PK_INLINE void pk_meet_feature(const pk_diagonal *d, pk_active *a, pk_quad *mean
 }
 
 /* Mean and variance of eta at a row, from its active features, the intercept last; how many there are. */
-PK_INLINE ptrdiff_t pk_meet_row(const pk_diagonal *d, const pk_sparse_rows *rows, ptrdiff_t i, pk_active *active,
+PK_INLINE ptrdiff_t pk_eta_moments(const pk_diagonal *d, const pk_sparse_rows *rows, ptrdiff_t i, pk_active *active,
                                 pk_quad *mean, pk_quad *variance)
 {
     ptrdiff_t count = 0;
@@ -96,13 +96,13 @@ PK_INLINE ptrdiff_t pk_meet_row(const pk_diagonal *d, const pk_sparse_rows *rows
         a->feature = rows->features[e];
         a->column = rows->columns ? rows->columns[e] : 1;
         a->x = rows->values ? rows->values[e] : 1.0;
-        pk_meet_feature(d, a, &m, &v);
+        pk_feature_moments(d, a, &m, &v);
     }
     if (d->intercept) {
         pk_active *a = active + count++;
         a->feature = a->column = 0;
         a->x = 1.0;
-        pk_meet_feature(d, a, &m, &v);
+        pk_feature_moments(d, a, &m, &v);
     }
     *mean = m;
     *variance = v;
@@ -275,7 +275,7 @@ PK_INLINE void pk_learn_sparse_row(pk_diagonal *d, const pk_likelihood *l, const
     double y = rows->y[i], weight = rows->weights ? rows->weights[i] : 1.0;
     if (rows->discounts && rows->discounts[i] < 1.0)
         pk_fade_all(d, rows->discounts[i]);
-    ptrdiff_t count = pk_meet_row(d, rows, i, active, &mean, &variance);
+    ptrdiff_t count = pk_eta_moments(d, rows, i, active, &mean, &variance);
     if (told) {
         pk_quad *tell = (pk_quad *)told;
         tell[0] = mean;
@@ -335,12 +335,12 @@ static void pk_mix_labels(ptrdiff_t n, ptrdiff_t k, const double *mean, const do
 }
 
 /* Mean and variance of eta (n, 2, 4) at rows. */
-static void pk_tell_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *told)
+static void pk_predict_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *told)
 {
     for (ptrdiff_t i = 0; i < rows->n; i++) {
         pk_quad *tell = (pk_quad *)(told + PK_BELIEF * i);
         pk_fetch_row(d, rows, i + 1);
-        pk_meet_row(d, rows, i, active, tell, tell + 1);
+        pk_eta_moments(d, rows, i, active, tell, tell + 1);
     }
 }
 

@@ -67,7 +67,7 @@ PK_INLINE pk_flight pk_new_flight(double *buffer, pk_shape shape)
 }
 
 /* Rows and triangle come scaled by what the rest of the flight will still discount them by. */
-PK_INLINE void pk_board(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
+PK_INLINE void pk_load_batch(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
                         pk_shape shape)
 {
     double fade = 1.0;
@@ -86,7 +86,7 @@ PK_INLINE void pk_board(double *T, pk_flight *flight, const pk_rows *rows, ptrdi
 /* What the rotations tell of each row before it was learned. With h its leverage, the product of its
  * cosines is 1/sqrt(1 + h) and what is left of its targets is product * error; 1 - product^2 = h/(1 + h)
  * is summed without cancellation. The squares of what is left add up to the residual. */
-PK_INLINE void pk_tell(const double *T, const pk_flight *flight, ptrdiff_t first, ptrdiff_t pairs, pk_shape shape,
+PK_INLINE void pk_write_bounds(const double *T, const pk_flight *flight, ptrdiff_t first, ptrdiff_t pairs, pk_shape shape,
                        const pk_before *before)
 {
     double product[PK_IN_FLIGHT], explained[PK_IN_FLIGHT];
@@ -165,7 +165,7 @@ PK_INLINE void pk_make_rotations(const double *T, pk_flight *flight, ptrdiff_t s
 PK_INLINE void pk_learn_together(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
                                  pk_shape shape, const pk_before *before)
 {
-    pk_board(T, flight, rows, first, pairs, shape);
+    pk_load_batch(T, flight, rows, first, pairs, shape);
     for (ptrdiff_t step = 0; step < shape.q + pairs - 1; step++) {
         ptrdiff_t from = step < shape.q ? 0 : step - shape.q + 1, to = step < pairs ? step + 1 : pairs;
         ptrdiff_t done = step - shape.p;  /* the pair that has just passed the coefficients */
@@ -187,7 +187,7 @@ PK_INLINE void pk_learn_together(double *T, pk_flight *flight, const pk_rows *ro
                           flight->sine[at + PK_PAIRS], T + j * shape.ld, row, row + shape.ld, j, shape);
         }
     }
-    pk_tell(T, flight, first, pairs, shape, before);
+    pk_write_bounds(T, flight, first, pairs, shape, before);
 }
 
 /* Product of the discounts of rows first..first+count. */

@@ -221,7 +221,7 @@ static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows,
  *     [     -R          R   Z ]        what is known of v = w - step
  * The triangle of this stack, below the rows of the step, is what is known of w (Bierman 1977).
  * wide (q + p, ...) and panel (q + p, PK_PANEL) are work space. */
-PK_INLINE void pk_wander(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
+PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
 {
     ptrdiff_t steps = 0;
     for (ptrdiff_t c = 0; c < shape.p; c++)
@@ -258,7 +258,7 @@ PK_INLINE void pk_wander(double *T, const double *variance, double *wide, double
 
 /* Learn rows in order; before row i the coefficients wander for elapsed[i] >= 0 units of time.
  * buffer (ld), step (p). */
-static void pk_learn_wandering(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows,
+static void pk_learn_random_walk(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows,
                                pk_shape shape, const double *variance, const double *elapsed,
                                double *step, const pk_before *before)
 {
@@ -266,7 +266,7 @@ static void pk_learn_wandering(double *T, double *buffer, double *wide, double *
         if (elapsed[i] > 0.0) {
             for (ptrdiff_t c = 0; c < shape.p; c++)
                 step[c] = variance[c] * elapsed[i];
-            pk_wander(T, step, wide, panel, shape);
+            pk_random_walk_step(T, step, wide, panel, shape);
         }
         pk_learn_plainly(T, buffer, rows, i, shape, before);
     }
@@ -276,7 +276,7 @@ static void pk_learn_wandering(double *T, double *buffer, double *wide, double *
 
 /* What is told of a row that the caller has loaded, times the root of its weight, before it is learned: its error, how
  * much more it varies than the noise, and the residual sum of squares. row (ld) is used up. */
-static double pk_tell_one(const double *T, double *row, double root, double y, pk_shape shape, double *error,
+static double pk_predict_before(const double *T, double *row, double root, double y, pk_shape shape, double *error,
                           double *residual)
 {
     row[shape.p] = 0.0;

@@ -31,7 +31,7 @@ PK_INLINE size_t pk_place(const int *table, const long long *distinct, long long
     return at;
 }
 
-PK_INLINE void pk_ask_for_place(const int *table, long long key, size_t mask)
+PK_INLINE void pk_prefetch_place(const int *table, long long key, size_t mask)
 {
     __builtin_prefetch(table + (pk_mix((unsigned long long)key) & mask));
 }
@@ -117,7 +117,7 @@ typedef struct {
  * and its count (which is left as it is where every row weighs 1 and nothing fades). */
 typedef struct {
     double *error, *leverage, *residual_gain, *count_gain;
-} pk_told;
+} pk_predictions_out;
 
 /* Room for the rows of one group. */
 typedef struct {
@@ -152,7 +152,7 @@ PK_INLINE pk_gathering pk_new_gathering(double *buffer, pk_shape shape)
     return g;
 }
 
-PK_INLINE void pk_ask_for(const pk_grouped *grouped, ptrdiff_t at, ptrdiff_t end)
+PK_INLINE void pk_prefetch(const pk_grouped *grouped, ptrdiff_t at, ptrdiff_t end)
 {
     if (at >= end)
         return;
@@ -167,7 +167,7 @@ PK_INLINE void pk_ask_for(const pk_grouped *grouped, ptrdiff_t at, ptrdiff_t end
         __builtin_prefetch(all->weights + i);
 }
 
-PK_INLINE void pk_ask_for_triangle(const double *packed, pk_shape shape)
+PK_INLINE void pk_prefetch_triangle(const double *packed, pk_shape shape)
 {
     for (ptrdiff_t c = 0; c < PK_PACKED_SIZE(shape) + PK_LINE; c += PK_LINE)
         __builtin_prefetch(packed + c, 1, 2);
@@ -206,14 +206,14 @@ PK_INLINE pk_rows pk_gather(const pk_grouped *grouped, pk_gathering *g, ptrdiff_
 
 /* Ask for the rows that come after these, and for the places where what is told of these will go. */
 PK_INLINE void pk_look_ahead(const pk_grouped *grouped, ptrdiff_t first, ptrdiff_t count, ptrdiff_t end,
-                             const pk_told *told)
+                             const pk_predictions_out *told)
 {
     for (ptrdiff_t r = 0; r < count; r++) {
         ptrdiff_t i = grouped->order[first + r];
         __builtin_prefetch(told->error + i, 1, 2);
         __builtin_prefetch(told->leverage + i, 1, 2);
         __builtin_prefetch(told->residual_gain + i, 1, 2);
-        pk_ask_for(grouped, first + count + r, end);
+        pk_prefetch(grouped, first + count + r, end);
     }
 }
 
@@ -253,7 +253,7 @@ PK_INLINE void pk_append_panels(double *T, double *work, const pk_grouped *group
         ptrdiff_t some = (enough - *asked + shape.q - 1) / shape.q;
         for (ptrdiff_t j = 0; j < shape.q; j++) {
             for (ptrdiff_t k = 0; k < some && *asked < enough; k++)
-                pk_ask_for(grouped, (*asked)++, end);
+                pk_prefetch(grouped, (*asked)++, end);
             if (slices == PK_SLICES)
                 pk_reflect(T, work, j, shape);
             else
@@ -263,7 +263,7 @@ PK_INLINE void pk_append_panels(double *T, double *work, const pk_grouped *group
 }
 
 /* Fewer rows than this go without being laid by columns first. */
-PK_INLINE int pk_go_by_panels(ptrdiff_t count, pk_shape shape)
+PK_INLINE int pk_uses_panels(ptrdiff_t count, pk_shape shape)
 {
     return count >= 2 * shape.q && count >= PK_LANES;
 }
@@ -279,7 +279,7 @@ PK_INLINE void pk_append_some(double *T, double *work, const pk_grouped *grouped
             double *row = work + r * shape.ld;
             pk_clear_padding(row, shape);
             pk_load_row(row, &grouped->all, i, pk_root_weight(&grouped->all, i), shape);
-            pk_ask_for(grouped, first + r + PK_AHEAD, end);
+            pk_prefetch(grouped, first + r + PK_AHEAD, end);
         }
         pk_append_few(T, work, count, shape);
     }
@@ -341,10 +341,10 @@ static int pk_learn_groups(double *data, double *buffer, const pk_grouped *group
         if (begin == stop)
             continue;
         if (group + 1 < to)
-            pk_ask_for_triangle(data + grouped->slot[group + 1] * PK_PACKED_SIZE(shape), shape);
+            pk_prefetch_triangle(data + grouped->slot[group + 1] * PK_PACKED_SIZE(shape), shape);
         pk_take_out(T, data, tallies, slot, shape);
         if (grouped->discount == 1.0) {
-            if (pk_go_by_panels(stop - begin, shape))
+            if (pk_uses_panels(stop - begin, shape))
                 pk_append_panels(T, g.panel, grouped, begin, stop, end, shape, &asked);
             else
                 pk_append_some(T, g.panel, grouped, begin, stop, end, shape);
@@ -368,8 +368,8 @@ static int pk_learn_groups(double *data, double *buffer, const pk_grouped *group
     return !usable;
 }
 
-PK_INLINE void pk_pass_on(const pk_grouped *grouped, const pk_gathering *g, const pk_rows *rows, const double *T,
-                          ptrdiff_t first, pk_shape shape, const pk_told *told)
+PK_INLINE void pk_write_group_rows(const pk_grouped *grouped, const pk_gathering *g, const pk_rows *rows, const double *T,
+                          ptrdiff_t first, pk_shape shape, const pk_predictions_out *told)
 {
     ptrdiff_t count = rows->n;
     double root = T[shape.p * shape.ld + shape.p];
@@ -404,9 +404,9 @@ PK_INLINE void pk_learn_few(double *T, double *buffer, const pk_rows *rows, pk_s
 /* The same, and in a posterior triangle as well, on the group's prior, which tells of each row before it. priors
  * (n_priors, q, ld): that of slot s is s, or the last one. Returns 0, or the 1-based group whose posterior held less
  * than its prior. */
-static ptrdiff_t pk_tell_groups(double *data, const double *priors, ptrdiff_t n_priors, double *buffer,
+static ptrdiff_t pk_predict_then_learn_groups(double *data, const double *priors, ptrdiff_t n_priors, double *buffer,
                                 const pk_grouped *grouped, ptrdiff_t from, ptrdiff_t to, pk_shape shape,
-                                pk_tallies *tallies, const pk_told *told)
+                                pk_tallies *tallies, const pk_predictions_out *told)
 {
     pk_gathering g = pk_new_gathering(buffer, shape);
     pk_before before = {g.error, g.leverage, g.residual};
@@ -419,7 +419,7 @@ static ptrdiff_t pk_tell_groups(double *data, const double *priors, ptrdiff_t n_
         if (begin == stop)
             continue;
         if (group + 1 < to)
-            pk_ask_for_triangle(data + grouped->slot[group + 1] * PK_PACKED_SIZE(shape), shape);
+            pk_prefetch_triangle(data + grouped->slot[group + 1] * PK_PACKED_SIZE(shape), shape);
         pk_take_out(T, data, tallies, slot, shape);
         memcpy(g.spare, T, (size_t)PK_TRIANGLE_SIZE(shape) * sizeof(double));
         pk_stack(P, g.spare, prior, shape);
@@ -430,13 +430,13 @@ static ptrdiff_t pk_tell_groups(double *data, const double *priors, ptrdiff_t n_
             if (grouped->discount < 1.0) {
                 rows = pk_fading(grouped, &g, rows, tallies->count[slot] == 0.0);
                 failed |= pk_learn_stabilized(P, g.panel, g.flight, &rows, shape, prior, &before);
-                pk_pass_on(grouped, &g, &rows, P, first, shape, told);
+                pk_write_group_rows(grouped, &g, &rows, P, first, shape, told);
                 rows.held = g.held;
                 pk_learn_rows(T, g.flight, &rows, shape, &before);
             } else {
                 pk_learn_few(P, g.flight, &rows, shape, &before);
-                pk_pass_on(grouped, &g, &rows, P, first, shape, told);
-                if (pk_go_by_panels(count, shape))
+                pk_write_group_rows(grouped, &g, &rows, P, first, shape, told);
+                if (pk_uses_panels(count, shape))
                     pk_append_panels(T, g.panel, grouped, first, first + count, end, shape, &asked);
                 else
                     pk_append_some(T, g.panel, grouped, first, first + count, end, shape);

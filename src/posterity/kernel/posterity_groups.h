@@ -15,7 +15,7 @@ static void pk_stack_groups(const double *data, const ptrdiff_t *slot, double *p
     for (ptrdiff_t i = from; i < to; i++) {
         ptrdiff_t s = slot[i] < n_priors ? slot[i] : n_priors - 1;
         if (i + 2 < to)
-            pk_ask_for_triangle(data + slot[i + 2] * PK_PACKED_SIZE(shape), shape);
+            pk_prefetch_triangle(data + slot[i + 2] * PK_PACKED_SIZE(shape), shape);
         pk_unpack(T, data + slot[i] * PK_PACKED_SIZE(shape), shape);
         pk_stack(P, T, priors + s * PK_TRIANGLE_SIZE(shape), shape);
         pk_pack(posterior + i * PK_PACKED_SIZE(shape), P, shape);
@@ -46,7 +46,7 @@ static void pk_predict_groups(const double *posterior, const double *newcomer, d
     ptrdiff_t unpacked = -1;
     for (ptrdiff_t i = from; i < to; i++) {
         if (i + 2 < to && place[i + 2] >= 0)
-            pk_ask_for_triangle(posterior + place[i + 2] * PK_PACKED_SIZE(shape), shape);
+            pk_prefetch_triangle(posterior + place[i + 2] * PK_PACKED_SIZE(shape), shape);
         if (place[i] >= 0 && place[i] != unpacked) {
             pk_unpack(P, posterior + place[i] * PK_PACKED_SIZE(shape), shape);
             unpacked = place[i];

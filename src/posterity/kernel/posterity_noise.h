@@ -38,7 +38,7 @@ PK_INLINE double pk_least_of(const pk_vector *x)
 
 /* log density of t under each memory, but for what all have in common; errors are so many variances (q) times the
  * degrees of freedom. log Gamma(x + 1/2) - log Gamma(x) - log(x) / 2 by three terms of its series, x >= 1. */
-PK_INLINE pk_vector pk_told_of_noise(pk_vector freed, pk_vector relative, pk_vector q)
+PK_INLINE pk_vector pk_noise_summary(pk_vector freed, pk_vector relative, pk_vector q)
 {
     pk_vector x = 0.5 * freed, inverse = 1.0 / x, square = inverse * inverse;
     pk_vector gammas = inverse * (square * (1.0 / 192.0 - square * (1.0 / 640.0)) - 0.125);
@@ -75,7 +75,7 @@ PK_INLINE void pk_score_noise(const pk_noise *s, const pk_vector *freed, const p
 {
     for (int v = 0; v < PK_PARTS; v++) {
         pk_vector q = error / (freed[v] * variances[v]);
-        pk_vector told = pk_told_of_noise(freed[v], variances[v] / least, -pk_larger(-q, (pk_vector){0} - 1e300));
+        pk_vector told = pk_noise_summary(freed[v], variances[v] / least, -pk_larger(-q, (pk_vector){0} - 1e300));
         scores[v] = s->persistence * scores[v] + weight * told + beyond[v];
     }
     double most = pk_largest_of(scores);

@@ -196,10 +196,10 @@ PK_INLINE pk_vector pk_log_t_lanes(pk_vector error, pk_vector v, pk_vector sprea
 typedef struct {
     double *loc, *scale, *df, *densities;
     unsigned char *ranks;
-} pk_told;
+} pk_predictions_out;
 
 static void pk_tell_by_noises(pk_noises *s, ptrdiff_t members, ptrdiff_t n, const double *error, const double *leverage,
-                              ptrdiff_t lanes, const double *y, const double *weights, const pk_told *told)
+                              ptrdiff_t lanes, const double *y, const double *weights, const pk_predictions_out *told)
 {
     const pk_vector zero = {0};
     for (ptrdiff_t i = 0; i < n; i++) {

@@ -13,8 +13,8 @@ static const double pk_logistic_slopes[8] = {1.365340806296348, 1.05952397101691
                                              0.308904252267995, 0.238212616409306};
 
 /* Variance of eta at the row [x, 0] (ld), which is left as it is, and its mean; buffer (PK_SITE_WORK_SIZE) keeps what
- * pk_take_one needs. */
-static double pk_believe_one(const double *T, double *buffer, const double *row, pk_shape shape, double *mean)
+ * pk_learn_one_site needs. */
+static double pk_eta_moments_of_one(const double *T, double *buffer, const double *row, pk_shape shape, double *mean)
 {
     pk_site_work work = pk_new_site_work(buffer, shape);
     memcpy(work.row, row, (size_t)shape.ld * sizeof(double));
@@ -26,8 +26,8 @@ static double pk_believe_one(const double *T, double *buffer, const double *row,
     return pk_substitute(T, &work, shape, mean);
 }
 
-/* Learn the site of the row that pk_believe_one has just met. */
-static void pk_take_one(double *T, double *buffer, const double *row, double precision, double target,
+/* Learn the site of the row that pk_eta_moments_of_one has just met. */
+static void pk_learn_one_site(double *T, double *buffer, const double *row, double precision, double target,
                         double mean, double variance, pk_shape shape)
 {
     pk_site_work work = pk_new_site_work(buffer, shape);

@@ -146,7 +146,7 @@ PK_INLINE void pk_load_panel(double *restrict panel, const pk_rows *rows, ptrdif
 
 /* Ask for part j, of `parts`, of the rows from `first` on, while others are worked on: for a share of them where they lie
  * by rows, else for column j, if its numbers are no further apart than cache lines. */
-PK_INLINE void pk_ask_for_rows(const pk_rows *rows, ptrdiff_t first, ptrdiff_t j, ptrdiff_t parts)
+PK_INLINE void pk_prefetch_rows(const pk_rows *rows, ptrdiff_t first, ptrdiff_t j, ptrdiff_t parts)
 {
     ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL, step, from = 0, to = count;
     const char *at;
@@ -195,7 +195,7 @@ static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_s
         ptrdiff_t count = rows->n - first < PK_PANEL ? rows->n - first : PK_PANEL;
         pk_load_panel(buffer, rows, first, count, shape);
         for (ptrdiff_t j = 0; j < shape.q; j++) {
-            pk_ask_for_rows(rows, first + PK_PANEL, j, shape.q);
+            pk_prefetch_rows(rows, first + PK_PANEL, j, shape.q);
             pk_reflect(T, buffer, j, shape);
         }
     }

@@ -10,7 +10,7 @@
 /* Per row: mean and variance of eta before it, and its site. */
 typedef struct {
     double *mean, *variance, *log_normalizer, *precision, *target;
-} pk_told;
+} pk_predictions_out;
 
 /* Work space: the row, and per column g = R^-T x, the variance of eta that the columns up to it explain, and what is
  * kept of the triangle's row and added to it; each (ld + PK_LINE). */
@@ -44,7 +44,7 @@ PK_INLINE pk_vector pk_running_sum(pk_vector x)
 }
 
 /* b behind the last lane of a, all moved up by one. */
-PK_INLINE pk_vector pk_moved_up(pk_vector a, pk_vector b)
+PK_INLINE pk_vector pk_shift_lanes(pk_vector a, pk_vector b)
 {
 #if PK_LANES == 8
     return PK_SHUFFLE(a, b, 7, 8, 9, 10, 11, 12, 13, 14);
@@ -97,7 +97,7 @@ PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, dou
 {
     pk_vector last = (pk_vector){0} + 1.0;
     for (ptrdiff_t v = 0; v < shape.p; v += PK_LANES) {
-        pk_vector after = 1.0 + precision * *(pk_vector *)(work->variance + v), before = pk_moved_up(last, after);
+        pk_vector after = 1.0 + precision * *(pk_vector *)(work->variance + v), before = pk_shift_lanes(last, after);
         last = after;
         pk_vector keep = 1.0 / pk_each_root(after / before);
         *(pk_vector *)(work->keep + v) = keep;
@@ -128,7 +128,7 @@ PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, dou
 /* Learn one observation; whole: no diagonal of the triangle is 0. */
 PK_INLINE void pk_learn_site(double *T, pk_site_work *work, const pk_likelihood *l, const pk_rows *points,
                              const double *targets, double offset, ptrdiff_t i, int whole, pk_shape shape,
-                             const pk_told *told)
+                             const pk_predictions_out *told)
 {
     double *row = work->row, mean, variance, weight = points->weights ? points->weights[i] : 1.0;
     pk_load_row(row, points, i, 1.0, shape);
@@ -164,7 +164,7 @@ PK_INLINE void pk_learn_site(double *T, pk_site_work *work, const pk_likelihood 
  * offsets (n) or NULL are added to eta. buffer (PK_SITE_WORK_SIZE), panel (q, PK_PANEL). Returns 0; 1 if T was not at least its prior. */
 static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l,
                           const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape,
-                          const pk_told *told)
+                          const pk_predictions_out *told)
 {
     pk_site_work work = pk_new_site_work(buffer, shape);
     pk_rows points = *rows;

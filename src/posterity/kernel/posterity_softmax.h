@@ -295,7 +295,7 @@ static double pk_look_from(const pk_softmax *s, const pk_label *l, const double 
 
 /* Newton's method from `push`, which moves on; `curved` (R, R) is the weighted curvature before the last step.
  * room (3 R^2 + 7 R). */
-static void pk_climb(const pk_softmax *s, const pk_label *l, double *push, double *curved, double *room)
+static void pk_newton_steps(const pk_softmax *s, const pk_label *l, double *push, double *curved, double *room)
 {
     ptrdiff_t R = s->contrasts;
     double *matrix = room, *wanted = matrix + R * R, *trial = wanted + R, *step = trial + R, *place = step + R;
@@ -364,7 +364,7 @@ static void pk_around_label(const pk_softmax *s, pk_label label, int averaged, d
     double *rest = root + square;
     memset(push, 0, (size_t)R * sizeof(double));
     label.moved = NULL;
-    pk_climb(s, &label, push, curved, rest);
+    pk_newton_steps(s, &label, push, curved, rest);
     if (averaged) {
         double share = 1.0, last = INFINITY;
         pk_root_of(label.covariance, root, R);
@@ -372,7 +372,7 @@ static void pk_around_label(const pk_softmax *s, pk_label label, int averaged, d
         double size = pk_narrow_points(s, root, precision, moved, rest);
         label.moved = moved;
         for (int round = 0; round < PK_WIDTH_ROUNDS; round++) {
-            pk_climb(s, &label, push, curved, rest);
+            pk_newton_steps(s, &label, push, curved, rest);
             for (ptrdiff_t i = 0; i < square; i++) /* where it went to and fro, the mean of both */
                 precision[i] = share * curved[i] + (1.0 - share) * precision[i];
             double new_size = pk_narrow_points(s, root, precision, moved, rest), changed = fabs(new_size - size);
@@ -431,7 +431,7 @@ static double pk_label_rows(const pk_softmax *s, const pk_label *l, const double
 
 /* Mean (R) and covariance (R, R) of the contrasts at x (p), from the triangle of R p coefficients, all of which are
  * known. room (PK_BELIEF_SIZE). */
-static void pk_believe_contrasts(const double *T, const double *x, ptrdiff_t R, pk_shape shape, double *mean,
+static void pk_contrast_moments(const double *T, const double *x, ptrdiff_t R, pk_shape shape, double *mean,
                                  double *covariance, double *room)
 {
     ptrdiff_t p = shape.p / R;

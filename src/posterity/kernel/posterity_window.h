@@ -31,7 +31,7 @@ PK_INLINE void pk_build_window(double *T, double *buffer, pk_window *window, ptr
 }
 
 /* Let the rows before `first` leave a window that ends at row `stop`. buffer (PK_APPEND_SIZE). */
-PK_INLINE void pk_let_leave(double *T, double *buffer, pk_window *window, ptrdiff_t first, ptrdiff_t stop, pk_shape shape)
+PK_INLINE void pk_expire_rows(double *T, double *buffer, pk_window *window, ptrdiff_t first, ptrdiff_t stop, pk_shape shape)
 {
     while (window->oldest < first) {
         double least = 1.0;
@@ -145,7 +145,7 @@ static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_
     pk_window window = {rows, prior, oldest, 0};
     int deficient = pk_is_deficient(T, shape);
     for (ptrdiff_t i = start; i < rows->n;) {
-        pk_let_leave(T, buffer, &window, leave[i - start], i, shape);
+        pk_expire_rows(T, buffer, &window, leave[i - start], i, shape);
         if (!deficient && pk_is_steady(&window, leave + (i - start), i, shape)) {
             if (pk_slide_together(T, &flight, &window, i, shape, before)) {
                 window.oldest += PK_PAIRS;
@@ -157,12 +157,12 @@ static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_
         }
         ptrdiff_t stop = i + PK_PAIRS < rows->n ? i + PK_PAIRS : rows->n;
         for (; i < stop; i++) {
-            pk_let_leave(T, buffer, &window, leave[i - start], i, shape);
+            pk_expire_rows(T, buffer, &window, leave[i - start], i, shape);
             pk_learn_plainly(T, flight_buffer, rows, i, shape, before);
         }
         deficient = pk_is_deficient(T, shape);
     }
-    pk_let_leave(T, buffer, &window, leave[rows->n - start], rows->n, shape);
+    pk_expire_rows(T, buffer, &window, leave[rows->n - start], rows->n, shape);
 }
 
 /* The last of rows, which the caller has loaded as `row`, comes into a window after those before `before` have left;
@@ -170,9 +170,9 @@ static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_
 static void pk_slide_one(double *T, double *buffer, double *row, pk_window *window, ptrdiff_t before, ptrdiff_t after,
                          pk_shape shape)
 {
-    pk_let_leave(T, buffer, window, before, window->rows->n - 1, shape);
+    pk_expire_rows(T, buffer, window, before, window->rows->n - 1, shape);
     pk_append_row(T, row, shape);
-    pk_let_leave(T, buffer, window, after, window->rows->n, shape);
+    pk_expire_rows(T, buffer, window, after, window->rows->n, shape);
 }
 
 #endif

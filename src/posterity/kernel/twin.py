@@ -183,7 +183,7 @@ def learn_directional(
     return _learn_after(fade, triangle, n_targets, X, Y, weights, intercept)
 
 
-def learn_wandering(
+def learn_random_walk(
     triangle: Array,
     n_targets: int,
     X: Array,
@@ -199,14 +199,14 @@ def learn_wandering(
     """
     p, q = len(triangle) - n_targets, len(triangle)
 
-    def wander(i: int) -> None:
+    def random_walk_step(i: int) -> None:
         mean = np.linalg.solve(triangle[:p, :p], triangle[:p, p:q])
         inverse = np.linalg.inv(triangle[:p, :p])
         covariance = inverse @ inverse.T + np.diag(variance * elapsed[i])
         triangle[:p, :p] = _root(np.linalg.inv(covariance))
         triangle[:p, p:q] = triangle[:p, :p] @ mean
 
-    return _learn_after(wander, triangle, n_targets, X, Y, weights, intercept)
+    return _learn_after(random_walk_step, triangle, n_targets, X, Y, weights, intercept)
 
 
 def slide(
@@ -233,9 +233,9 @@ def slide(
         learn_rows(triangle, n_targets, X[inside], Y[inside], inner, intercept)
 
     new = None if weights is None else weights[start:]
-    told = _learn_after(build, triangle, n_targets, X[start:], Y[start:], new, intercept)
+    before = _learn_after(build, triangle, n_targets, X[start:], Y[start:], new, intercept)
     build(len(X) - start)
-    return told
+    return before
 
 
 def _root(gram: Array) -> Array:

@@ -29,7 +29,7 @@ def learn_sites(
     prior: Array | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """As the kernel's; with a prior, that weighs exactly 1 before each row."""
-    told = np.empty((5, len(X)))
+    before = np.empty((5, len(X)))
     p = len(triangle) - 1
     for i, row in enumerate(stacked_rows(X, None, 1, intercept)):
         if discounts is not None:
@@ -41,10 +41,10 @@ def learn_sites(
         offset = 0.0 if offsets is None else offsets[i]
         weight = 1.0 if weights is None else weights[i]
         precision, target, log_normalizer = find(y[i], mean[0] + offset, variance, weight)
-        told[:, i] = mean[0] + offset, variance, log_normalizer, precision, target
+        before[:, i] = mean[0] + offset, variance, log_normalizer, precision, target
         row[p] = target - offset
         _append_row(triangle, np.sqrt(precision) * row)
-    return told[0], told[1], told[2], told[3], told[4]
+    return before[0], before[1], before[2], before[3], before[4]
 
 
 def match_rows(
@@ -81,6 +81,6 @@ def match_rows(
     full, there = kept * share / variance / power, middle + scale * moved / (share * kept)
     mixed = weight + bold * (full - weight)
     move = np.abs(middle - fit) / scale / np.sqrt(np.maximum(leverage, 1e-300))
-    told = float(slope), float(evidence), float(move.max())
+    outputs = float(slope), float(evidence), float(move.max())
     square = np.square(off) / (1.0 + variance)
-    return mixed, target + bold * full / mixed * (there - target), square, *told
+    return mixed, target + bold * full / mixed * (there - target), square, *outputs

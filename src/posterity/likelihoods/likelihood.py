@@ -101,8 +101,8 @@ class Likelihood:
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """log p(y | eta)."""
-        told = self.observed(eta)
-        log_density = getattr(told, "logpmf", None) or told.logpdf
+        density = self.observed(eta)
+        log_density = getattr(density, "logpmf", None) or density.logpdf
         return np.asarray(log_density(y))
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:

@@ -55,10 +55,10 @@ class Predictive(RowDistribution):
     ... class Waiting(Likelihood):
     ...     def observed(self, eta):
     ...         return stats.expon(scale=np.exp(eta))
-    >>> told = Predictive(Waiting(), np.array([0.0, 1.0]), np.array([0.0, 0.25]))
-    >>> told.mean().round(4), told.std().round(4)
+    >>> predictive = Predictive(Waiting(), np.array([0.0, 1.0]), np.array([0.0, 0.25]))
+    >>> predictive.mean().round(4), predictive.std().round(4)
     (array([1.    , 3.0802]), array([1.    , 3.8571]))
-    >>> told.cdf(told.ppf(0.9)).round(6)
+    >>> predictive.cdf(predictive.ppf(0.9)).round(6)
     array([0.9, 0.9])
     """
 
@@ -98,9 +98,9 @@ class Predictive(RowDistribution):
 
     def _var(self) -> Array:
         def spread(_: Array, mean: Array, std: Array) -> Array:
-            told = self.likelihood.observed(mean + std * NODES)
+            observed = self.likelihood.observed(mean + std * NODES)
             # Where there is no mean, there is no variance, either.
-            both = told.var(), told.mean()
+            both = observed.var(), observed.mean()
             within, centre = (np.broadcast_to(part, (len(NODES), len(mean))) for part in both)
             between = np.square(centre - np.sum(SHARES * centre, axis=0))
             return np.nan_to_num(np.sum(SHARES * (within + between), axis=0), nan=np.inf)
@@ -154,18 +154,18 @@ class Predictive(RowDistribution):
 
     def _average(self, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
         """(n,) average over eta of what is said of ``observed`` at every node (k, n)."""
-        told = np.broadcast_to(
+        values = np.broadcast_to(
             of(self.likelihood.observed(mean + std * NODES)), (len(NODES), len(mean))
         )
-        return np.asarray(np.sum(SHARES * told, axis=0))
+        return np.asarray(np.sum(SHARES * values, axis=0))
 
     def _probability(self, y: Array, mean: Array, std: Array) -> Array:
         return np.minimum(self._average(mean, std, lambda told: told.cdf(y)), 1.0)
 
     def _quantile(self, q: Array, mean: Array, std: Array) -> Array:
         """Least target whose probability is at least q, by bisection."""
-        told = self.likelihood.observed(mean + std * NODES)
-        ends = np.broadcast_to(told.ppf(q), (len(NODES), len(mean)))
+        observed = self.likelihood.observed(mean + std * NODES)
+        ends = np.broadcast_to(observed.ppf(q), (len(NODES), len(mean)))
         least, most = np.min(ends, axis=0), np.max(ends, axis=0)
         return solved_quantile(
             lambda y: self._probability(y, mean, std), q, least, most, self._unit, CLOSE
@@ -173,9 +173,9 @@ class Predictive(RowDistribution):
 
     def _score(self, y: Array, mean: Array, std: Array) -> Array:
         """E|Y - y| - E|Y - Y'| / 2 of an ensemble (Gneiting and Raftery 2007, equation 21)."""
-        told = self.likelihood.observed((mean + std * SCORE_NODES)[:, None])
+        observed = self.likelihood.observed((mean + std * SCORE_NODES)[:, None])
         members = np.broadcast_to(
-            told.ppf(LEVELS[:, None]), (len(SCORE_NODES), len(LEVELS), len(mean))
+            observed.ppf(LEVELS[:, None]), (len(SCORE_NODES), len(LEVELS), len(mean))
         ).reshape(-1, len(mean))
         shares = (SCORE_SHARES * LEVEL_SHARES).ravel()
         order = np.argsort(members, axis=0)
@@ -200,8 +200,8 @@ class PredictiveCounts(Predictive):
     ...     n: int
     ...     def observed(self, eta):
     ...         return stats.binom(self.n, 1.0 / (1.0 + np.exp(-eta)))
-    >>> told = PredictiveCounts(Trials(10), np.zeros(1), np.ones(1))
-    >>> told.pmf([5]).round(4), told.interval(0.9)
+    >>> predictive = PredictiveCounts(Trials(10), np.zeros(1), np.ones(1))
+    >>> predictive.pmf([5]).round(4), predictive.interval(0.9)
     (array([0.1332]), (array([1.]), array([9.])))
     """
 

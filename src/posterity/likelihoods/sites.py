@@ -146,10 +146,10 @@ def moment_sites(
         found = _quadrature(likelihood, y, cavity.mean, cavity.variance, weights, n_nodes)
     else:
         found = exact(y, cavity.mean, cavity.variance, weights)
-    told = _matched(cavity.mean, cavity.variance, weights, *found)
+    matched = _matched(cavity.mean, cavity.variance, weights, *found)
     if likelihood.is_noise and not likelihood.kinked and exact is not None:
-        told = _near(y, cavity.mean, cavity.variance, found, told)
-    return cavity.completed(*told)
+        matched = _near(y, cavity.mean, cavity.variance, found, matched)
+    return cavity.completed(*matched)
 
 
 def _matched(
@@ -175,13 +175,13 @@ def _near(
     mean: Array,
     variance: Array,
     found: tuple[Array, Array, Array],
-    told: tuple[Array, Array, Array],
+    predicted: tuple[Array, Array, Array],
 ) -> tuple[Array, Array, Array]:
     """Sites of noise that make the variance grow, no further beyond a target than so many errors.
 
     Under another prior they would be believed there. The mean is matched all the same.
     """
-    precision, target, log_normalizer = told
+    precision, target, log_normalizer = predicted
     off = y - mean
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = found[1] / off

@@ -15,7 +15,7 @@ from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
 from posterity.linear.inputs import read_points
-from posterity.linear.state import SHARED, Knowing
+from posterity.linear.state import SHARED, PosteriorEstimator
 from posterity.linear.targets import set_targets, set_targets_of_row
 from posterity.noise import Joint
 from posterity.posteriors import (
@@ -36,7 +36,7 @@ LEARNED: dict[str, evidence.Strategy] = {
 }
 
 
-class LinearModel(Knowing[LinearPosterior]):
+class LinearModel(PosteriorEstimator[LinearPosterior]):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
     prior_mean: ArrayLike
@@ -47,7 +47,7 @@ class LinearModel(Knowing[LinearPosterior]):
     basis: Bases | None
     forgetting: Forgetting | None
 
-    _learned_names = ("_knowledge", "_now", "basis_", "n_targets_", "target_names_")
+    _learned_names = ("_posterior_or_none", "_now", "basis_", "n_targets_", "target_names_")
 
     # Whether y may have several columns; where it came as columns, how many, and their names.
     takes_targets: ClassVar[bool] = False
@@ -66,27 +66,27 @@ class LinearModel(Knowing[LinearPosterior]):
     @property
     def coef_(self) -> Array:
         """(m,) posterior mean of the coefficients; of several targets (q, m)."""
-        return self._known.coefficients()[self._offset :].T
+        return self._posterior.coefficients()[self._offset :].T
 
     @property
     def intercept_(self) -> Any:
         """Posterior mean of the intercept, 0.0 without one; of several targets (q,)."""
-        known = self._known
+        posterior = self._posterior
         if hasattr(self, "n_targets_"):
-            return known.coefficients()[0] if known.intercept else np.zeros(self.n_targets_)
-        return float(known.coefficients()[0]) if known.intercept else 0.0
+            return posterior.coefficients()[0] if posterior.intercept else np.zeros(self.n_targets_)
+        return float(posterior.coefficients()[0]) if posterior.intercept else 0.0
 
     @property
     def posterior_(self) -> Joint:
         """Joint posterior of [intercept, coefficients]."""
-        known = self._known
+        posterior = self._posterior
         names = getattr(self, "feature_names_in_", None)
         if self.basis is not None:
-            n_functions = known.n_coefficients - self._offset
+            n_functions = posterior.n_coefficients - self._offset
             names = functions.names(self.basis_, names, n_functions)
         elif names is None:
             names = [f"x{column}" for column in range(self.n_features_in_)]
-        return known.joint((*(("intercept",) if known.intercept else ()), *names))
+        return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
 
     def summary(self, level: float = 0.95, *, X: Any = None) -> Any:
         """Table of what was learned: a pandas data frame, with a row for each coefficient.
@@ -124,7 +124,7 @@ class LinearModel(Knowing[LinearPosterior]):
         [1.98, 1.8, 2.16]
         """
         table = self.posterior_.to_frame(level)
-        scales = self._known.feature_scales() if X is None else self._spread_of(X)
+        scales = self._posterior.feature_scales() if X is None else self._spread_of(X)
         each = np.concatenate([np.full(self._offset, np.nan), scales])
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
         waits = self._waiting()
@@ -139,27 +139,27 @@ class LinearModel(Knowing[LinearPosterior]):
     @property
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
-        return self._known.noise_precision
+        return self._posterior.noise_precision
 
     @property
     def prior_precision_(self) -> ArrayLike:
         """The prior precision in use."""
-        return self._known.prior_precision
+        return self._posterior.prior_precision
 
     @property
     def log_evidence_(self) -> float:
         """log p(y | X); flat directions have density 1."""
-        return self._known.log_evidence
+        return self._posterior.log_evidence
 
     @property
     def n_observations_(self) -> float:
         """Sum of the weights of the rows learned."""
-        return self._known.n_observations
+        return self._posterior.n_observations
 
     @property
     def n_effective_(self) -> float:
         """The same after forgetting; equal while nothing is forgotten."""
-        return self._known.n_effective
+        return self._posterior.n_effective
 
     @property
     def forgotten_(self) -> float:
@@ -169,12 +169,12 @@ class LinearModel(Knowing[LinearPosterior]):
     @property
     def change_probability_(self) -> Array:
         """(n,) with Changepoint: probability of a change right before each row of the last call."""
-        return self._known.change_probability
+        return self._posterior.change_probability
 
     @property
     def changes_(self) -> NDArray[np.int64]:
         """With Changepoint: rows, from the start of the stream, right before which it changed."""
-        return self._known.changes
+        return self._posterior.changes
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class LinearModel(Knowing[LinearPosterior]):
 
     def _waiting(self) -> NDArray[np.bool_]:
         """(p,) which coefficients wait for a row that tells of them."""
-        return np.concatenate([np.zeros(self._offset, dtype=bool), self._known.never_varied()])
+        return np.concatenate([np.zeros(self._offset, dtype=bool), self._posterior.never_varied()])
 
     def _spread_of(self, X: Any) -> Array:
         """(m,) standard deviations of the columns of ``X``."""
@@ -192,7 +192,7 @@ class LinearModel(Knowing[LinearPosterior]):
 
     @property
     def _offset(self) -> int:
-        return 1 if self._known.intercept else 0
+        return 1 if self._posterior.intercept else 0
 
     def _branch(self) -> Self:
         """A copy that can learn without this one's knowing; its row paths are its own."""
@@ -203,8 +203,8 @@ class LinearModel(Knowing[LinearPosterior]):
             self.__dict__.pop(name, None)
         branch = type(self).__new__(type(self))
         branch.__dict__ = dict(self.__dict__)
-        if self._knowledge is not None:
-            branch._knowledge = self._knowledge.copy()
+        if self._posterior_or_none is not None:
+            branch._posterior_or_none = self._posterior_or_none.copy()
         return branch
 
     def _begin(self, X: Array, y: Array | None = None, weights: Array | None = None) -> None:
@@ -217,21 +217,21 @@ class LinearModel(Knowing[LinearPosterior]):
 
     def _start(self) -> None:
         """Start from the prior; features, basis and targets are known by now."""
-        self._knowledge = self._forgetting()
+        self._posterior_or_none = self._forgetting()
         self._take_targets()
 
     def _take_targets(self) -> None:
         """Believe of each of several targets what is believed of one."""
         if hasattr(self, "n_targets_"):
-            one = cast(LinearPosterior, self._knowledge)
+            one = cast(LinearPosterior, self._posterior_or_none)
             names = getattr(self, "target_names_", None)
             many = TargetsPosterior.around(one, self.n_targets_, names)
-            self._knowledge = cast(Any, many)
+            self._posterior_or_none = cast(Any, many)
 
     def _expect_missing(self) -> None:
         """Let rows lack some of several targets."""
-        many = cast(TargetsPosterior, self._knowledge)
-        self._knowledge = cast(Any, MissingTargetsPosterior.of(many))
+        many = cast(TargetsPosterior, self._posterior_or_none)
+        self._posterior_or_none = cast(Any, MissingTargetsPosterior.of(many))
 
     def _forgetting(self) -> LinearPosterior:
         posterior = self._before_data()
@@ -274,8 +274,8 @@ class LinearModel(Knowing[LinearPosterior]):
 
     def _new_row_path(self, names: Any) -> RowPath:
         if self.basis is None:
-            return self._known.row_path(names)
-        path = functions.BasisPath(self.basis_, self._reader(), self._known.row_path(None))
+            return self._posterior.row_path(names)
+        path = functions.BasisPath(self.basis_, self._reader(), self._posterior.row_path(None))
         return cast(RowPath, path)
 
     def _open_lean(self, name: str, method: str) -> Any:

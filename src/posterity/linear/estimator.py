@@ -18,7 +18,7 @@ from posterity.factor.usable import check_usable
 from posterity.linear import functions
 from posterity.linear.inputs import (
     check_same_features,
-    explained,
+    name_bad_rows,
     read_rows,
     read_times,
     read_weights,
@@ -161,7 +161,7 @@ class LinearEstimator(LinearReader):
         try:
             learn = self._learn_lean
         except AttributeError:
-            if self._knowledge is None:
+            if self._posterior_or_none is None:
                 return self._begin_with(x, y, weight, time)
             if not self._learns_lean:
                 self._learn_row(x, y, weight, time)
@@ -193,12 +193,12 @@ class LinearEstimator(LinearReader):
         >>> [round(-float(model.predict_then_learn_one([3.0], y).logpdf(y)), 1) for y in (3, 9)]
         [1.5, 11.8]
         """
-        model = self if self._knowledge is not None else self._begun_from(x, y)
+        model = self if self._posterior_or_none is not None else self._begun_from(x, y)
         weights = None if weight == 1.0 else [weight]
-        told = model.predict_then_learn(model._row(x), [y], weights, **how)
+        predictive = model.predict_then_learn(model._row(x), [y], weights, **how)
         if model is not self:
             self._take_over(model)
-        return told[0]
+        return predictive[0]
 
     @all_or_nothing
     def merge(self, other: Self) -> Self:
@@ -224,8 +224,8 @@ class LinearEstimator(LinearReader):
         >>> bool(np.isclose(half.log_evidence_, whole.log_evidence_))
         True
         """
-        theirs = other._known
-        if self._knowledge is None:
+        theirs = other._posterior
+        if self._posterior_or_none is None:
             fresh = self._fresh()
             fresh._begin_as(other)
             return self._take_over(fresh.merge(other))
@@ -239,12 +239,12 @@ class LinearEstimator(LinearReader):
         self._check_mergeable(other)
         if getattr(theirs, "lacks_targets", False):
             self._expect_missing()
-        if not self._knowledge.same_prior(theirs):
+        if not self._posterior_or_none.same_prior(theirs):
             raise ValueError(
                 "the models differ in prior, noise or intercept, or in how they learn and forget: "
                 "only models that started from the same belief can be merged"
             )
-        self._knowledge.merge(theirs)
+        self._posterior_or_none.merge(theirs)
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -280,13 +280,13 @@ class LinearEstimator(LinearReader):
             if way == "fit":
                 check_targets_seen(self, rows.y)
             self._expect_missing()
-        known, X = self._known, rows.X
-        if way == "predict_then_learn" or not getattr(known, "reads_columns", False):
+        posterior, X = self._posterior, rows.X
+        if way == "predict_then_learn" or not getattr(posterior, "reads_columns", False):
             X = np.asarray(X)
         learned = (X, rows.y, rows.weights, rows.elapsed)
         if way == "fit":
-            return known.fit(*learned)
-        return (known.append if way == "append" else known.predict_then_learn)(*learned)
+            return posterior.fit(*learned)
+        return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
 
     def _check_mergeable(self, other: Self) -> None:
         """Raise ``ValueError`` where the models differ in what only this class has."""
@@ -304,39 +304,39 @@ class LinearEstimator(LinearReader):
         """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""
         if way == "fit":
             refuse_no_weight(rows[2])
-        first = way == "fit" or self._knowledge is None
+        first = way == "fit" or self._posterior_or_none is None
         model = self._fresh() if first else self
         X, y, weights = read_rows(model, *rows, reset=first, columns=self.basis is None)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
         read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))
         if first:
             model._begin(X, y, weights)
-        told = model._told(way, read)
+        predictive = model._predict_with(way, read)
         model._now = now
         if first:
             self._take_over(model)
-        return told
+        return predictive
 
     @all_or_nothing
     def _unlearned(
         self, rows: tuple[Any, Any, ArrayLike | None], added: ArrayLike | None = None
     ) -> Self:
         """Unlearn rows (X, y, sample_weight)."""
-        self._known  # noqa: B018 - not fitted comes first
+        self._posterior  # noqa: B018 - not fitted comes first
         X, y, weights = read_rows(self, *rows, reset=False)
         if lacks_targets(self, y):
             self._expect_missing()
-        known: Any = self._known
+        posterior: Any = self._posterior
         offsets = self._eta_offsets(added, len(X))
-        with explained(self, X, y):
+        with name_bad_rows(self, X, y):
             columns = self._columns(X)
             check_usable(columns, observed_targets(self, y))
-            known.remove(columns, y, weights, *(() if offsets is None else (offsets,)))
+            posterior.remove(columns, y, weights, *(() if offsets is None else (offsets,)))
         return self
 
-    def _told(self, way: Way, rows: Rows) -> Any:
+    def _predict_with(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of features; says which values can't be learned."""
-        with explained(self, rows.X, rows.y):
+        with name_bad_rows(self, rows.X, rows.y):
             if self.basis is None:
                 return self._tell(way, rows)
             return self._tell(way, replace(rows, X=self._columns(rows.X)))
@@ -344,7 +344,7 @@ class LinearEstimator(LinearReader):
     @all_or_nothing
     def _begin_with(self, x: Any, y: Any, weight: float, time: float | None) -> Self:
         """Learn the first row."""
-        learner = self if self._knowledge is not None else self._begun_from(x, y)
+        learner = self if self._posterior_or_none is not None else self._begun_from(x, y)
         learner.learn_one(x, y, weight, time)
         return self if learner is self else self._take_over(learner)
 
@@ -354,10 +354,10 @@ class LinearEstimator(LinearReader):
         X, target = self._path.values(x), read_target_row(self, y)
         weights = None if weight == 1.0 else read_weights([weight], 1)
         elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
-        self._told("append", Rows(X, target, weights, elapsed))
+        self._predict_with("append", Rows(X, target, weights, elapsed))
         self._now = now
 
     @property
     def _learns_lean(self) -> bool:
         """Whether single rows are learned on the lean path."""
-        return self.basis is None and self._known.learns_lean
+        return self.basis is None and self._posterior.learns_lean

@@ -169,7 +169,7 @@ def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
 
 
 @contextmanager
-def explained(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
+def name_bad_rows(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
     """Turn the factor's refusal of unusable rows into a message that says where they are."""
     try:
         yield

@@ -29,7 +29,7 @@ def leave_one_out(known: LinearPosterior, X: Array, y: Array) -> Any:
             "that the model has learned"
         )
     weights, parts = zip(*known.parts, strict=True)
-    told = [_told(part, X, y[:, 0]) for part in parts]
+    told = [_predict_with(part, X, y[:, 0]) for part in parts]
     if len(told) == 1:
         return told[0]
     # How probable a node is without the row: what the row said of it is taken back.
@@ -38,7 +38,7 @@ def leave_one_out(known: LinearPosterior, X: Array, y: Array) -> Any:
     return Mixture.of(told, shares / shares.sum(axis=1, keepdims=True))
 
 
-def _told(part: LinearPosterior, X: Array, y: Array) -> Any:
+def _predict_with(part: LinearPosterior, X: Array, y: Array) -> Any:
     mean, leverage = part.factor.predict(X, intercept=part.intercept)
     residual = y - mean[:, 0]
     left = np.where(leverage < WHOLE, 1.0 - leverage, np.nan)
@@ -47,6 +47,6 @@ def _told(part: LinearPosterior, X: Array, y: Array) -> Any:
     return part.noise.predictive(
         np.where(open_, mean[:, 0], y - residual / left),
         np.where(open_, np.inf, leverage / left),
-        np.full(len(y), part.freed - 1.0),
+        np.full(len(y), part.residual_df - 1.0),
         np.where(open_, part.residual, squares),
     )

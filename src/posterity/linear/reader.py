@@ -39,10 +39,10 @@ class LinearReader(LinearModel):
         try:
             predict = self._predict_lean
         except AttributeError:
-            model = self if self._knowledge is not None else self._begun_from(x)
+            model = self if self._posterior_or_none is not None else self._begun_from(x)
             if not model._predicts_lean:
                 reader = model.__dict__.get("_row_path") or model._reader()
-                values = model._known.predict_mean_ahead(model._columns(reader.values(x)))
+                values = model._posterior.predict_mean_ahead(model._columns(reader.values(x)))
                 return target_row(model, values[0])
             predict = model._open_lean("_predict_lean", "predict_mean")
         return predict(x)
@@ -173,14 +173,14 @@ class LinearReader(LinearModel):
 
     def _row(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """One row, as methods that take many read it."""
-        self._known  # noqa: B018 - not fitted comes first
+        self._posterior  # noqa: B018 - not fitted comes first
         values, names = self._path.values(x), getattr(self, "feature_names_in_", None)
         return values if names is None else NamedRows(values, tuple(names))
 
     @property
     def _predicts_lean(self) -> bool:
         """Whether single rows are predicted there."""
-        return self.basis is None and self._known.predicts_lean
+        return self.basis is None and self._posterior.predicts_lean
 
 
 def asked(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:

@@ -170,12 +170,12 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     @property
     def noise_coef_(self) -> Array:
         """(m,) posterior mean of the coefficients of the log of the noise's variance."""
-        return self._known.noise_coefficients()[1:]
+        return self._posterior.noise_coefficients()[1:]
 
     @property
     def noise_intercept_(self) -> float:
         """Log of the noise's variance where all features are 0."""
-        return float(self._known.noise_coefficients()[0])
+        return float(self._posterior.noise_coefficients()[0])
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -191,8 +191,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         if return_std:
             distribution = self.predict_distribution(X)
             return distribution.mean(), distribution.std()
-        known = self._known
-        return known.predict_mean(self._columns(read_points(self, X)))
+        posterior = self._posterior
+        return posterior.predict_mean(self._columns(read_points(self, X)))
 
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
@@ -206,8 +206,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         >>> model.predict_distribution([[1.0]]).std().round(4)
         array([1.2247])
         """
-        known = self._known
-        return known.predictive(self._columns(read_points(self, X)))
+        posterior = self._posterior
+        return posterior.predictive(self._columns(read_points(self, X)))
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
@@ -270,11 +270,11 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.1, 4.9, 7.0])
         >>> model = BayesianLinearRegression(prior_precision=1.0).fit(X, y)
         >>> without = BayesianLinearRegression(prior_precision=1.0).fit(X[1:], y[1:])
-        >>> told, again = model.leave_one_out(X, y), without.predict_distribution(X[:1])
-        >>> bool(np.allclose(told.mean()[0], again.mean()[0]))
+        >>> predictive, again = model.leave_one_out(X, y), without.predict_distribution(X[:1])
+        >>> bool(np.allclose(predictive.mean()[0], again.mean()[0]))
         True
         """
-        known = self._known
+        known = self._posterior
         X, targets, _ = read_rows(self, X, y, None, reset=False)
         read_points(self, X)
         refuse_unusable(self, X, targets)
@@ -321,15 +321,15 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         super()._start()
         if depends:
             shapes = None if self.basis is None else functions.shapes(self.basis_)
-            self._knowledge = with_spread(self._before_data(), self.forgetting, shapes)
+            self._posterior_or_none = with_spread(self._before_data(), self.forgetting, shapes)
             self._take_targets()
 
     # Functions of features are learned as features are.
 
     @property
     def _learns_lean(self) -> bool:
-        return self._known.learns_lean
+        return self._posterior.learns_lean
 
     @property
     def _predicts_lean(self) -> bool:
-        return self._known.predicts_lean
+        return self._posterior.predicts_lean

@@ -58,7 +58,7 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
     spread: Any = spread_beside(inner)
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)
-    spread.inner.known.scales = ReachingScales.before_data(len(inner.mean))
+    spread.inner.state.scales = ReachingScales.before_data(len(inner.mean))
     if isinstance(forgetting, Changepoint):
         return forgetting.begin(HeteroscedasticPosterior.around(fresh, spread))
     mean = fresh if forgetting is None else forgetting.begin(fresh)

@@ -21,26 +21,26 @@ Posterior = TypeVar("Posterior")
 SHARED = ("_row_path", "_learn_lean", "_predict_lean")
 
 
-class Knowing(BaseEstimator, Generic[Posterior]):
-    """A scikit-learn estimator around one posterior, ``_knowledge``; None until it has learned."""
+class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
+    """A scikit-learn estimator around one posterior, which is None until it has learned."""
 
     noise_precision: float | None
     noise_prior: tuple[float, float]
 
     # What was learned, beside features and what shares memory with it.
-    _learned_names: ClassVar[tuple[str, ...]] = ("_knowledge",)
+    _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none",)
 
     # The class attribute stands in for a fresh model's.
-    _knowledge: Posterior | None = None
+    _posterior_or_none: Posterior | None = None
 
     @property
-    def _known(self) -> Posterior:
-        if self._knowledge is None:
+    def _posterior(self) -> Posterior:
+        if self._posterior_or_none is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
                 "predict_then_learn or learn_one first"
             )
-        return self._knowledge
+        return self._posterior_or_none
 
     @classmethod
     @cache  # reading the signature takes longer than a small fit
@@ -68,7 +68,7 @@ class Knowing(BaseEstimator, Generic[Posterior]):
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
-    def _set_features_of(self, other: Knowing[Any]) -> None:
+    def _set_features_of(self, other: PosteriorEstimator[Any]) -> None:
         self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
 
     def _reader(self) -> RowPath:

@@ -18,12 +18,12 @@ from posterity.off_policy.sums import (
     METHODS,
     WITHOUT_MODEL,
     WITHOUT_PROPENSITIES,
+    Estimated,
     Sums,
-    Told,
     sums_of,
 )
 from posterity.off_policy.support import TOLERATED, Support, SupportSums
-from posterity.off_policy.targets import Judged, Target, target_of
+from posterity.off_policy.targets import EvaluatedDecisions, Target, target_of
 from posterity.sequential import LowerBound, sequence_radius
 
 Array = NDArray[np.float64]
@@ -118,8 +118,8 @@ def evaluate(
     >>> rewards = np.where(arms == 1, X[:, 0], 0.0) + rng.normal(size=2000)
     >>> log = Log.of(X, arms, rewards, np.full(2000, 0.5))
     >>> best = lambda X: np.column_stack([X[:, 0] < 0.0, X[:, 0] >= 0.0])
-    >>> told = evaluate(log, {"best": best, "logged": "logged"}, ["dr"])
-    >>> round(told["best", "dr"].value, 1), round(told["logged", "dr"].value, 1)
+    >>> estimate = evaluate(log, {"best": best, "logged": "logged"}, ["dr"])
+    >>> round(estimate["best", "dr"].value, 1), round(estimate["logged", "dr"].value, 1)
     (0.4, 0.0)
     """
     how = _How(
@@ -148,7 +148,7 @@ def evaluate(
     estimates = [
         tally.estimate(name, method) for name, tally in tallies.items() for method in how.methods
     ]
-    support = {name: tally.support.told() for name, tally in tallies.items()}
+    support = {name: tally.support.estimate() for name, tally in tallies.items()}
     return Evaluation(tuple(estimates), support, rows, level)
 
 
@@ -199,7 +199,7 @@ class _Tally:
         if self.bounds is not None:
             self._bound(judged, piece.first)
 
-    def _bound(self, judged: Judged, first: int) -> None:
+    def _bound(self, judged: EvaluatedDecisions, first: int) -> None:
         low, high = self.how.reward_range  # type: ignore[misc]
         outside = np.flatnonzero((judged.rewards < low) | (judged.rewards > high))
         if len(outside):
@@ -217,10 +217,10 @@ class _Tally:
 
     def estimate(self, policy: str, method: str) -> Estimate:
         """What the sums say by one method."""
-        support = self.support.told()
+        support = self.support.estimate()
         reason = self._reason(method, support)
-        told = None if reason else self.sums[method].told()
-        if told is None:
+        estimate = None if reason else self.sums[method].estimate()
+        if estimate is None:
             reason = reason or "no decision of the log is one that the policy would make"
             nothing = dict.fromkeys(_NUMBERS, np.nan)
             return Estimate(policy, method, **nothing, note=reason)
@@ -228,8 +228,8 @@ class _Tally:
         radius = np.inf  # of a single row, which can't tell how much others would differ
         if effective >= 2.0:
             quantile = stats.t.ppf(0.5 + self.how.level / 2.0, effective - 1.0)
-            radius = float(quantile) * told.std_error
-        ends = self._anytime(method, told, effective) if self.how.anytime else (np.nan, np.nan)
+            radius = float(quantile) * estimate.std_error
+        ends = self._anytime(method, estimate, effective) if self.how.anytime else (np.nan, np.nan)
         note = ""
         if effective < FIRST_EFFECTIVE:
             note = f"rests on {effective:.1f} effective rows"
@@ -237,10 +237,12 @@ class _Tally:
             note = "replay is right for uniform choices only, and the log's were not"
         elif support.mean_weight > 1.0 + TOLERATED and self._too_heavy(support):
             note = f"weights average {support.mean_weight:.2f}, not 1: are the propensities right?"
-        interval = (told.value - radius, told.value + radius)
-        return Estimate(policy, method, told.value, told.std_error, *interval, *ends, note=note)
+        interval = (estimate.value - radius, estimate.value + radius)
+        return Estimate(
+            policy, method, estimate.value, estimate.std_error, *interval, *ends, note=note
+        )
 
-    def _anytime(self, method: str, told: Told, effective: float) -> tuple[float, float]:
+    def _anytime(self, method: str, estimate: Estimated, effective: float) -> tuple[float, float]:
         if method == "ips" and self.bounds is not None:
             low, high = self.how.reward_range  # type: ignore[misc]
             below, above = (bound.value for bound in self.bounds)
@@ -249,8 +251,10 @@ class _Tally:
         if effective < FIRST_EFFECTIVE:
             return low, high
         rows = self.support.rows
-        radius = float(sequence_radius(max(told.squares, 0.0), rows, self.how.level)) / told.mass
-        return max(low, told.value - radius), min(high, told.value + radius)
+        radius = (
+            float(sequence_radius(max(estimate.squares, 0.0), rows, self.how.level)) / estimate.mass
+        )
+        return max(low, estimate.value - radius), min(high, estimate.value + radius)
 
     def _reason(self, method: str, support: Support) -> str:
         """Why there is no number; empty where there is one."""

@@ -183,11 +183,11 @@ def _gained(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, 
         rows = ~_is_learned(rounds, True)
         if rows.any():
             sums.add(target.judge(rounds.of(rows), expected[rows]))
-    told = sums.told()
-    if told is None or sums.rows < 2:
+    estimate = sums.estimate()
+    if estimate is None or sums.rows < 2:
         return np.nan, -np.inf
-    radius = float(stats.t.ppf(guard, sums.rows - 1)) * told.std_error
-    return told.value, told.value - radius
+    radius = float(stats.t.ppf(guard, sums.rows - 1)) * estimate.std_error
+    return estimate.value, estimate.value - radius
 
 
 def _names(log: Log) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.off_policy.targets import Judged
+from posterity.off_policy.targets import EvaluatedDecisions
 
 Array = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ SHRINKAGES = (1.0, 10.0, 100.0, 1000.0, 10000.0, np.inf)
 
 
 @dataclass(frozen=True)
-class Told:
+class Estimated:
     """An estimate; ``squares`` is the sum of squared errors, whose sum ``mass`` divides."""
 
     value: float
@@ -35,46 +35,46 @@ class Told:
 class Sums(Protocol):
     """What is kept of rows for one estimator."""
 
-    def add(self, rows: Judged) -> None:
+    def add(self, rows: EvaluatedDecisions) -> None:
         """More rows."""
         ...
 
-    def told(self) -> Told | None:
+    def estimate(self) -> Estimated | None:
         """The estimate; none where nothing was there to estimate from."""
         ...
 
 
 # Scores (n,) and what they are divided by: (n,), or None for a mean.
-Scores = Callable[[Judged], tuple[Array, Array | None]]
+Scores = Callable[[EvaluatedDecisions], tuple[Array, Array | None]]
 
 
-def _replay(rows: Judged) -> tuple[Array, Array | None]:
+def _replay(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return rows.match * rows.rewards, rows.match
 
 
-def _ips(rows: Judged) -> tuple[Array, Array | None]:
+def _ips(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return _weights(rows) * rows.rewards, None
 
 
-def _snips(rows: Judged) -> tuple[Array, Array | None]:
+def _snips(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return _weights(rows) * rows.rewards, _weights(rows)
 
 
-def _dm(rows: Judged) -> tuple[Array, Array | None]:
+def _dm(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return rows.expected, None
 
 
-def _dr(rows: Judged) -> tuple[Array, Array | None]:
+def _dr(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return rows.expected + _weights(rows) * (rows.rewards - rows.own), None
 
 
-def gain(rows: Judged) -> tuple[Array, Array | None]:
+def gain(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     """What "dr" says beyond what was earned."""
     scores, _ = _dr(rows)
     return scores - rows.rewards, None
 
 
-def _weights(rows: Judged) -> Array:
+def _weights(rows: EvaluatedDecisions) -> Array:
     assert rows.weight is not None  # whoever needs weights was refused before
     return rows.weight
 
@@ -93,7 +93,7 @@ class Ratio:
     # of s, u, s^2, s u, u^2, where s are scores less the pivot times u
     sums: Array = field(default_factory=lambda: np.zeros(5))
 
-    def add(self, rows: Judged) -> None:
+    def add(self, rows: EvaluatedDecisions) -> None:
         """See :class:`Sums`."""
         s, u = self.scores(rows)
         n = len(s)
@@ -112,14 +112,14 @@ class Ratio:
             self.sums += np.array([s.sum(), total, s @ s, s @ u, u @ u])
         self.rows += n
 
-    def told(self) -> Told | None:
+    def estimate(self) -> Estimated | None:
         """See :class:`Sums`."""
         s, u, ss, su, uu = self.sums
         if not u > 0.0:
             return None
         shift = s / u
         squares = ss - 2.0 * shift * su + shift**2 * uu
-        return Told(float((self.pivot or 0.0) + shift), float(squares), float(u))
+        return Estimated(float((self.pivot or 0.0) + shift), float(squares), float(u))
 
 
 @dataclass
@@ -140,7 +140,7 @@ class Moderated:
     def __post_init__(self) -> None:
         self.moderated = np.zeros((3, len(self.thresholds)))
 
-    def add(self, rows: Judged) -> None:
+    def add(self, rows: EvaluatedDecisions) -> None:
         """See :class:`Sums`."""
         if not len(rows.rewards):
             return
@@ -155,7 +155,7 @@ class Moderated:
         self.moderated += np.stack([left @ error, left @ (error * direct), squares])
         self.rows += len(weight)
 
-    def told(self) -> Told | None:
+    def estimate(self) -> Estimated | None:
         """See :class:`Sums`."""
         n = self.rows
         if not n:
@@ -164,7 +164,7 @@ class Moderated:
         squares = self.plain[1] + 2.0 * self.moderated[1] + self.moderated[2] - n * mean**2
         bias = (self.plain[2] - self.moderated[0]) / n
         best = int(np.argmin(np.square(bias) + np.maximum(squares, 0.0) / n**2))
-        return Told(float((self.pivot or 0.0) + mean[best]), float(squares[best]), float(n))
+        return Estimated(float((self.pivot or 0.0) + mean[best]), float(squares[best]), float(n))
 
 
 def switched(weight: Array, threshold: Array) -> Array:
@@ -201,4 +201,4 @@ def sums_of(method: str, switch: float | None, shrinkage: float | None) -> Sums:
     return Ratio(RATIOS[method])
 
 
-__all__ = ["METHODS", "WITHOUT_MODEL", "WITHOUT_PROPENSITIES", "Ratio", "Sums", "Told", "gain"]
+__all__ = ["METHODS", "WITHOUT_MODEL", "WITHOUT_PROPENSITIES", "Estimated", "Ratio", "Sums", "gain"]

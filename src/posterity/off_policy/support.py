@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.rounds import Rounds
-from posterity.off_policy.targets import Judged
+from posterity.off_policy.targets import EvaluatedDecisions
 
 Array = NDArray[np.float64]
 
@@ -54,18 +54,18 @@ class SupportSums:
     ends: tuple[float, float] = (np.inf, -np.inf)  # of the propensities
     weights: Array = field(default_factory=lambda: np.zeros(2))  # sums of w and w^2
     mass: Array = field(default_factory=lambda: np.zeros(0))
-    astray: Array = field(default_factory=lambda: np.zeros(0))
+    unsupported: Array = field(default_factory=lambda: np.zeros(0))
     seen: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     def __post_init__(self) -> None:
-        self.mass, self.astray = np.zeros(self.n_arms + 1), np.zeros(self.n_arms + 1)
+        self.mass, self.unsupported = np.zeros(self.n_arms + 1), np.zeros(self.n_arms + 1)
         self.seen = np.zeros(self.n_arms + 1, dtype=bool)
 
-    def add(self, rounds: Rounds, rows: Judged) -> None:
+    def add(self, rounds: Rounds, rows: EvaluatedDecisions) -> None:
         """More rows."""
         self.rows += len(rounds)
         self.mass += rows.mass
-        self.astray += rows.astray
+        self.unsupported += rows.unsupported
         self.seen[:-1] |= np.bincount(rounds.arms, minlength=self.n_arms) > 0
         self.all_known = self.all_known and rounds.propensities is not None
         if rows.weight is None:
@@ -75,7 +75,7 @@ class SupportSums:
             self.weights += (rows.weight.sum(), rows.weight @ rows.weight)
             self._meet(rounds, rows)
 
-    def _meet(self, rounds: Rounds, rows: Judged) -> None:
+    def _meet(self, rounds: Rounds, rows: EvaluatedDecisions) -> None:
         if rows.chances is not None and rounds.propensity is not None:
             low, high = self.ends
             own = rounds.propensity
@@ -87,14 +87,14 @@ class SupportSums:
         low, high = self.ends
         return not high > low * (1.0 + 1e-9)
 
-    def told(self) -> Support:
+    def estimate(self) -> Support:
         """What they say."""
         n = max(self.rows, 1)
         unseen = max(float(self.mass[~self.seen].sum()), 0.0) / n
         # An arm that never came had no chance, where all chances are not known.
         without = unseen
         if self.all_known:
-            without = float(self.astray.sum() + max(self.mass[-1], 0.0)) / n
+            without = float(self.unsupported.sum() + max(self.mass[-1], 0.0)) / n
         if not self.known:
             return Support(self.rows, np.nan, np.nan, np.nan, without, unseen)
         total, squares = self.weights

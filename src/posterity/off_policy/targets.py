@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluatedDecisions:
     """Decisions of a log as a policy would have made them.
 
     Parameters
@@ -74,19 +74,19 @@ class Judged:
         return np.append(reached, len(self.rounds) - reached.sum())
 
     @property
-    def astray(self) -> Array:
+    def unsupported(self) -> Array:
         """(K + 1,) the same, of rows where the log would never have chosen the arm."""
-        astray = np.zeros(self.rewards_expected.shape[1] + 1)
+        unsupported = np.zeros(self.rewards_expected.shape[1] + 1)
         every = self.rounds.propensities
         if self.chances is not None and every is not None and every.size and every.min() <= 0.0:
-            astray[:-1] = np.sum(self.chances * (every <= 0.0), axis=0)
-        return astray
+            unsupported[:-1] = np.sum(self.chances * (every <= 0.0), axis=0)
+        return unsupported
 
 
 class Target(Protocol):
     """A policy that is to be judged."""
 
-    def judge(self, rounds: Rounds, expected: Array) -> Judged:
+    def judge(self, rounds: Rounds, expected: Array) -> EvaluatedDecisions:
         """What it would have done, with the rewards (n, K) that the reward model expects."""
         ...
 
@@ -95,9 +95,9 @@ class Target(Protocol):
 class Logged:
     """The policy that made the log: what it did is what it would do."""
 
-    def judge(self, rounds: Rounds, expected: Array) -> Judged:
+    def judge(self, rounds: Rounds, expected: Array) -> EvaluatedDecisions:
         """See :class:`Target`."""
-        return Judged(rounds, expected, None)
+        return EvaluatedDecisions(rounds, expected, None)
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class Chances:
 
     probabilities: Callable[[Array], Array]
 
-    def judge(self, rounds: Rounds, expected: Array) -> Judged:
+    def judge(self, rounds: Rounds, expected: Array) -> EvaluatedDecisions:
         """See :class:`Target`."""
-        return Judged(rounds, expected, self.probabilities(rounds.X))
+        return EvaluatedDecisions(rounds, expected, self.probabilities(rounds.X))
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Given:
 
     probabilities: Array
 
-    def judge(self, rounds: Rounds, expected: Array) -> Judged:
+    def judge(self, rounds: Rounds, expected: Array) -> EvaluatedDecisions:
         """See :class:`Target`."""
         last = rounds.first + len(rounds)
         if last > len(self.probabilities):
@@ -125,7 +125,7 @@ class Given:
                 f"the policy has probabilities of {len(self.probabilities)} rows, but the log has "
                 "more: give them for all of its rows, in their order"
             )
-        return Judged(rounds, expected, self.probabilities[rounds.first : last])
+        return EvaluatedDecisions(rounds, expected, self.probabilities[rounds.first : last])
 
 
 def _chosen(values: Array, rounds: Rounds) -> Array:
@@ -212,16 +212,16 @@ def _in_order(bandit: Any, X: Array, arms: Sequence[Any]) -> Array:
     return np.asarray(padded[:, columns])
 
 
-def _as_chances(told: Any, arms: Sequence[Any]) -> Any:
+def _as_chances(estimate: Any, arms: Sequence[Any]) -> Any:
     """Probabilities (n, K) as they are, or of names (n,) of arms that are chosen."""
-    names = np.asarray(told)
+    names = np.asarray(estimate)
     if names.ndim != 1 or not np.isin(names, as_labels(arms)).all():
-        return told
+        return estimate
     return (names[:, None] == as_labels(arms)).astype(np.float64)
 
 
-def _checked(told: Any, n: int, k: int) -> Array:
-    chances = np.asarray(told, dtype=np.float64)
+def _checked(propensities: Any, n: int, k: int) -> Array:
+    chances = np.asarray(propensities, dtype=np.float64)
     if chances.shape != (n, k):
         raise ValueError(f"the policy gave probabilities of shape {chances.shape}, not {(n, k)}")
     off = np.abs(chances @ np.ones(k) - 1.0)
@@ -234,4 +234,4 @@ def _checked(told: Any, n: int, k: int) -> Array:
     return chances
 
 
-__all__ = ["Always", "Judged", "Target", "target_of"]
+__all__ = ["Always", "EvaluatedDecisions", "Target", "target_of"]

@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 _POINTS = 24
 
 
-class Along(Protocol):
+class ScoresAlongTime(Protocol):
     """Scores by stretch of the stream, as in the `along` of a validation result."""
 
     row_end: NDArray[np.int64]
@@ -255,7 +255,7 @@ def _finish(ax: Any, result: Result, title: str, y: str) -> Any:
 
 
 def _joined(
-    along: Along, weight: NDArray[np.int64], score: FloatArray
+    along: ScoresAlongTime, weight: NDArray[np.int64], score: FloatArray
 ) -> tuple[int, FloatArray, FloatArray]:
     """Join neighbours until few enough dots are left to be read: rows in each, middles, means.
 

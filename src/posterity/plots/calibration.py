@@ -168,9 +168,9 @@ def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) ->
     4
     """
     if str(feature) not in result.slices:
-        known = ", ".join(result.slices) or "none"
+        listed = ", ".join(result.slices) or "none"
         raise ValueError(
-            f"there are no slices of {str(feature)!r}, only of: {known}; give slices= to "
+            f"there are no slices of {str(feature)!r}, only of: {listed}; give slices= to "
             "progressive_validation"
         )
     chosen = result.slices[str(feature)]

@@ -79,8 +79,10 @@ def plot_coefficients_along_time(
         mean = np.where(known, path.mean[:, k], np.nan)
         ax.plot(path.row_end, mean, color=colour, linestyle=style, linewidth=1.8, label=names[k])
     if truth is not None:
-        told = np.broadcast_to(np.asarray(truth, dtype=np.float64), (len(path.row_end), len(which)))
-        for i, line in enumerate(told.T):
+        true_values = np.broadcast_to(
+            np.asarray(truth, dtype=np.float64), (len(path.row_end), len(which))
+        )
+        for i, line in enumerate(true_values.T):
             label = None if i else "truth"
             ax.plot(path.row_end, line, color="black", linewidth=0.9, linestyle=":", label=label)
     _fit_to_later_half(ax, path, which)
@@ -135,7 +137,7 @@ def plot_changepoints(
 
 
 def plot_residuals(
-    told: Any, y: ArrayLike, ax: Axes | None = None, *, against: str = "mean"
+    predictive: Any, y: ArrayLike, ax: Axes | None = None, *, against: str = "mean"
 ) -> Axes:
     """Draw residuals, standardised by the whole predictive distribution: normal if it is right.
 
@@ -144,7 +146,7 @@ def plot_residuals(
 
     Parameters
     ----------
-    told : distribution
+    predictive : distribution
         Of n rows, as ``predict_then_learn`` or ``predict_distribution`` returns it.
     y : (n,) array
         Targets.
@@ -171,8 +173,9 @@ def plot_residuals(
     >>> from matplotlib.figure import Figure
     >>> from posterity import BayesianLinearRegression
     >>> x = np.linspace(-1.0, 1.0, 200)
-    >>> told = BayesianLinearRegression().predict_then_learn(x[:, None], 2 * x + np.sin(9 * x))
-    >>> plot_residuals(told, 2 * x + np.sin(9 * x), Figure().subplots()).get_ylabel()
+    >>> model = BayesianLinearRegression()
+    >>> predictive = model.predict_then_learn(x[:, None], 2 * x + np.sin(9 * x))
+    >>> plot_residuals(predictive, 2 * x + np.sin(9 * x), Figure().subplots()).get_ylabel()
     'standardised residual'
     """
     if against not in AGAINST:
@@ -181,9 +184,9 @@ def plot_residuals(
     ax = axes_of(ax)
     target = np.asarray(y, dtype=np.float64)
     # Beyond what a double can tell from 0 and 1 a residual would be infinite.
-    residual = ndtri(np.clip(told.cdf(target), 1e-300, 1.0 - 1e-16))
-    known = np.flatnonzero(~told.is_flat())
-    residual, mean = residual[known], told.mean()[known]
+    residual = ndtri(np.clip(predictive.cdf(target), 1e-300, 1.0 - 1e-16))
+    known = np.flatnonzero(~predictive.is_flat())
+    residual, mean = residual[known], predictive.mean()[known]
     shown = _thinned(residual)
     if against == "quantiles":
         order = np.argsort(residual)

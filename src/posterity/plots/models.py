@@ -16,7 +16,7 @@ LABELS = {"evidence": "log evidence", "prequential": "prequential log score"}
 WORTH_A_NUMBER = 0.005
 
 
-class Compared(Protocol):
+class ComparedModels(Protocol):
     """What is drawn: the result of a comparison."""
 
     names: tuple[str, ...]
@@ -25,7 +25,7 @@ class Compared(Protocol):
     weights: NDArray[np.float64]
 
 
-def plot_evidence(comparison: Compared, ax: Axes | None = None) -> Axes:
+def plot_evidence(comparison: ComparedModels, ax: Axes | None = None) -> Axes:
     """Draw the log evidence, or prequential score, of each model, and mark the best.
 
     Numbers are probabilities of the models, of half a percent and more.
@@ -87,7 +87,7 @@ def plot_evidence(comparison: Compared, ax: Axes | None = None) -> Axes:
     return finish(ax, f"{kind.capitalize()} by model", x="model", y=f"{kind} (nats)")
 
 
-def _write_weights(ax: Any, comparison: Compared, finite: NDArray[np.bool_]) -> None:
+def _write_weights(ax: Any, comparison: ComparedModels, finite: NDArray[np.bool_]) -> None:
     for at in np.flatnonzero(finite & (comparison.weights >= WORTH_A_NUMBER)):
         ax.annotate(
             f"{100 * comparison.weights[at]:.0f}%",

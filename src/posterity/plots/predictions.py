@@ -78,9 +78,9 @@ def plot_predictions(
     ax = axes_of(ax)
     x, along = np.asarray(x, dtype=np.float64), Feature.of(model, feature, at)
     final, rows = _final(model, along.rows(x))
-    told = unnamed(final.predict_distribution, rows)
-    _draw_bands(ax, x, told, levels)
-    ax.plot(x, told.mean(), color=COLOURS[0], linewidth=1.8, label="mean", zorder=4)
+    predictive = unnamed(final.predict_distribution, rows)
+    _draw_bands(ax, x, predictive, levels)
+    ax.plot(x, predictive.mean(), color=COLOURS[0], linewidth=1.8, label="mean", zorder=4)
     if truth is not None:
         _draw_truth(ax, x, np.asarray(truth, dtype=np.float64))
     if data is not None:
@@ -182,10 +182,10 @@ def _final(model: Any, rows: Array) -> tuple[Any, Any]:
     return model[-1], unnamed(before.transform, rows) if len(before) else rows
 
 
-def _draw_bands(ax: Any, x: Array, told: Any, levels: Sequence[float]) -> None:
+def _draw_bands(ax: Any, x: Array, predictive: Any, levels: Sequence[float]) -> None:
     """Bands, the widest first; where nothing is known yet they have no ends, and it is said."""
     for level in sorted(levels, reverse=True):
-        low, high = (np.where(np.isfinite(end), end, np.nan) for end in told.interval(level))
+        low, high = (np.where(np.isfinite(end), end, np.nan) for end in predictive.interval(level))
         narrow = level <= 0.5
         ax.fill_between(
             x,

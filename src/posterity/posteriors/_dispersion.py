@@ -49,7 +49,7 @@ class Dispersion:
         """The same, to go its own way."""
         return Dispersion(self.log_likelihood.copy(), self.value, self.rows, self.due, self.paid)
 
-    def become(self, other: Dispersion) -> None:
+    def copy_from(self, other: Dispersion) -> None:
         """Take over all of another one."""
         self.__dict__.update(other.__dict__)
 
@@ -87,8 +87,8 @@ class Dispersion:
         for first in range(0, len(y), BLOCK_ROWS):
             part = slice(first, first + BLOCK_ROWS)
             with np.errstate(all="ignore"):
-                told = terms(y[part], mean[part], variance[part], self.value)
-            self.log_likelihood += sign * (counts[part] @ told)
+                log_likelihood = terms(y[part], mean[part], variance[part], self.value)
+            self.log_likelihood += sign * (counts[part] @ log_likelihood)
         self.rows += sign * float(len(y))
 
 
@@ -109,17 +109,19 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
     low, high = LEAST, MOST
     for _ in range(ZOOMS):
         logs = np.linspace(low, high, GRID)
-        told = np.polynomial.chebyshev.chebval(2.0 * (logs - LEAST) / (MOST - LEAST) - 1.0, series)
+        log_posterior = np.polynomial.chebyshev.chebval(
+            2.0 * (logs - LEAST) / (MOST - LEAST) - 1.0, series
+        )
         roots = np.exp(0.5 * logs)
-        told = told + np.log(0.5 * roots) - roots
-        places = np.flatnonzero(told > told.max() - LOWEST)
+        log_posterior = log_posterior + np.log(0.5 * roots) - roots
+        places = np.flatnonzero(log_posterior > log_posterior.max() - LOWEST)
         if len(places) > GRID // 3:
             break
         low, high = logs[max(places[0] - 1, 0)], logs[min(places[-1] + 1, GRID - 1)]
-    share = np.exp(told - told.max())
+    share = np.exp(log_posterior - log_posterior.max())
     share[[0, -1]] *= 0.5
     total = float(share.sum())
-    evidence = float(told.max()) + math.log(total * (logs[1] - logs[0]))
+    evidence = float(log_posterior.max()) + math.log(total * (logs[1] - logs[0]))
     return float(share @ np.square(roots)) / total, evidence
 
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from posterity.evidence import RunningScales
 from posterity.factor import Factor
-from posterity.posteriors._nodes import Fresh, Nodes
+from posterity.posteriors._nodes import FreshNodes, Nodes
 from posterity.posteriors.gaussian import LinearPosterior
 
 
 @dataclass
-class Known:
+class EvidenceState:
     """State: the data under a flat prior, and what the stream's prior is chosen from.
 
     ``clock`` counts the rows learned; when they are as many as its second number, the stream's
@@ -27,7 +27,7 @@ class Known:
 
     data: LinearPosterior
     stream: Nodes | None = None
-    fresh: Fresh | None = None
+    fresh: FreshNodes | None = None
     fresh_at: float = -1.0
     scales: RunningScales | None = None
     clock: NDArray[np.int64] = field(default_factory=lambda: np.array([0, 1]))
@@ -35,16 +35,18 @@ class Known:
     turn: Factor | None = None
     shared: Factor | None = None
 
-    def copy(self) -> Known:
+    def copy(self) -> EvidenceState:
         """The same, to go its own way."""
         stream = None if self.stream is None else self.stream.copy()
         scales = None if self.scales is None else self.scales.copy()
         data, clock = self.data.copy(), self.clock.copy()
-        return Known(data, stream, self.fresh, self.fresh_at, scales, clock, self.tally, self.turn)
+        return EvidenceState(
+            data, stream, self.fresh, self.fresh_at, scales, clock, self.tally, self.turn
+        )
 
-    def become(self, other: Known) -> None:
+    def copy_from(self, other: EvidenceState) -> None:
         """Take over what another one knows, in the memory that is there."""
-        self.data.become(other.data)
+        self.data.copy_from(other.data)
         self.follow(other.stream)
         self.fresh, self.scales, self.turn = None, other.scales, other.turn
         self.clock[:] = other.clock
@@ -54,6 +56,6 @@ class Known:
         """Go on with these nodes; a single one takes the factor that row paths share."""
         if stream is not None and self.shared is not None:
             (node,) = stream.posteriors
-            self.shared.become(node.factor)
+            self.shared.copy_from(node.factor)
             stream = Nodes(stream.choice, (node._but(factor=self.shared),), stream.log_weights)
         self.stream = stream

@@ -24,7 +24,7 @@ from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Noise
-from posterity.posteriors._evidence_state import Known
+from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._nodes import Nodes, predicted
 from posterity.posteriors._turns import (
     Waiting,
@@ -55,7 +55,7 @@ class Chooser:
 
     def choice(
         self,
-        known: Known,
+        state: EvidenceState,
         turn: Factor | None = None,
         *,
         stream: bool = False,
@@ -67,17 +67,17 @@ class Chooser:
             strategy = strategy.in_stream
         with blas_threads(len(self.mean)):
             return strategy.choose(
-                known.data.factor if turn is None else turn,
+                state.data.factor if turn is None else turn,
                 self.noise,
                 intercept=self.intercept,
                 mean=self.mean,
                 shapes=self.shapes,
-                scales=self.scales(known),
+                scales=self.scales(state),
             )
 
-    def scales(self, known: Known) -> FeatureScales | None:
+    def scales(self, state: EvidenceState) -> FeatureScales | None:
         """Of the features of all rows that ever came, where they are kept."""
-        return None if known.scales is None else known.scales.read(intercept=self.intercept)
+        return None if state.scales is None else state.scales.read(intercept=self.intercept)
 
 
 @dataclass(frozen=True)
@@ -85,18 +85,18 @@ class NodesStream:
     """The nodes of the stream of one target: ``alone`` and ``rests`` as in EvidencePosterior."""
 
     chooser: Chooser
-    known: Known
+    state: EvidenceState
     alone: bool
     rests: bool
 
     @property
     def forgets(self) -> bool:
         """Whether rows count for less as they age."""
-        return self.known.data.forgets
+        return self.state.data.forgets
 
     @property
     def _p(self) -> int:
-        return self.known.data.n_coefficients
+        return self.state.data.n_coefficients
 
     # ---- single rows ---------------------------------------------------------------------------
 
@@ -105,47 +105,47 @@ class NodesStream:
         """Whether the data do, and the nodes that learn the same rows."""
         if not self.forgets:
             return True
-        return not self.rests and self.known.data.learns_lean
+        return not self.rests and self.state.data.learns_lean
 
     @property
     def predicts_lean(self) -> bool:
         """Whether nodes that learn each row are there to be read."""
         if self.rests:
-            return self.known.data.predicts_lean
+            return self.state.data.predicts_lean
         return self.learns_lean and not self.alone
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor and of the nodes."""
-        known = self.known
-        path = known.data.row_path(names)
+        state = self.state
+        path = state.data.row_path(names)
         if not self.learns_lean:
             return path
-        path.go_together(None, known.clock, self.waiting)
+        path.go_together(None, state.clock, self.waiting)
 
         def open_nodes() -> tuple[Nodes, list[RowPath], Array]:
             nodes = self.ahead()
             paths = [node.row_path(names) for node in nodes.posteriors]
             return nodes, paths, nodes.weights
 
-        ways = self.forgets, open_nodes, self._begin_turn, not known.data.tells_evidence
-        return cast(RowPath, NodesPath(path, known, *ways))
+        ways = self.forgets, open_nodes, self._begin_turn, not state.data.has_evidence
+        return cast(RowPath, NodesPath(path, state, *ways))
 
-    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+    def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
-        known = self.known
+        state = self.state
         (node,) = self.current().posteriors
-        node.accompany(path, names)
-        path.go_together(known.data.row_path(names), known.clock, self.waiting, known)
+        node.learn_alongside(path, names)
+        path.go_together(state.data.row_path(names), state.clock, self.waiting, state)
 
     def as_member(self) -> FadingMember:
         """What an average learns of it row by row: the node that predicts, and the data."""
-        nodes, known, p = self.ahead(), self.known, self._p
+        nodes, state, p = self.ahead(), self.state, self._p
         ready = nodes.alone and not nodes.choice.pinned.any()
 
         def next_turn(rows: int) -> int:
             return turns_around(rows, p, forgets=True)[1]
 
-        behind = LearnedPrior(known.data.as_member(), known, nodes, next_turn, ready)
+        behind = LearnedPrior(state.data.as_member(), state, nodes, next_turn, ready)
         return behind.before(nodes.posteriors[0].as_member())
 
     def _begin_turn(self, rows: int) -> tuple[Factor | None, RowPath | None, int]:
@@ -160,30 +160,30 @@ class NodesStream:
 
     def current(self) -> Nodes:
         """The nodes of the stream, as old as the schedule has them."""
-        known, ahead = self.known, self.ahead()
-        if ahead is not known.stream:
-            known.follow(ahead)
-        assert known.stream is not None
-        return known.stream
+        state, ahead = self.state, self.ahead()
+        if ahead is not state.stream:
+            state.follow(ahead)
+        assert state.stream is not None
+        return state.stream
 
     def ahead(self) -> Nodes:
         """The same for those who only read: where there are none, some are made and not kept."""
-        known, mean = self.known, self.chooser.mean
-        if known.stream is None:
-            return Nodes.of(self._choice_ahead(), mean, known.data)
-        if not self.forgets and not self._in_step(known.stream):
-            return Nodes.of(known.stream.choice, mean, known.data)
-        return known.stream
+        state, mean = self.state, self.chooser.mean
+        if state.stream is None:
+            return Nodes.of(self._choice_ahead(), mean, state.data)
+        if not self.forgets and not self._in_step(state.stream):
+            return Nodes.of(state.stream.choice, mean, state.data)
+        return state.stream
 
     def _choice_ahead(self) -> Choice:
-        known = self.known
-        if known.stream is not None:
-            return known.stream.choice
-        return self.chooser.choice(known, known.turn, stream=True, single=self.alone)
+        state = self.state
+        if state.stream is not None:
+            return state.stream.choice
+        return self.chooser.choice(state, state.turn, stream=True, single=self.alone)
 
     def _in_step(self, stream: Nodes) -> bool:
         """Whether the nodes know all rows that the data know."""
-        return stream.posteriors[0].factor.seen == self.known.data.factor.seen
+        return stream.posteriors[0].factor.seen == self.state.data.factor.seen
 
     # ---- many rows -----------------------------------------------------------------------------
 
@@ -191,38 +191,38 @@ class NodesStream:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> list[Distribution]:
         """Learn row after row; returns what was told of each stretch of rows before they were."""
-        told: list[Distribution] = []
+        predictions: list[Distribution] = []
         first = 0
-        while first < len(X) or not told:
+        while first < len(X) or not predictions:
             choice = self._choice_ahead() if self._has_plain_nodes else self.current().choice
             part = slice(first, self._stretch(choice, X, weights, first))
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
-            told.append(self._told(choice, *rows))
-            turn = self.known.turn
+            predictions.append(self._predicted_by(choice, *rows))
+            turn = self.state.turn
             self.learn_data(*rows)
-            if self._has_plain_nodes and self.known.turn is turn:
-                self.known.stream = Nodes.of(choice, self.chooser.mean, self.known.data)
+            if self._has_plain_nodes and self.state.turn is turn:
+                self.state.stream = Nodes.of(choice, self.chooser.mean, self.state.data)
             first = part.stop
-        return told
+        return predictions
 
     @property
     def _has_plain_nodes(self) -> bool:
         """Whether nodes are made from the data at any time, and predict as linear models do."""
-        known, plain = self.known, isinstance(self.chooser.strategy, Integrated)
-        return plain and known.shared is None and type(known.data) is LinearPosterior
+        state, plain = self.state, isinstance(self.chooser.strategy, Integrated)
+        return plain and state.shared is None and type(state.data) is LinearPosterior
 
-    def _told(
+    def _predicted_by(
         self, choice: Choice, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """What nodes of this choice tell of each row before it is learned."""
-        known, mean = self.known, self.chooser.mean
+        state, mean = self.state, self.chooser.mean
         if not self._has_plain_nodes:
             nodes = self.current()
         elif choice.pinned.any():
-            nodes = Nodes.of(choice, mean, known.data)
+            nodes = Nodes.of(choice, mean, state.data)
         else:
-            return predicted(choice, mean, known.data, X, y, weights)
+            return predicted(choice, mean, state.data, X, y, weights)
         return nodes.predict_then_learn(X, y, weights, elapsed, self.unseen(nodes, X))
 
     def learn_sites(
@@ -235,10 +235,10 @@ class NodesStream:
             nodes = self.current()
             part = rows[first : self._stretch(nodes.choice, rows.X, rows.weights, first)]
             (node,) = nodes.posteriors
-            told = learn(node, part)
-            target = (told.sites.target - part.offsets)[:, None]
-            self.learn_data(part.X, target, told.sites.precision, part.elapsed)
-            learned.append(told)
+            part_learned = learn(node, part)
+            target = (part_learned.sites.target - part.offsets)[:, None]
+            self.learn_data(part.X, target, part_learned.sites.precision, part.elapsed)
+            learned.append(part_learned)
             first += len(part)
         return learned
 
@@ -253,28 +253,28 @@ class NodesStream:
         stop = self._stretch(nodes.choice, X, weights, first)
         if not nodes.alone or nodes.choice.pinned.any():
             return stop, ()
-        return stop, (nodes.posteriors[0], self.known.data)
+        return stop, (nodes.posteriors[0], self.state.data)
 
     def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows that the nodes have learned, or that nobody predicts."""
         if len(X):
-            self.known.data.absorb(X, y, weights, elapsed)
+            self.state.data.absorb(X, y, weights, elapsed)
         self.has_learned(X, weights)
 
     def has_learned(self, X: Array, weights: Array | None) -> None:
         """Both have learned these rows."""
-        known = self.known
-        known.fresh = None
-        if known.scales is not None:
-            known.scales.learn(self.features(X), weights)
-        known.clock[0] += counted(weights, len(X))
-        if known.clock[0] >= known.clock[1]:
+        state = self.state
+        state.fresh = None
+        if state.scales is not None:
+            state.scales.learn(self.features(X), weights)
+        state.clock[0] += counted(weights, len(X))
+        if state.clock[0] >= state.clock[1]:
             self.turned()
 
     def _stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
         """Where the stretch of rows that starts at ``first`` ends: the schedule turns there."""
         rest = None if weights is None else weights[first:]
-        left = int(self.known.clock[1] - self.known.clock[0])
+        left = int(self.state.clock[1] - self.state.clock[0])
         stop = first + rows_until(len(X) - first, rest, left)
         if choice.pinned.any():
             features, constants = self.waiting()
@@ -287,47 +287,47 @@ class NodesStream:
                 still = int(np.argmax(moves))
                 stop = first + max(still, 1)
                 if still == 0:
-                    self.known.clock[1] = 0
+                    self.state.clock[1] = 0
         return stop
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows at once, and keep them as they were at the last turn."""
-        known, n_more = self.known, counted(weights, len(X))
-        rows = int(known.clock[0]) + n_more
+        state, n_more = self.state, counted(weights, len(X))
+        rows = int(state.clock[0]) + n_more
         last, due = turns_around(rows, self._p, forgets=False)
-        still = self.waiting() if known.clock[0] or not self.chooser.intercept else None
-        first = last_turn(self.features(X), weights, known.clock, last, still)
-        data, turn = known.data.copy(), known.turn
+        still = self.waiting() if state.clock[0] or not self.chooser.intercept else None
+        first = last_turn(self.features(X), weights, state.clock, last, still)
+        data, turn = state.data.copy(), state.turn
         for part in (slice(0, first), slice(first, len(X))):
             some = None if weights is None else weights[part]
             if part.start < part.stop or not len(X):
                 data.append(X[part], y[part], some, elapsed[part])
             if 0 < part.stop == first:
                 turn = data.factor.copy()
-        known.data.become(data)
-        if known.scales is not None:
-            known.scales.learn(self.features(X), weights)
-        known.clock[:] = rows, due
+        state.data.copy_from(data)
+        if state.scales is not None:
+            state.scales.learn(self.features(X), weights)
+        state.clock[:] = rows, due
         if first:
-            known.turn, known.stream = turn, None
+            state.turn, state.stream = turn, None
         self.catch_up()
 
     # ---- the schedule --------------------------------------------------------------------------
 
     def turned(self) -> None:
         """The schedule turns: from now on the nodes rest on the data as they are."""
-        known = self.known
-        known.turn = known.data.factor.copy() if not self.forgets else None
-        known.stream = known.fresh = None
-        due = turns_around(int(known.clock[0]), self._p, forgets=self.forgets)[1]
-        known.clock[1] = NEVER if self.rests else due
+        state = self.state
+        state.turn = state.data.factor.copy() if not self.forgets else None
+        state.stream = state.fresh = None
+        due = turns_around(int(state.clock[0]), self._p, forgets=self.forgets)[1]
+        state.clock[1] = NEVER if self.rests else due
 
     def choose_later(self) -> None:
         """The prior is chosen anew when it is needed, from the data as they are then."""
-        known = self.known
-        known.turn = known.stream = known.fresh = None
+        state = self.state
+        state.turn = state.stream = state.fresh = None
         if self.rests:
-            known.clock[1] = NEVER
+            state.clock[1] = NEVER
         self.catch_up()
 
     def begin_anew(self) -> None:
@@ -337,24 +337,24 @@ class NodesStream:
 
     def catch_up(self) -> None:
         """Let the nodes know what was learned, or unlearned, without them."""
-        self.known.fresh = None
-        if self.known.shared is not None:
+        self.state.fresh = None
+        if self.state.shared is not None:
             self.current()
 
     # ---- several targets -----------------------------------------------------------------------
 
     def settled(self, *, ahead: bool) -> Strategy:
         """The strategy of each target; where all choose together, what they have chosen."""
-        chooser, known = self.chooser, self.known
+        chooser, state = self.chooser, self.state
         if not isinstance(chooser.strategy, Together):
             return chooser.strategy
         return chooser.strategy.settled(
-            known.turn if ahead and known.turn is not None else known.data.factor,
+            state.turn if ahead and state.turn is not None else state.data.factor,
             chooser.noise,
             intercept=chooser.intercept,
             mean=chooser.mean,
             shapes=chooser.shapes,
-            scales=chooser.scales(known),
+            scales=chooser.scales(state),
         )
 
     def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
@@ -362,25 +362,25 @@ class NodesStream:
         if not isinstance(self.chooser.strategy, Together):
             return n
         rest = None if weights is None else weights[first:]
-        left = max(int(self.known.clock[1] - self.known.clock[0]), 1)
+        left = max(int(self.state.clock[1] - self.state.clock[0]), 1)
         return first + rows_until(n - first, rest, left)
 
     # ---- features that were constant -----------------------------------------------------------
 
     def waiting(self) -> Waiting:
         """Features that have not varied, and their values."""
-        known = self.known
-        return waiting(known.data.factor, known.scales, intercept=self.chooser.intercept)
+        state = self.state
+        return waiting(state.data.factor, state.scales, intercept=self.chooser.intercept)
 
     def unseen(self, nodes: Nodes, X: Array) -> Array | None:
         """(K, n) what features that were constant until now add to the variance of rows."""
         if not nodes.choice.pinned.any():
             return None
-        known, mean = self.known, self.chooser.mean
+        state, mean = self.state, self.chooser.mean
         added = added_variance(
             nodes,
-            known.data.factor,
-            known.scales,
+            state.data.factor,
+            state.scales,
             self.waiting(),
             self.features(X),
             mean=mean,
@@ -406,13 +406,13 @@ class TargetsStream(NodesStream):
     @property
     def predicts_lean(self) -> bool:
         """Not: there are no nodes to be read."""
-        return self.rests and self.known.data.predicts_lean
+        return self.rests and self.state.data.predicts_lean
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor."""
-        path = self.known.data.row_path(names)
+        path = self.state.data.row_path(names)
         if self.learns_lean:
-            path.go_together(None, self.known.clock, self.waiting)
+            path.go_together(None, self.state.clock, self.waiting)
         return path
 
 

@@ -68,11 +68,11 @@ class GroupBelief:
 class Reading:
     """What groups are read under: a prior, and what is left as noise.
 
-    ``freed`` observations are left for the noise: their count less the flat directions.
+    ``residual_df`` observations are left for the noise: their count less the flat directions.
     """
 
     prior: SharedPrior
-    freed: float
+    residual_df: float
     residual: float
 
 

@@ -45,7 +45,7 @@ class SiteModel(NamedTuple):
         return self.approximation == "laplace" and not self.likelihood.kinked
 
 
-class Begun(NamedTuple):
+class WarmStart(NamedTuple):
     """What is known before the rows, under a prior; where to begin, and the curvature near it.
 
     ``change`` is that of the prior in the last round, and ``rate`` that over the one before.
@@ -64,21 +64,21 @@ class Begun(NamedTuple):
 
     def then(
         self, before: LinearPosterior, trial: LinearPosterior, start: Array, near: Curvature | None
-    ) -> Begun:
+    ) -> WarmStart:
         """The next round's, under the prior that rows choose which ``trial`` has learned."""
         central = trial.central()
         prior = central.prior.copy()
         prior.merge(before.of_rows.factor)
         change = _change(prior, self.prior, central.factor, int(before.intercept))
         rate = change / self.change if 0.0 < self.change < math.inf else self.rate
-        return Begun(prior, start, near, change, min(rate, 1.0))
+        return WarmStart(prior, start, near, change, min(rate, 1.0))
 
 
 def fitted_together(
     inner: LinearPosterior, model: SiteModel, rows: SiteRows
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
-    begun = Begun(inner.central().factor)
+    begun = WarmStart(inner.central().factor)
     share = share_of(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
@@ -96,7 +96,9 @@ def fitted_together(
     return trial, fitted
 
 
-def _roughly(before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: Begun) -> Begun:
+def _roughly(
+    before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
+) -> WarmStart:
     near = _near(before, model, rows, begun, ROUGHLY, ROUGH) if model.at_mode else None
     return near or _in_turns(before, model, rows, begun, ROUGHLY)[2]
 
@@ -105,10 +107,10 @@ def _near(
     before: LinearPosterior,
     model: SiteModel,
     rows: SiteRows,
-    begun: Begun,
+    begun: WarmStart,
     agreed: float,
     close: Closeness,
-) -> Begun | None:
+) -> WarmStart | None:
     """Where the search for prior and mode ends, but for little: by products of the site rows."""
     for _ in range(MOST_ROUNDS):
         near = nearly(
@@ -136,9 +138,9 @@ def _in_turns(
     before: LinearPosterior,
     model: SiteModel,
     rows: SiteRows,
-    begun: Begun,
+    begun: WarmStart,
     agreed: float = AGREED,
-) -> tuple[LinearPosterior, Fitted, Begun]:
+) -> tuple[LinearPosterior, Fitted, WarmStart]:
     """The rows learned, and the prior that they choose: each given the other, in turns."""
     settled = True
     for _ in range(MOST_ROUNDS):
@@ -157,7 +159,7 @@ def _in_turns(
     return trial, replace(fitted, settled=settled and fitted.settled), begun
 
 
-def _fitted(begun: Begun, model: SiteModel, rows: SiteRows, intercept: bool) -> Fitted:
+def _fitted(begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool) -> Fitted:
     before, start, curvature = begun[:3]
     # A kink has no curvature: moments are matched there, from where smooth noise leads.
     fitted = mode(before, model.likelihood.smooth, rows, start, intercept, curvature)

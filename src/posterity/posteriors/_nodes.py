@@ -73,16 +73,16 @@ class Nodes:
         ``added`` (K, n) is variance that each does not know of, in units of its noise's.
         """
         added = self._in_their_units(added)
-        told = [
+        predictions = [
             cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed))
             for posterior in self.posteriors
         ]
-        return self._together(told, added)
+        return self._together(predictions, added)
 
     def predictive(self, X: Array, added: Array | None = None) -> Distribution:
         """Distribution of new observations at the rows of ``X``; ``added`` (K, n) as above."""
-        told = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
-        return self._together(told, self._in_their_units(added))
+        predictions = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
+        return self._together(predictions, self._in_their_units(added))
 
     def _in_their_units(self, added: Array | None) -> Array | None:
         if added is None:
@@ -90,10 +90,10 @@ class Nodes:
         noise = np.array([posterior.noise_precision for posterior in self.posteriors])
         return np.asarray(added / noise[:, None])
 
-    def _together(self, told: list[Distribution], added: Array | None) -> Distribution:
+    def _together(self, predictions: list[Distribution], added: Array | None) -> Distribution:
         if added is not None:
-            told = [widened(one, more) for one, more in zip(told, added, strict=True)]
-        return told[0] if self.alone else joined(told, self.weights[:, None])
+            predictions = [widened(one, more) for one, more in zip(predictions, added, strict=True)]
+        return predictions[0] if self.alone else joined(predictions, self.weights[:, None])
 
     def average(self, values: ArrayLike) -> Array:
         """Weighted average of what each says (K, ...)."""
@@ -114,7 +114,7 @@ class Nodes:
 
 
 @dataclass
-class Fresh:
+class FreshNodes:
     """Nodes for reading, whose posteriors are only made when more than the mean is read."""
 
     choice: Choice
@@ -132,23 +132,25 @@ class Fresh:
         return self.nodes(mean, data).coefficients if each is None else self.choice.weights @ each
 
 
-def widened(told: Distribution, variance: Array) -> Distribution:
+def widened(predictive: Distribution, variance: Array) -> Distribution:
     """The same with so much (n,) added to each squared scale."""
     more = np.where(variance > 0.0, variance, 0.0)  # a noise that is not known yet has none
-    scale = np.sqrt(np.square(told.scale) + more)
-    if isinstance(told, StudentT):
-        return StudentT(told.df, told.loc, scale)
-    return Normal(told.loc, scale)
+    scale = np.sqrt(np.square(predictive.scale) + more)
+    if isinstance(predictive, StudentT):
+        return StudentT(predictive.df, predictive.loc, scale)
+    return Normal(predictive.loc, scale)
 
 
-def joined(told: Sequence[Distribution], weights: Array) -> Distribution:
-    """One distribution for each row, matched to the mixture of ``told`` by weights (K, n or 1)."""
+def joined(predictions: Sequence[Distribution], weights: Array) -> Distribution:
+    """One distribution a row, matched to the mixture of predictions by weights (K, n or 1)."""
     with np.errstate(invalid="ignore"):
         loc, scale = matched(
-            np.array([one.loc for one in told]), np.array([one.scale for one in told]), weights
+            np.array([one.loc for one in predictions]),
+            np.array([one.scale for one in predictions]),
+            weights,
         )
     scale[np.isnan(scale)] = np.inf  # a weight of 0 times an infinite scale
-    first = told[0]
+    first = predictions[0]
     return StudentT(first.df, loc, scale) if isinstance(first, StudentT) else Normal(loc, scale)
 
 

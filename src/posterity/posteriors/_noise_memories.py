@@ -43,7 +43,7 @@ class NoiseMemories:
         """The same, to go its own way."""
         return NoiseMemories(self.state.copy())
 
-    def become(self, other: NoiseMemories) -> None:
+    def copy_from(self, other: NoiseMemories) -> None:
         """Take over what another one knows."""
         self.state[...] = other.state
 

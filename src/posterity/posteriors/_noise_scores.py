@@ -20,7 +20,7 @@ LARGEST_SCORE = 5.0
 NEWTON_STEPS = 4
 
 
-def squared_scores(told: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
+def squared_scores(predictive: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Squares z^2 (n,) of the normal scores of ``y`` (n,), and where there are any (n,).
 
     z has the probability under the standard normal that y has under its prediction: where noise
@@ -32,19 +32,19 @@ def squared_scores(told: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]
     >>> squared_scores(Normal([0.0], [2.0]), np.array([3.0]))
     (array([2.25]), array([ True]))
     """
-    known = ~told.is_flat() & (told.std() > 0.0)
-    tail = np.minimum(told.cdf(y), told.sf(y))
+    known = ~predictive.is_flat() & (predictive.std() > 0.0)
+    tail = np.minimum(predictive.cdf(y), predictive.sf(y))
     with np.errstate(divide="ignore"):
         z = np.minimum(np.abs(ndtri(tail)), LARGEST_SCORE)
     return np.where(known, z * z, 1.0), known
 
 
-def in_own_units(told: Predictive, log_precision: Array, variance: Array) -> Predictive:
+def in_own_units(predictive: Predictive, log_precision: Array, variance: Array) -> Predictive:
     """Predictions of targets from predictions of sqrt(precision) times the target.
 
     Parameters
     ----------
-    told
+    predictive
         Predictions of the scaled targets, one a row.
     log_precision, variance
         (n,) the log precision they were scaled by, and the variance it is known with.
@@ -60,13 +60,13 @@ def in_own_units(told: Predictive, log_precision: Array, variance: Array) -> Pre
     >>> in_own_units(Normal([1.0], [1.0]), np.log([4.0]), np.zeros(1))
     Normal(loc=[0.5], scale=[0.5])
     """
-    if isinstance(told, Mixture):
+    if isinstance(predictive, Mixture):
         components = [
             _one_in_own_units(cast(Distribution, one), log_precision, variance)
-            for one in told.components
+            for one in predictive.components
         ]
-        return Mixture(components, told.weights)
-    return _one_in_own_units(told, log_precision, variance)
+        return Mixture(components, predictive.weights)
+    return _one_in_own_units(predictive, log_precision, variance)
 
 
 def in_sequence(parts: Sequence[Predictive]) -> Predictive:
@@ -84,12 +84,14 @@ def in_sequence(parts: Sequence[Predictive]) -> Predictive:
     return Mixture(components, np.concatenate(weights))
 
 
-def _one_in_own_units(told: Distribution, log_precision: Array, variance: Array) -> Distribution:
+def _one_in_own_units(
+    predictive: Distribution, log_precision: Array, variance: Array
+) -> Distribution:
     unit = np.exp(-0.5 * log_precision)
-    loc, scale = told.loc * unit, told.scale * unit
-    df = np.broadcast_to(getattr(told, "df", np.inf), loc.shape)
+    loc, scale = predictive.loc * unit, predictive.scale * unit
+    df = np.broadcast_to(getattr(predictive, "df", np.inf), loc.shape)
     if not (variance > 0.0).any():
-        return Normal(loc, scale) if isinstance(told, Normal) else StudentT(df, loc, scale)
+        return Normal(loc, scale) if isinstance(predictive, Normal) else StudentT(df, loc, scale)
     widened = _wider(df, variance)
     return StudentT(widened, loc, scale * np.exp(0.5 * (_log_bias(df) - _log_bias(widened))))
 

@@ -1,7 +1,7 @@
 """What one row says for each of many runs, and what each run says of the noise.
 
 Arrays are (k,), one entry a run: ``error`` and ``leverage`` h of the row before it was learned,
-``freed`` n - d and ``residual`` s^2 of the run at that time.
+``residual_df`` n - d and ``residual`` s^2 of the run at that time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def added_evidence(
     weight: float,
     error: Array,
     leverage: Array,
-    freed: Array,
+    residual_df: Array,
     residual: Array,
 ) -> Array:
     """log p(y_1..n+1) - log p(y_1..n), (k,): for weight 1, the log predictive density of the row.
@@ -46,9 +46,9 @@ def added_evidence(
         value *= -0.5
     else:
         assert isinstance(noise, LearnedNoise)
-        value = _with_noise_learned(noise, weight, gained, spread, freed, residual)
+        value = _with_noise_learned(noise, weight, gained, spread, residual_df, residual)
     if len(value) == 1:
-        _settle_improper(value, noise, error, leverage, freed, residual)
+        _settle_improper(value, noise, error, leverage, residual_df, residual)
     return value
 
 
@@ -57,12 +57,12 @@ def _with_noise_learned(
     weight: float,
     gained: Array,
     spread: Array,
-    freed: Array,
+    residual_df: Array,
     residual: Array,
 ) -> Array:
     """The same, given what the residual sum of squares gains and spread 1 + w h; reuses gained."""
-    shapes = np.empty((2, len(freed)))
-    shape = np.multiply(freed, 0.5, out=shapes[0])
+    shapes = np.empty((2, len(residual_df)))
+    shape = np.multiply(residual_df, 0.5, out=shapes[0])
     shape += noise.shape
     np.add(shape, 0.5 * weight, out=shapes[1])
     twice_rate = residual + 2.0 * noise.rate
@@ -87,7 +87,7 @@ def _settle_improper(
     noise: Noise,
     error: Array,
     leverage: Array,
-    freed: Array,
+    residual_df: Array,
     residual: Array,
 ) -> None:
     """Write out the limits for a run that is flat or a point mass; such a run is the only one."""
@@ -95,11 +95,11 @@ def _settle_improper(
     if isinstance(noise, LearnedNoise):
         perfect = residual + 2.0 * noise.rate == 0.0
         value[perfect] = np.where(error[perfect] == 0.0, math.inf, -math.inf)
-        flat |= freed + 2.0 * noise.shape <= 0.0
+        flat |= residual_df + 2.0 * noise.shape <= 0.0
     value[flat] = 0.0
 
 
-def noise_variance(noise: Noise, probability: Array, freed: Array, residual: Array) -> float:
+def noise_variance(noise: Noise, probability: Array, residual_df: Array, residual: Array) -> float:
     """Known, or 1 / the mean of the precision over runs of these probabilities.
 
     Infinite or 0 before there is one. To be called where NumPy's warnings are silent.
@@ -107,7 +107,7 @@ def noise_variance(noise: Noise, probability: Array, freed: Array, residual: Arr
     if isinstance(noise, KnownNoise):
         return 1.0 / noise.known_precision
     assert isinstance(noise, LearnedNoise)
-    count = freed + 2.0 * noise.shape
+    count = residual_df + 2.0 * noise.shape
     if len(count) == 1 and count[0] <= 0.0:
         return math.inf
     count /= residual + 2.0 * noise.rate

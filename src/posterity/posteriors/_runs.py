@@ -114,7 +114,7 @@ class Start:
     """
 
     triangle: Array
-    freed: float
+    residual_df: float
     count: float = 0.0
     variance: float = 0.0
 
@@ -127,7 +127,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Beginning:
+class RunPrior:
     """How new runs start: from the prior, completed where it is improper.
 
     A new run must not win because an improper prior's density is 1 everywhere. So where the prior
@@ -150,10 +150,10 @@ class Beginning:
     def from_prior(self) -> Start | None:
         """The prior, where it suffices."""
         whole = self.prior.rank == self.prior.n_coefficients
-        return Start(self.prior.triangle, 0.0) if whole and self.tells_noise else None
+        return Start(self.prior.triangle, 0.0) if whole and self.has_proper_noise else None
 
     @cached_property
-    def tells_noise(self) -> bool:
+    def has_proper_noise(self) -> bool:
         """Whether the noise's prior suffices."""
         return noise_is_proper(self.noise)
 
@@ -169,7 +169,7 @@ class Beginning:
         if not triangle.diagonal()[:p].all():
             return None
         # By construction what a run starts from fits itself: only the noise that it is told of.
-        if self.tells_noise:
+        if self.has_proper_noise:
             triangle[p, p] = 0.0
             return Start(triangle, 0.0, count, variance)
         triangle[p, p] = math.sqrt(NOISE_ROWS * variance)
@@ -188,7 +188,7 @@ class Runs:
     bank: Bank
     first: NDArray[np.int64]
     probability: Array
-    freed: Array
+    residual_df: Array
     learned: Array
     changes: list[Change | None]
     latest_start: Start | None = None
@@ -206,7 +206,7 @@ class Runs:
         runs = cls(bank, np.zeros(capacity, np.int64), empty, empty.copy(), empty.copy(), [None])
         runs.probability[0] = 1.0
         # A flat direction takes an observation to become known.
-        runs.freed[0] = prior.rank - prior.n_coefficients
+        runs.residual_df[0] = prior.rank - prior.n_coefficients
         return runs
 
     @property
@@ -221,7 +221,7 @@ class Runs:
             bank=self.bank.copy(),
             first=self.first.copy(),
             probability=self.probability.copy(),
-            freed=self.freed.copy(),
+            residual_df=self.residual_df.copy(),
             learned=self.learned.copy(),
             changes=self.changes.copy(),
         )
@@ -234,7 +234,7 @@ class Runs:
         """The change that the present run began with, as far as is known."""
         return median_change(self.probability[: self.size], self.changes)
 
-    def start(self, beginning: Beginning) -> Start | None:
+    def start(self, beginning: RunPrior) -> Start | None:
         """What a run that begins now would know; None while that is too little.
 
         To be called where NumPy's warnings are silent.
@@ -243,14 +243,14 @@ class Runs:
             return beginning.from_prior
         k = self.size
         variance = noise_variance(
-            beginning.noise, self.probability[:k], self.freed[:k], self.residual()
+            beginning.noise, self.probability[:k], self.residual_df[:k], self.residual()
         )
         if self.latest_start is None or not self.latest_start.serves(self.seen, variance):
             self.latest_start = beginning.after(self.bank.triangles[0], self.seen, variance)
         return self.latest_start
 
     def learn_rows(
-        self, i: int, trace: Any, beginning: Beginning, rules: tuple[float, int], rows: Any
+        self, i: int, trace: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
     ) -> int:
         """Learn rows from row i on in the kernel; returns the first that must be learned by itself.
 
@@ -270,7 +270,7 @@ class Runs:
         return i
 
     def in_kernel(
-        self, trace: Any, beginning: Beginning, rules: tuple[float, int], rows: Any
+        self, trace: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
     ) -> RunsKernel:
         """What learns rows; arguments as of :meth:`learn_rows`."""
         X, y, weights, hazards = rows
@@ -292,7 +292,7 @@ class Runs:
         k = self.size
         earlier = self.last_change()
         self.bank.push(start.triangle)
-        self.first[k], self.freed[k], self.learned[k] = self.row, start.freed, 0.0
+        self.first[k], self.residual_df[k], self.learned[k] = self.row, start.residual_df, 0.0
         self.probability[:k] *= 1.0 - hazard
         self.probability[k] = hazard
         self.changes.append(Change(self.row, earlier))
@@ -308,15 +308,15 @@ class Runs:
         weight = 1.0 if weights is None else float(weights[0])
         before = self.bank.learn(X, Y, weights, intercept=intercept)
         error, leverage = before[0][1:, 0], before[1][1:]
-        residual, freed = before[2][1:, 0], self.freed[:k].copy()
-        gain = added_evidence(noise, weight, error, leverage, freed, residual)
+        residual, residual_df = before[2][1:, 0], self.residual_df[:k].copy()
+        gain = added_evidence(noise, weight, error, leverage, residual_df, residual)
         self.probability[:k], added = bayes(self.probability[:k], gain)
         self.log_evidence += added
-        self.freed[:k] += weight
+        self.residual_df[:k] += weight
         self.learned[:k] += weight
         self.seen += weight
         self.row += 1
-        return Before(error, leverage, residual, freed)
+        return Before(error, leverage, residual, residual_df)
 
     def drop(self, smallest_probability: float, most: int) -> None:
         """Drop runs that have become negligible, once there are enough of them or too many runs."""
@@ -327,7 +327,7 @@ class Runs:
         if kept is None:
             return
         self.bank.keep(np.concatenate([[True], kept]))
-        for values in (self.first, self.probability, self.freed, self.learned):
+        for values in (self.first, self.probability, self.residual_df, self.learned):
             values[: self.size] = values[:k][kept]
         self.probability[: self.size] /= self.probability[: self.size].sum()
         self.changes = [change for change, stays in zip(self.changes, kept, strict=True) if stays]

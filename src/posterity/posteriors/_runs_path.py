@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.kernel import RowPath, RunsKernel
-from posterity.posteriors._runs import Beginning, Runs, Start
+from posterity.posteriors._runs import RunPrior, Runs, Start
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class RunsPath:
         self,
         reader: RowPath,
         learned: Any,
-        beginning: Beginning,
+        beginning: RunPrior,
         rules: tuple[float, int],
         hazard: float,
         trace: Any,

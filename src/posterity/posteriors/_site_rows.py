@@ -40,11 +40,11 @@ def find_sites(
     weights: Array,
 ) -> Sites:
     """Sites by the approximation of that name; in the kernel, where that knows the likelihood."""
-    known = likelihood.kernel_code
-    if known is not None:
+    code = likelihood.kernel_code
+    if code is not None:
         moments = approximation == "moments"
-        told = kernel_sites(*known, moments, y, mean, variance, weights)
-        return Sites(*told)
+        sites = kernel_sites(*code, moments, y, mean, variance, weights)
+        return Sites(*sites)
     find = laplace_sites if approximation == "laplace" else moment_sites
     return find(likelihood, y, mean, variance, weights)
 
@@ -74,7 +74,7 @@ def one_by_one(
     for i in range(len(rows)):
         row = rows[i : i + 1]
         elapsed = posterior.forget_before(row)
-        mean, variance = posterior.believed(row.X)
+        mean, variance = posterior.linear_moments(row.X)
         mean = mean + row.offsets
         sites = find_sites(likelihood, approximation, row.y, mean, variance, row.weights)
         target = (sites.target - row.offsets)[:, None]

@@ -30,11 +30,11 @@ from posterity.posteriors._softmax_likelihood import (
     helmert,
     site_of_absence,
 )
-from posterity.posteriors._softmax_mode import PRECISE, Objective, climbed, climbed_directly
+from posterity.posteriors._softmax_mode import PRECISE, Objective, climbed_directly, find_mode
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
 from posterity.posteriors._softmax_sites import (
     POINTS,
-    Around,
+    LabelPoints,
     SiteRows,
     Sites,
     around_one,
@@ -93,7 +93,7 @@ class Contrasts:
     separate: bool
     parts: tuple[LinearPosterior, ...]
     constant: float = 0.0
-    told: float = 0.0
+    log_predictive: float = 0.0
     read: tuple[Array, Joined] | None = field(default=None, repr=False)
 
     @classmethod
@@ -118,7 +118,7 @@ class Contrasts:
         read = None if self.read is None else (self.read[0], tuple(f.copy() for f in self.read[1]))
         parts = tuple(part.copy() for part in self.parts)
         one = self.n_classes, self.n_columns, self.separate
-        return type(self)(*one, parts, self.constant, self.told, read)
+        return type(self)(*one, parts, self.constant, self.log_predictive, read)
 
     @property
     def basis(self) -> Array:
@@ -160,13 +160,13 @@ class Contrasts:
         row, target, precision, constant = np.zeros((1, (k + 1) * p)), 0.0, 0.0, 0.0
         if prior.intercept and prior.root[..., 0, 0].min() == 0.0:
             row[0, k * p] = 1.0
-            self.parts = (self.parts[0].told_of_all(row, 0.0, VAGUE_PRECISION, k),)
+            self.parts = (self.parts[0].with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
         if weight > 0.0:
             mean, covariance = self.moments(center[None], self.joined(prior))
             site = site_of_absence(weight, mean[0], float(covariance[0, -1, -1]))
             precision, target, constant = site
         row[0, k * p :] = center
-        self.parts = (self.parts[0].told_of_all(row, target, precision, k),)
+        self.parts = (self.parts[0].with_pseudo_row(row, target, precision, k),)
         self.constant += constant
         self.read = None
 
@@ -181,7 +181,7 @@ class Contrasts:
                 part.merge(its)  # which says why it can't be
             part.factor.merge(its.factor)  # of no prior, which could have faded
         self.constant += other.constant
-        self.told += other.told
+        self.log_predictive += other.log_predictive
         self.read = None
 
     def pass_time(self, x: Array, elapsed: float) -> None:
@@ -230,7 +230,7 @@ class Contrasts:
             some = rows.of(part)
             mean, covariance = self.moments(some.X, self.joined(prior))
             n_points = max(1, MOST_POINTS // len(some.X)) if together else POINTS
-            around = Around(mean, points_about(covariance, n_points) if averaged else None)
+            around = LabelPoints(mean, points_about(covariance, n_points) if averaged else None)
             sites, constant = self._sites(some, around)
             parts = tuple(part.copy() for part in self.parts)
             for one, site in zip(parts, sites, strict=True):
@@ -239,35 +239,35 @@ class Contrasts:
                 one.factor.reduce(*gone, rounding=rounding, exact=together)
             self.parts, self.constant, self.read = parts, self.constant - constant, None
 
-    def _around_one(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> Around:
+    def _around_one(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> LabelPoints:
         mean, covariance = self.moments(rows.X, self.joined(prior))
-        believed = covariance[0] if covariance.ndim == 3 else np.diag(covariance[0])
+        linear_moments = covariance[0] if covariance.ndim == 3 else np.diag(covariance[0])
         row = rows.labels, float(rows.weights[0])
-        return around_one(row, mean[0], believed, self.basis, averaged=averaged)
+        return around_one(row, mean[0], linear_moments, self.basis, averaged=averaged)
 
     def _around(
         self, rows: Rows, prior: ContrastPrior, start: Array | None, *, averaged: bool
-    ) -> tuple[Around, bool]:
+    ) -> tuple[LabelPoints, bool]:
         """Where rows that come together are looked at, and whether their mode was reached."""
         joined, moved = self.joined(prior), None
         first = self.coordinates(joined) if start is None else start
         objective = Objective.after(joined, rows, self.basis)
         few = not self.separate and len(rows.X) * self.n_columns**2 <= MOST_SQUARES
-        climb = climbed_directly if few else climbed
+        climb = climbed_directly if few else find_mode
         mode, reached = climb(objective, first, CLOSE if averaged else PRECISE)
         if not reached and first.any():
             # Far off, where nearly all labels are sure, a step leads anywhere.
-            mode, reached = climbed(objective, np.zeros_like(first))
+            mode, reached = find_mode(objective, np.zeros_like(first))
         n_points = max(1, MOST_POINTS // len(rows.X))
         for _ in range(ROUNDS if averaged and reached else 0):
-            around = Around(rows.X @ mode.T, moved)
+            around = LabelPoints(rows.X @ mode.T, moved)
             after = self._with(joined, self._sites(rows, around)[0])
             moved = points_about(self.moments(rows.X, after)[1], n_points)
             near = replace(objective, moved=moved)
             mode, _ = climb(near, mode, CLOSE)
-        return Around(rows.X @ mode.T, moved), reached
+        return LabelPoints(rows.X @ mode.T, moved), reached
 
-    def _append(self, rows: Rows, around: Around) -> None:
+    def _append(self, rows: Rows, around: LabelPoints) -> None:
         """Append what ``rows`` say around their places."""
         sites, constant = self._sites(rows, around)
         parts = tuple(part.copy() for part in self.parts)
@@ -278,7 +278,7 @@ class Contrasts:
         self.parts = parts
         self.read = None
 
-    def _sites(self, rows: Rows, around: Around) -> tuple[list[SiteRows], float]:
+    def _sites(self, rows: Rows, around: LabelPoints) -> tuple[list[SiteRows], float]:
         """What ``rows`` say around their places, one a part, and the log of its constant.
 
         Many rows are brought to a triangle: by their products, where that costs no digits.
@@ -289,11 +289,11 @@ class Contrasts:
             return [site.rows(rows.X) for site in sites], constant
         totals: list[Products] = []
         constant = 0.0
-        for X, sites, told in self._blocks(rows, around, PRODUCT_ROWS):
+        for X, sites, log_constant in self._blocks(rows, around, PRODUCT_ROWS):
             products = [site.products(X) for site in sites]
             if totals:
                 products = [one + other for one, other in zip(totals, products, strict=True)]
-            totals, constant = products, constant + told
+            totals, constant = products, constant + log_constant
         triangles = [total.triangle() for total in totals]
         found = [one for one in triangles if one is not None]
         if len(found) < len(triangles):
@@ -301,7 +301,7 @@ class Contrasts:
         weight = float(np.sum(rows.weights))
         return [SiteRows.of(triangle, weight) for triangle in found], constant
 
-    def _rotated(self, rows: Rows, around: Around) -> list[Triangle]:
+    def _rotated(self, rows: Rows, around: LabelPoints) -> list[Triangle]:
         size = len(self.places[0]) * self.n_columns
         block = max(1, BLOCK_NUMBERS // max(size * len(self.places[0]), self.n_classes))
         together = [Factor(size) for _ in self.parts]
@@ -312,7 +312,7 @@ class Contrasts:
         return [(one.root, one.moments, one.residual_root) for one in together]
 
     def _blocks(
-        self, rows: Rows, around: Around, block: int
+        self, rows: Rows, around: LabelPoints, block: int
     ) -> Iterator[tuple[Array, list[Sites], float]]:
         """Some rows at a time: their features, sites for each part, and the log of the constant."""
         for start in range(0, len(rows.X), block):
@@ -396,7 +396,7 @@ class Contrasts:
 
     def log_evidence(self, prior: ContrastPrior) -> float:
         """Laplace's, or of the rows as they came where they are forgotten."""
-        return self.told if self.forgets else self.log_density(prior)
+        return self.log_predictive if self.forgets else self.log_density(prior)
 
     def log_density(self, prior: ContrastPrior) -> float:
         """Log density of the rows that are known; a flat direction has density 1."""

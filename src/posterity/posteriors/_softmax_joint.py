@@ -21,12 +21,12 @@ def joint_of(
     """
     size = float(contrasts.n_classes * contrasts.n_columns)
     check_memory(32.0 * size * size, f"the joint distribution of {size:,.0f} coefficients")
-    told = [(weight, *_one(contrasts, joined)) for weight, joined in nodes]
-    if len(told) == 1:
-        return MultivariateNormal(*told[0][1:], 1.0, names=names)
-    mean = np.sum([weight * one for weight, one, _ in told], axis=0)
+    weighted = [(weight, *_one(contrasts, joined)) for weight, joined in nodes]
+    if len(weighted) == 1:
+        return MultivariateNormal(*weighted[0][1:], 1.0, names=names)
+    mean = np.sum([weight * one for weight, one, _ in weighted], axis=0)
     roots = []
-    for weight, one, root in told:
+    for weight, one, root in weighted:
         inverse = solve_triangular(root, np.eye(len(mean)))
         roots += [np.sqrt(weight) * inverse, np.sqrt(weight) * (one - mean)[:, None]]
     upper = _upper(np.hstack(roots)[::-1].T).T[::-1, ::-1]

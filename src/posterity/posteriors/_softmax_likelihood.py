@@ -76,12 +76,12 @@ def log_softmax(eta: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Look:
+class LabelLikelihood:
     """What labels (n,) say at S points each: their probabilities (n, S, K) there.
 
     Examples
     --------
-    >>> look = Look.at(np.array([1]), np.zeros((1, 1)), helmert(2))
+    >>> look = LabelLikelihood.at(np.array([1]), np.zeros((1, 1)), helmert(2))
     >>> look.value.round(3), look.slope(helmert(2)).round(3)
     (array([-0.693]), array([[0.707]]))
     >>> look.curvature(helmert(2))
@@ -93,11 +93,13 @@ class Look:
     points: Array
 
     @classmethod
-    def at(cls, labels: Index, place: Array, basis: Array, moved: Array | None = None) -> Look:
+    def at(
+        cls, labels: Index, place: Array, basis: Array, moved: Array | None = None
+    ) -> LabelLikelihood:
         """At coordinates (n, R), or on average over points (n, S, R) about them, and mirrored."""
-        told = log_softmax(_around(place, moved) @ basis.T)
-        value = np.mean(told[np.arange(len(labels)), :, labels], axis=1)
-        return cls(labels, value, np.exp(told, out=told))
+        log_probabilities = log_softmax(_around(place, moved) @ basis.T)
+        value = np.mean(log_probabilities[np.arange(len(labels)), :, labels], axis=1)
+        return cls(labels, value, np.exp(log_probabilities, out=log_probabilities))
 
     @property
     def average(self) -> Array:
@@ -106,14 +108,14 @@ class Look:
 
     def slope(self, basis: Array) -> Array:
         """(n, R) gradient of the log likelihood."""
-        told = np.flatnonzero(basis.any(axis=1))
-        average = np.mean(self.points[:, :, told], axis=1)
-        return ((self.labels[:, None] == told) - average) @ basis[told]
+        classes = np.flatnonzero(basis.any(axis=1))
+        average = np.mean(self.points[:, :, classes], axis=1)
+        return ((self.labels[:, None] == classes) - average) @ basis[classes]
 
     def curvature(self, basis: Array) -> Array:
         """(n, R, R) minus its second derivative, basis' (diag(p) - p p') basis."""
-        told = np.flatnonzero(basis.any(axis=1))
-        basis, points = basis[told], self.points[:, :, told]
+        classes = np.flatnonzero(basis.any(axis=1))
+        basis, points = basis[classes], self.points[:, :, classes]
         means = points @ basis
         second: Array = (basis.T * points.mean(axis=1)[:, None]) @ basis
         second -= means.transpose(0, 2, 1) @ means / points.shape[1]
@@ -135,7 +137,7 @@ class Look:
 
 
 def log_likelihood(labels: Index, place: Array, basis: Array, moved: Array | None = None) -> Array:
-    """(n,) the log likelihood of :class:`Look` alone."""
+    """(n,) the log likelihood of :class:`LabelLikelihood` alone."""
     eta = _around(place, moved) @ basis.T
     eta -= eta.max(axis=-1, keepdims=True)
     said = eta[np.arange(len(labels)), :, labels]
@@ -187,16 +189,16 @@ def integrated(mean: Array, root: Array, basis: Array) -> Array:
 
     Examples
     --------
-    >>> told = integrated(np.zeros((1, 2)), np.ones((1, 2)), helmert(3))
-    >>> np.exp(told).round(2)
+    >>> predictive = integrated(np.zeros((1, 2)), np.ones((1, 2)), helmert(3))
+    >>> np.exp(predictive).round(2)
     array([[0.33, 0.33, 0.33]])
     """
     result = np.empty((len(mean), len(basis)))
     block = max(1, int(2e6 / (2 * N_POINTS * len(basis))))
     for start in range(0, len(mean), block):
         rows = slice(start, start + block)
-        told = log_softmax(spread(mean[rows], root[rows]) @ basis.T)
-        result[rows] = logsumexp(told, axis=1) - np.log(2.0 * N_POINTS)
+        log_probabilities = log_softmax(spread(mean[rows], root[rows]) @ basis.T)
+        result[rows] = logsumexp(log_probabilities, axis=1) - np.log(2.0 * N_POINTS)
     return result - logsumexp(result, axis=1, keepdims=True)
 
 

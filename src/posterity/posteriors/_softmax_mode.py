@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from posterity.factor import Factor
 from posterity.factor.gram import cholesky, gram
 from posterity.kernel import look_at_labels
-from posterity.posteriors._softmax_likelihood import Array, Look, Rows
+from posterity.posteriors._softmax_likelihood import Array, LabelLikelihood, Rows
 
 # Twice what the log posterior can still gain, against its size.
 PRECISE = 1e-22
@@ -52,16 +52,16 @@ class Objective:
         moments = np.stack([factor.moments[:, 0] for factor in known])
         return cls(rows, basis, roots, moments, moved)
 
-    def look(self, w: Array) -> Look:
+    def look(self, w: Array) -> LabelLikelihood:
         """What the labels say at these coefficients."""
-        return Look.at(self.rows.labels, self.rows.X @ w.T, self.basis, self.moved)
+        return LabelLikelihood.at(self.rows.labels, self.rows.X @ w.T, self.basis, self.moved)
 
-    def value(self, w: Array, look: Look) -> float:
+    def value(self, w: Array, look: LabelLikelihood) -> float:
         """Log posterior, up to a constant."""
         left = self.moments - self._times(w)
         return float(self.rows.weights @ look.value) - 0.5 * float(np.sum(np.square(left)))
 
-    def gradient(self, w: Array, look: Look) -> Array:
+    def gradient(self, w: Array, look: LabelLikelihood) -> Array:
         """(R, p)."""
         rows = self.rows
         gradient = (rows.weights[:, None] * look.slope(self.basis)).T @ rows.X
@@ -87,7 +87,7 @@ class Objective:
         whole = curved.reshape(r, r, p, p).transpose(0, 2, 1, 3).reshape(r * p, r * p)
         return value, gradient, whole + root.T @ root
 
-    def product(self, direction: Array, look: Look) -> Array:
+    def product(self, direction: Array, look: LabelLikelihood) -> Array:
         """(R, p) minus the second derivative, times a direction."""
         rows = self.rows
         curved = look.curved((rows.X @ direction.T) @ self.basis.T)
@@ -96,7 +96,7 @@ class Objective:
         product += self._back(self._times(direction), direction)
         return product
 
-    def triangles(self, look: Look) -> list[Array]:
+    def triangles(self, look: LabelLikelihood) -> list[Array]:
         """What is known of each part, and the rows' curvature in each coordinate by itself."""
         sizes = (self.rows.weights[:, None] * look.sizes(self.basis)).T
         parts = sizes.reshape(len(self.roots), -1, len(self.rows.X))
@@ -130,7 +130,7 @@ class Objective:
         return np.asarray((values[:, None] @ self.roots).reshape(like.shape))
 
 
-def climbed(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
+def find_mode(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
     """The mode, from coefficients ``w`` (R, p), with halved steps; and whether it was reached."""
     look, products, triangles = objective.look(w), MOST_PRODUCTS, []
     value = objective.value(w, look)
@@ -160,7 +160,7 @@ def climbed(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Arr
 
 
 def climbed_directly(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
-    """As :func:`climbed`, with the matrix of all second derivatives, of coordinates in one part.
+    """As :func:`find_mode`, with the matrix of all second derivatives, of coordinates in one part.
 
     ``reached`` is False, too, where the matrix is not positive definite.
     """
@@ -186,7 +186,7 @@ def climbed_directly(objective: Objective, w: Array, close: float = PRECISE) -> 
 
 
 def _newton_step(
-    objective: Objective, look: Look, gradient: Array, means: tuple[list[Array], float]
+    objective: Objective, look: LabelLikelihood, gradient: Array, means: tuple[list[Array], float]
 ) -> tuple[Array, int]:
     """Solve minus Hessian times step = gradient, to a part of it that shrinks with it.
 

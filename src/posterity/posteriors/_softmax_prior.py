@@ -70,7 +70,7 @@ class ContrastPrior:
             twin.root[..., 0, 0] = 0.0
         return twin
 
-    def saw(self, X: Array, weights: Array) -> None:
+    def add_scales(self, X: Array, weights: Array) -> None:
         """Take rows (n, p) into account in the features' mean squares."""
         count = float(np.sum(weights))
         if count > 0.0:
@@ -82,7 +82,7 @@ class ContrastPrior:
         if other.count > 0.0:
             self._add(other.count, other.center, other.squares)
 
-    def unsaw(self, X: Array, weights: Array) -> None:
+    def remove_scales(self, X: Array, weights: Array) -> None:
         """Take rows (n, p) out of it again."""
         count = float(np.sum(weights))
         total = self.count - count

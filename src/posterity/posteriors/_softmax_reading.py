@@ -216,11 +216,13 @@ class SoftmaxReading:
         return self._integrated(x, [(1.0, self.contrasts.joined(self.prior))])
 
     def _integrated(self, X: Array, nodes: list[tuple[float, Joined]]) -> Array:
-        told = np.empty((len(X), self.n_classes))
+        log_probabilities = np.empty((len(X), self.n_classes))
         for part in self.blocks(len(X)):
             mean, covariance = self._moments(X[part], nodes)
-            told[part] = integrated(mean, principal_root_of(covariance), self.contrasts.basis)
-        return told
+            log_probabilities[part] = integrated(
+                mean, principal_root_of(covariance), self.contrasts.basis
+            )
+        return log_probabilities
 
     def probability_interval(self, X: Array, level: float) -> Array:
         """(n, K, 2) ends of the central interval of each probability at rows ``X`` (n, m)."""
@@ -239,13 +241,13 @@ class SoftmaxReading:
 
     def _moments(self, X: Array, nodes: list[tuple[float, Joined]]) -> tuple[Array, Array]:
         """Mean and covariance of the coordinates at rows, those of the mixture of all nodes."""
-        told = [(weight, *self.contrasts.moments(X, joined)) for weight, joined in nodes]
-        if len(told) == 1:
-            return told[0][1:]
-        centre = sum(weight * mean for weight, mean, _ in told)
+        weighted = [(weight, *self.contrasts.moments(X, joined)) for weight, joined in nodes]
+        if len(weighted) == 1:
+            return weighted[0][1:]
+        centre = sum(weight * mean for weight, mean, _ in weighted)
         spreads = [
             weight * (covariance + (mean - centre)[:, :, None] * (mean - centre)[:, None])
-            for weight, mean, covariance in told
+            for weight, mean, covariance in weighted
         ]
         return np.asarray(centre), np.sum(spreads, axis=0)
 

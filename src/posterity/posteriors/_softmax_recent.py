@@ -52,7 +52,7 @@ class RecentRows:
         labels = np.zeros(0, dtype=np.intp)
         return cls(base, first, np.zeros((0, n_columns)), labels, np.zeros(0), 0, True)
 
-    def and_these(self, rows: Rows, *, averaged: bool) -> RecentRows:
+    def with_rows(self, rows: Rows, *, averaged: bool) -> RecentRows:
         """With some more rows."""
         return replace(
             self,

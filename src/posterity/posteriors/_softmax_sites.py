@@ -18,7 +18,7 @@ from posterity.kernel import look_at_labels
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Index,
-    Look,
+    LabelLikelihood,
     Rows,
     balanced_points,
     log_likelihood,
@@ -38,26 +38,26 @@ LEAST_CURVATURE = 1e-10
 
 
 @dataclass(frozen=True)
-class Around:
+class LabelPoints:
     """Where labels are looked at: coordinates (n, R), and the points about them, if any."""
 
     place: Array
     moved: Array | None = None
 
-    def of(self, part: slice) -> Around:
+    def of(self, part: slice) -> LabelPoints:
         """Some of them."""
-        return Around(self.place[part], None if self.moved is None else self.moved[part])
+        return LabelPoints(self.place[part], None if self.moved is None else self.moved[part])
 
-    def look(self, labels: Index, basis: Array) -> Look | WholeLook:
+    def look(self, labels: Index, basis: Array) -> LabelLikelihood | FullLabelLikelihood:
         """What the labels say there: of fewer coordinates than classes the kernel tells at once."""
         if basis.shape[1] < len(basis):
-            return WholeLook(*look_at_labels(labels, self.place, basis, self.moved))
-        return Look.at(labels, self.place, basis, self.moved)
+            return FullLabelLikelihood(*look_at_labels(labels, self.place, basis, self.moved))
+        return LabelLikelihood.at(labels, self.place, basis, self.moved)
 
 
 @dataclass(frozen=True)
-class WholeLook:
-    """What labels say in all coordinates: see :class:`Look`."""
+class FullLabelLikelihood:
+    """What labels say in all coordinates: see :class:`LabelLikelihood`."""
 
     value: Array
     slopes: Array
@@ -123,7 +123,11 @@ class Sites:
 
 
 def sites_of(
-    rows: Rows, look: Look | WholeLook, around: Around, basis: Array, part: slice
+    rows: Rows,
+    look: LabelLikelihood | FullLabelLikelihood,
+    around: LabelPoints,
+    basis: Array,
+    part: slice,
 ) -> Sites:
     """What labels say of the coordinates ``part``, of this basis (K, r), around their places."""
     curvature = look.curvature(basis)
@@ -135,12 +139,16 @@ def sites_of(
     weight = np.sqrt(rows.weights)[:, None]
     place = around.place[:, part]
     targets = weight * ((upper @ place[:, :, None]) + ahead)[:, :, 0]
-    told = 0.5 * np.sum(np.square(ahead), axis=(1, 2))
+    log_constants = 0.5 * np.sum(np.square(ahead), axis=(1, 2))
     if around.moved is not None:
         # What the site says on average over the points, too.
         bent = around.moved[:, :, part] @ lower
-        told = told + 0.5 * np.sum(np.square(bent), axis=(1, 2)) / around.moved.shape[1]
-    return Sites(weight[:, :, None] * upper, targets, rows.weights, float(rows.weights @ told))
+        log_constants = (
+            log_constants + 0.5 * np.sum(np.square(bent), axis=(1, 2)) / around.moved.shape[1]
+        )
+    return Sites(
+        weight[:, :, None] * upper, targets, rows.weights, float(rows.weights @ log_constants)
+    )
 
 
 def points_about(covariance: Array, n_points: int = POINTS) -> Array:
@@ -151,7 +159,7 @@ def points_about(covariance: Array, n_points: int = POINTS) -> Array:
 
 def around_one(
     row: tuple[Index, float], mean: Array, covariance: Array, basis: Array, *, averaged: bool
-) -> Around:
+) -> LabelPoints:
     """Where one label (1,) of a weight is looked at; ``mean`` (R,), ``covariance`` (R, R) before.
 
     Examples
@@ -161,14 +169,14 @@ def around_one(
     >>> around_one(row, np.zeros(1), np.eye(1), helmert(2), averaged=False).place.round(4)
     array([[0.4772]])
     """
-    believed = mean, covariance, basis
-    push, precision = _climb(row, believed, np.zeros_like(mean), None)
+    linear_moments = mean, covariance, basis
+    push, precision = _climb(row, linear_moments, np.zeros_like(mean), None)
     if not averaged:
-        return Around((mean + covariance @ push)[None])
+        return LabelPoints((mean + covariance @ push)[None])
     root = root_of(covariance[None])[0]
     (moved, size), last, share = _narrowed(root, precision), np.inf, 1.0
     for _ in range(MOST_ROUNDS):
-        push, curved = _climb(row, believed, push, moved)
+        push, curved = _climb(row, linear_moments, push, moved)
         # Where it went to and fro, the mean of both.
         precision = share * curved + (1.0 - share) * precision
         moved, new_size = _narrowed(root, precision)
@@ -177,7 +185,7 @@ def around_one(
         size, last = new_size, changed
         if changed < SETTLED:
             break
-    return Around((mean + covariance @ push)[None], moved)
+    return LabelPoints((mean + covariance @ push)[None], moved)
 
 
 def _narrowed(root: Array, precision: Array) -> tuple[Array, float]:
@@ -193,22 +201,22 @@ def _narrowed(root: Array, precision: Array) -> tuple[Array, float]:
 
 def _climb(
     row: tuple[Index, float],
-    believed: tuple[Array, Array, Array],
+    linear_moments: tuple[Array, Array, Array],
     push: Array,
     moved: Array | None,
 ) -> tuple[Array, Array]:
     """Newton's method from mean + covariance ``push``; returns the push and the curvature there."""
-    (label, weight), (mean, covariance, basis) = row, believed
+    (label, weight), (mean, covariance, basis) = row, linear_moments
 
     def value(push: Array) -> float:
         step = covariance @ push
-        told = log_likelihood(label, (mean + step)[None], basis, moved)[0]
-        return float(weight * told - 0.5 * push @ step)
+        log_density = log_likelihood(label, (mean + step)[None], basis, moved)[0]
+        return float(weight * log_density - 0.5 * push @ step)
 
     best = value(push)
     for _ in range(60):
         step = covariance @ push
-        look = Look.at(label, (mean + step)[None], basis, moved)
+        look = LabelLikelihood.at(label, (mean + step)[None], basis, moved)
         curved = weight * look.curvature(basis)[0]
         right = weight * look.slope(basis)[0] + curved @ step
         wanted = np.linalg.solve(np.eye(len(mean)) + curved @ covariance, right)

@@ -38,7 +38,7 @@ class Link:
     def of(cls, before: Pattern, own: Pattern, posterior: TargetsPosterior) -> Link:
         """What these rows say of own targets, given those before."""
         k, correlation = len(before), posterior.correlation()
-        rows = posterior.freed + 2.0 * posterior.noise.parameters[1]
+        rows = posterior.residual_df + 2.0 * posterior.noise.parameters[1]
         sizes = np.sqrt(np.diag(posterior.products()) / max(rows, 1.0))
         units = np.where(sizes[:k] > 0.0, sizes[:k], np.inf)
         slopes = np.linalg.solve(correlation[:k, :k], correlation[:k, k:])

@@ -14,7 +14,7 @@ from posterity.kernel import MemberNoise, tell_by_noises
 from posterity.noise import Joint, JointOfOne, LearnedNoise
 from posterity.posteriors._noise_memories import NoiseMemories
 from posterity.posteriors.averaged import AveragedPosterior
-from posterity.posteriors.ensemble import Ranks, ranks_of, telling
+from posterity.posteriors.ensemble import Ranks, ranks_of, return_predictions
 
 Array = NDArray[np.float64]
 
@@ -46,11 +46,11 @@ class AdaptivePosterior(AveragedPosterior):
         """The same knowledge, to go its own way."""
         return replace(super().copy(), noises=tuple(noise.copy() for noise in self.noises))
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        super().become(other)
+        super().copy_from(other)
         for noise, saved in zip(self.noises, other.noises, strict=True):
-            noise.become(saved)
+            noise.copy_from(saved)
 
     @property
     def noise_precision(self) -> float:
@@ -96,20 +96,23 @@ class AdaptivePosterior(AveragedPosterior):
         error, spread = y[:, 0] - unit.loc, np.square(unit.scale)
         noise = cast(LearnedNoise, self.noise)
         sizes = self.noises[i].follow(noise, self.n_coefficients, error, spread, weights)
-        told = _simplest(_of_size(unit, *sizes))
+        predictive = _simplest(_of_size(unit, *sizes))
         densities, ranks = np.empty(len(X)), np.empty(len(X), dtype=np.uint8)
         for first in range(0, len(X), BLOCK_ROWS):
             part = slice(first, first + BLOCK_ROWS)
-            some = _simplest(told[part])
-            densities[part], ranks[part] = telling(some.logpdf(y[part, 0])), ranks_of(some)
-        return told, densities if weights is None else weights * densities, ranks
+            some = _simplest(predictive[part])
+            densities[part], ranks[part] = (
+                return_predictions(some.logpdf(y[part, 0])),
+                ranks_of(some),
+            )
+        return predictive, densities if weights is None else weights * densities, ranks
 
 
-def _simplest(told: StudentT) -> StudentT:
+def _simplest(predictive: StudentT) -> StudentT:
     """The same distributions, with one number for degrees of freedom that have settled."""
-    if told.df.ndim and told.df.size and told.df.min() == told.df.max():
-        return StudentT(told.df[0], told.loc, told.scale)
-    return told
+    if predictive.df.ndim and predictive.df.size and predictive.df.min() == predictive.df.max():
+        return StudentT(predictive.df[0], predictive.loc, predictive.scale)
+    return predictive
 
 
 def _of_size(unit: Normal, df: Array | float, variance: Array | float) -> StudentT:

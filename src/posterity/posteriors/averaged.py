@@ -25,7 +25,7 @@ from posterity.posteriors.ensemble import (
     predicted_and_scored,
     rank_ahead,
     ranks_of,
-    telling,
+    return_predictions,
 )
 from posterity.posteriors.mixed import MixedPosterior, given
 
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass
-class TwoLevels:
+class TwoLevelWeights:
     """Two levels of :class:`Ensemble`, as the kernel's ``average_members`` keeps them.
 
     ``members`` (a, k) has the scores of the members for each rate at which past success is
@@ -45,9 +45,9 @@ class TwoLevels:
     rates: Array
     log_evidence: float = 0.0
 
-    def copy(self) -> TwoLevels:
+    def copy(self) -> TwoLevelWeights:
         """The same, to go its own way."""
-        return TwoLevels(self.members.copy(), self.rates.copy(), self.log_evidence)
+        return TwoLevelWeights(self.members.copy(), self.rates.copy(), self.log_evidence)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class AveragedPosterior(MixedPosterior):
     runs: tuple[Any, ...]
     persistence: tuple[float, ...]
     outer_persistence: float
-    standing: TwoLevels = field(repr=False)
+    expert_weights: TwoLevelWeights = field(repr=False)
 
     @classmethod
     def around(
@@ -70,21 +70,21 @@ class AveragedPosterior(MixedPosterior):
     ) -> Self:
         """Average over ``runs``, which have seen nothing."""
         members = np.zeros((len(persistence), leading_dimension(len(runs))))
-        standing = TwoLevels(members, np.zeros(leading_dimension(len(persistence))))
+        expert_weights = TwoLevelWeights(members, np.zeros(leading_dimension(len(persistence))))
         make: Any = cls  # whose fields are not its parent's
-        average: Self = make(tuple(runs), persistence, outer_persistence, standing)
+        average: Self = make(tuple(runs), persistence, outer_persistence, expert_weights)
         return average
 
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""
         runs = tuple(run.copy() for run in self.runs)
-        return replace(self, runs=runs, standing=self.standing.copy())
+        return replace(self, runs=runs, expert_weights=self.expert_weights.copy())
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         for run, saved in zip(self.runs, other.runs, strict=True):
-            run.become(saved)
-        self.standing.__dict__.update(other.standing.__dict__)
+            run.copy_from(saved)
+        self.expert_weights.__dict__.update(other.expert_weights.__dict__)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -101,13 +101,13 @@ class AveragedPosterior(MixedPosterior):
         try:
             # Members of a likelihood of their own take offsets, and none of them is in lanes.
             learn: Any = self._learn_together if self.learns_lean else self._learn_in_turn
-            told, densities, ranks = learn(X, y, weights, elapsed, *given(offsets))
+            predictions, densities, ranks = learn(X, y, weights, elapsed, *given(offsets))
         except BaseException:
-            self.become(before)
+            self.copy_from(before)
             raise
-        member_weights, log_density = self._average(densities, ranks, self.standing)
-        self.standing.log_evidence += log_density
-        return mixed(told, member_weights)
+        member_weights, log_density = self._average(densities, ranks, self.expert_weights)
+        self.expert_weights.log_evidence += log_density
+        return mixed(predictions, member_weights)
 
     def _learn_in_turn(self, X: Array, *rows: Any) -> tuple[list[Any], Array, Ranks]:
         """What each member told of rows, their log densities times weights, and ranks (k, n)."""
@@ -139,7 +139,7 @@ class AveragedPosterior(MixedPosterior):
             self.noise.predictive(y[:, 0] - error[:, i], leverage[:, i].copy(), 0.0, 0.0)
             for i in range(len(self.runs))
         ]
-        densities = np.stack([telling(one.logpdf(y[:, 0])) for one in told])
+        densities = np.stack([return_predictions(one.logpdf(y[:, 0])) for one in told])
         ranks = np.stack([ranks_of(one) for one in told])
         return told, densities if weights is None else weights * densities, ranks
 
@@ -164,7 +164,7 @@ class AveragedPosterior(MixedPosterior):
             len(self.runs),
             lambda: [run.as_member() for run in self.runs],
             *self._lean_noises(),
-            self.standing,
+            self.expert_weights,
             self.persistence,
             self.outer_persistence,
         )
@@ -176,8 +176,8 @@ class AveragedPosterior(MixedPosterior):
 
     def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
         """What a member told of rows, their log densities times weights, and its ranks (n,)."""
-        told, densities = predicted_and_scored(self.runs[i], *rows)
-        return told, densities, ranks_of(told)
+        predictive, densities = predicted_and_scored(self.runs[i], *rows)
+        return predictive, densities, ranks_of(predictive)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
         """Refuse: a row that has faded can't be taken out."""
@@ -201,12 +201,14 @@ class AveragedPosterior(MixedPosterior):
         """Whether both started from the same belief and forget alike."""
         return type(self) is type(other) and self.first.same_prior(other.first)
 
-    def _average(self, densities: Array, ranks: Ranks, standing: TwoLevels) -> tuple[Array, float]:
+    def _average(
+        self, densities: Array, ranks: Ranks, expert_weights: TwoLevelWeights
+    ) -> tuple[Array, float]:
         return average_members(
             densities,
             ranks,
-            standing.members,
-            standing.rates,
+            expert_weights.members,
+            expert_weights.rates,
             np.array(self.persistence),
             self.outer_persistence,
         )
@@ -226,15 +228,15 @@ class AveragedPosterior(MixedPosterior):
     def weights(self) -> Array:
         """Weights (k,) of the members for the next row."""
         ranks = np.array([[self._rank(i)] for i in range(len(self.runs))], dtype=np.uint8)
-        return self._average(np.zeros(ranks.shape), ranks, self.standing.copy())[0][0]
+        return self._average(np.zeros(ranks.shape), ranks, self.expert_weights.copy())[0][0]
 
     def _rank(self, i: int) -> int:
         return rank_ahead(self.runs[i])
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``."""
-        told = [self._predicted(i, X, *given(offsets)) for i in range(len(self.runs))]
-        return mixed(told, self.weights)
+        predictions = [self._predicted(i, X, *given(offsets)) for i in range(len(self.runs))]
+        return mixed(predictions, self.weights)
 
     def predict_mean_ahead(self, X: Array) -> Array:
         """Mean of the next observations at the rows of ``X``."""
@@ -246,7 +248,7 @@ class AveragedPosterior(MixedPosterior):
     @property
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of the rows as they came."""
-        return self.standing.log_evidence
+        return self.expert_weights.log_evidence
 
     @property
     def n_held(self) -> float:

@@ -14,7 +14,7 @@ from posterity.factor import Before, Factor
 from posterity.factor.bank import Bank
 from posterity.factor.usable import check_usable
 from posterity.kernel import RowPath
-from posterity.posteriors._runs import Beginning, Runs
+from posterity.posteriors._runs import RunPrior, Runs
 from posterity.posteriors._runs_path import RunsPath
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 
@@ -30,7 +30,7 @@ MERGE_REFUSED = (
 )
 
 
-class Changing(Protocol):
+class ChangeStrategy(Protocol):
     """How often changes come, and how many runs to keep: posterity.forgetting.Changepoint."""
 
     @property
@@ -45,7 +45,7 @@ class Changing(Protocol):
         """Probability of a change in each stretch of time."""
 
 
-class Considered(Protocol):
+class RunProbabilities(Protocol):
     """Runs that are considered: each one's first row and probability; the next row's number."""
 
     first: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Considered(Protocol):
 class Trace:
     """What was believed of the runs before each row of a call; arrays are (n, most runs).
 
-    ``told`` additionally holds error, leverage, freed and residual, if asked for.
+    ``predictions`` additionally holds error, leverage, freed and residual, if asked for.
     """
 
     def __init__(self, n_rows: int, most: int, with_predictions: bool) -> None:
@@ -71,9 +71,9 @@ class Trace:
         shape = (n_rows if with_predictions else 0, most)
         # Padding predicts something harmless: it has probability 0.
         self.error, self.leverage = np.zeros(shape), np.zeros(shape)
-        self.freed, self.residual = np.ones(shape), np.ones(shape)
+        self.residual_df, self.residual = np.ones(shape), np.ones(shape)
 
-    def expect(self, i: int, runs: Considered, hazard: float) -> None:
+    def expect(self, i: int, runs: RunProbabilities, hazard: float) -> None:
         """Note what is believed before row i."""
         k = runs.size
         self.hazard[i], self.size[i] = hazard, k
@@ -85,7 +85,7 @@ class Trace:
         k = len(before.leverage)
         self.error[i, :k] = before.error
         self.leverage[i, :k] = before.leverage
-        self.freed[i, :k] = before.count
+        self.residual_df[i, :k] = before.count
         self.residual[i, :k] = before.residual
 
     def weights(self) -> Array:
@@ -94,7 +94,7 @@ class Trace:
         weights[np.arange(len(weights)), self.size] = self.hazard
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def change_probability(self, runs: Considered) -> Array:
+    def change_probability(self, runs: RunProbabilities) -> Array:
         """(n,) probability of a change right before each row, given all rows up to the last.
 
         Given a change before row t, what came before it is independent of what came after. So
@@ -133,7 +133,7 @@ class ChangepointPosterior(LinearPosterior):
     new one has begun, which has learned nothing yet.
     """
 
-    strategy: Changing
+    strategy: ChangeStrategy
     learned: Learned = field(repr=False)
 
     forgets: ClassVar[bool] = True
@@ -142,7 +142,7 @@ class ChangepointPosterior(LinearPosterior):
     is_one_factor: ClassVar[bool] = False
 
     @classmethod
-    def around(cls, posterior: LinearPosterior, strategy: Changing) -> Self:
+    def around(cls, posterior: LinearPosterior, strategy: ChangeStrategy) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         runs = Runs.before_data(posterior.prior, strategy.max_runs + 1)
         return cls(
@@ -195,8 +195,8 @@ class ChangepointPosterior(LinearPosterior):
         components = []
         for run in range(most):
             mean, leverage = y[:, 0] - trace.error[:, run], trace.leverage[:, run].copy()
-            freed, residual = trace.freed[:, run].copy(), trace.residual[:, run].copy()
-            components.append(self.noise.predictive(mean, leverage, freed, residual))
+            residual_df, residual = trace.residual_df[:, run].copy(), trace.residual[:, run].copy()
+            components.append(self.noise.predictive(mean, leverage, residual_df, residual))
         return Mixture(components, trace.weights()[:, :most])
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
@@ -287,9 +287,11 @@ class ChangepointPosterior(LinearPosterior):
 
     def predictive(self, X: Array) -> Mixture:
         """Distribution of new observations at the rows of ``X``, each as the next row."""
-        weights, bank, freed = self._ahead()
+        weights, bank, residual_df = self._ahead()
         components = []
-        for factor, count, residual in zip(bank.factors(), freed, bank.residual(), strict=True):
+        for factor, count, residual in zip(
+            bank.factors(), residual_df, bank.residual(), strict=True
+        ):
             mean, leverage = factor.predict(X, intercept=self.intercept)
             components.append(self.noise.predictive(mean[:, 0], leverage, count, residual))
         return Mixture(components, weights)
@@ -301,10 +303,10 @@ class ChangepointPosterior(LinearPosterior):
 
     def joint(self, names: tuple[str, ...]) -> MultivariateMixture:
         """Joint distribution of [intercept, coefficients]."""
-        weights, bank, freed = self._ahead()
+        weights, bank, residual_df = self._ahead()
         components = []
         for factor, mean, count, residual in zip(
-            bank.factors(), bank.coefficients(), freed, bank.residual(), strict=True
+            bank.factors(), bank.coefficients(), residual_df, bank.residual(), strict=True
         ):
             count, residual = float(count), float(residual)
             components.append(self.noise.posterior(mean, factor.root, count, residual, names))
@@ -313,10 +315,10 @@ class ChangepointPosterior(LinearPosterior):
     @property
     def noise_precision(self) -> float:
         """Known, or the mean of what was learned."""
-        weights, bank, freed = self._ahead()
+        weights, bank, residual_df = self._ahead()
         precisions = [
             self.noise.precision(float(count), float(residual))
-            for count, residual in zip(freed, bank.residual(), strict=True)
+            for count, residual in zip(residual_df, bank.residual(), strict=True)
         ]
         return float(weights @ np.array(precisions))
 
@@ -336,8 +338,8 @@ class ChangepointPosterior(LinearPosterior):
         return float(self.run_probabilities @ self.runs.learned[: self.runs.size])
 
     @property
-    def _beginning(self) -> Beginning:
-        return Beginning(self.prior, self.noise, self.intercept)
+    def _beginning(self) -> RunPrior:
+        return RunPrior(self.prior, self.noise, self.intercept)
 
     def _ahead(self) -> tuple[Array, Bank, Array]:
         """Weights, triangles and freed observations of the runs at the next row."""
@@ -345,13 +347,17 @@ class ChangepointPosterior(LinearPosterior):
         k, start = runs.size, None
         bank = runs.bank.copy()
         bank.keep(np.arange(k + 1) > 0)
-        freed, weights = runs.freed[:k], runs.probability[:k]
+        residual_df, weights = runs.residual_df[:k], runs.probability[:k]
         hazard = float(self.strategy.hazards(np.ones(1))[0])
         if runs.seen > 0.0:
             with np.errstate(all="ignore"):
                 # Asked of a copy: what the next row would start from is not settled by a read.
                 start = replace(runs).start(self._beginning)
         if start is None:
-            return weights.copy(), bank, freed.copy()
+            return weights.copy(), bank, residual_df.copy()
         bank.push(start.triangle)
-        return np.append((1.0 - hazard) * weights, hazard), bank, np.append(freed, start.freed)
+        return (
+            np.append((1.0 - hazard) * weights, hazard),
+            bank,
+            np.append(residual_df, start.residual_df),
+        )

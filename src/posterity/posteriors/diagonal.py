@@ -140,10 +140,10 @@ class DiagonalPosterior:
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         code, parameters = kernel
-        told = state.learn(code, parameters, *rows.parts, y, weights, discounts, tell)
+        before = state.learn(code, parameters, *rows.parts, y, weights, discounts, tell)
         self.shape, self.faded = state.shape, state.faded
         self._count(np.ones(len(y)) if weights is None else weights, discounts)
-        return told
+        return before
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
@@ -208,8 +208,8 @@ class DiagonalPosterior:
 
     def tell(self, rows: SparseRows) -> tuple[Array, Array]:
         """Mean and variance of eta at rows, in units of the noise: (n, members) each."""
-        told = self._state().tell(*rows.parts)
-        return told[:, 0, : self.members], told[:, 1, : self.members]
+        moments = self._state().tell(*rows.parts)
+        return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first so many weights, the intercept's at 0.

@@ -50,10 +50,10 @@ class DispersedPosterior(LinearPosterior):
         counts = self.counts.copy()
         return self._but(factor=counts.factor, counts=counts, spread=self.spread.copy())
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        self.counts.become(other.counts)
-        self.spread.become(other.spread)
+        self.counts.copy_from(other.counts)
+        self.spread.copy_from(other.spread)
 
     def at_the_mode(self) -> Self:
         """The same, to find the mode of rows that come together."""
@@ -103,21 +103,21 @@ class DispersedPosterior(LinearPosterior):
     ) -> NegativeBinomialLogNormal:
         """Learn row after row; returns the distribution of each count before its row."""
         trial, first = self.copy(), 0
-        told: list[Any] = []
-        while first < len(X) or not told:
+        predictions: list[Any] = []
+        while first < len(X) or not predictions:
             part = slice(first, first + trial._stretch(weights, first, len(X)))
             some = None if weights is None else weights[part]
             off = None if offsets is None else offsets[part]
             one = trial.now.predict_then_learn(X[part], y[part], some, elapsed[part], off)
-            told.append(one)
+            predictions.append(one)
             trial.spread.learn(y[part, 0], some, one.log_mean, one.log_variance, after=False)
             if trial.spread.rows >= trial.spread.due:
                 trial.spread.settle()
             first = part.stop
-        self.become(trial)
+        self.copy_from(trial)
         return NegativeBinomialLogNormal(
             *(
-                np.concatenate([getattr(one, name) for one in told])
+                np.concatenate([getattr(one, name) for one in predictions])
                 for name in ("log_mean", "log_variance", "dispersion")
             )
         )
@@ -133,7 +133,7 @@ class DispersedPosterior(LinearPosterior):
         trial.now.remove(X, y, weights, offsets)
         trial.spread.unlearn(y[:, 0], weights, eta.loc, np.square(eta.scale))
         trial.spread.settle()
-        self.become(trial)
+        self.copy_from(trial)
 
     def merge(self, other: Self) -> None:
         """Learn what ``other`` learned; dispersions from both."""
@@ -143,7 +143,7 @@ class DispersedPosterior(LinearPosterior):
         mine.paid += its.paid
         mine.settle()
         self.counts.merge(other.counts)
-        self.spread.become(mine)
+        self.spread.copy_from(mine)
 
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and learn in the same way."""
@@ -196,9 +196,9 @@ class DispersedPosterior(LinearPosterior):
         return self.counts.n_effective
 
     @property
-    def tells_evidence(self) -> bool:
+    def has_evidence(self) -> bool:
         """Whether what is known tells the evidence of all rows."""
-        return self.counts.tells_evidence
+        return self.counts.has_evidence
 
     @property
     def log_evidence(self) -> float:
@@ -216,7 +216,7 @@ class DispersedPosterior(LinearPosterior):
         if share > 1:
             # Some of the rows, each for several, find the dispersion nearly, at little cost.
             start = self._together(way, rows.every(share), self.dispersion)
-        self.become(self._together(way, rows, start.dispersion))
+        self.copy_from(self._together(way, rows, start.dispersion))
 
     def _together(self, way: str, rows: Rows, value: float) -> Self:
         """A copy that has learned rows together, coefficients and dispersion in turns."""
@@ -235,8 +235,12 @@ class DispersedPosterior(LinearPosterior):
             if abs(value - last) <= AGREED * last:
                 break
         learned, spread = self.spread.log_likelihood, trial.spread
-        told = spread.log_likelihood
-        spread.paid += mean_and_evidence(told)[1] - before - (at(told, last) - at(learned, last))
+        log_likelihood = spread.log_likelihood
+        spread.paid += (
+            mean_and_evidence(log_likelihood)[1]
+            - before
+            - (at(log_likelihood, last) - at(learned, last))
+        )
         return trial
 
     def _stretch(self, weights: Array | None, first: int, n: int) -> int:

@@ -46,11 +46,11 @@ class Ensemble:
     --------
     >>> start = Ensemble.of(np.log([0.5, 0.5]), persistence=1.0)
     >>> densities, ranks = np.log([[0.1, 0.3], [0.2, 0.2]]), np.full((2, 2), VARIES, np.uint8)
-    >>> weights, told, after = start.update(densities, ranks)
+    >>> weights, predictive, after = start.update(densities, ranks)
     >>> weights
     array([[0.5 , 0.5 ],
            [0.25, 0.75]])
-    >>> np.exp(told).round(2), after.weights.round(2)
+    >>> np.exp(predictive).round(2), after.weights.round(2)
     (array([0.2, 0.2]), array([0.25, 0.75]))
     """
 
@@ -93,7 +93,7 @@ class Ensemble:
         judge are not judged.
         """
         waiting = self._waiting(ranks)
-        densities = telling(densities)
+        densities = return_predictions(densities)
         worst = np.where(waiting == 0.0, densities, math.inf).min(axis=1, keepdims=True)
         densities = np.where(waiting == 0.0, densities, worst)
         unknown = (ranks == 0) | (self.log_prior == -math.inf)
@@ -108,9 +108,11 @@ class Ensemble:
         seen = np.cumsum(counts) - counts  # rows that count before each row
         weights = self.weights_at(ranks, self.persistence * sums[seen])
         with np.errstate(divide="ignore"):
-            told = np.log(weights) + densities
-        most = told.max(axis=1)
-        added = np.where(counts, most + np.log(np.exp(told - most[:, None]).sum(axis=1)), 0.0)
+            log_weights = np.log(weights) + densities
+        most = log_weights.max(axis=1)
+        added = np.where(
+            counts, most + np.log(np.exp(log_weights - most[:, None]).sum(axis=1)), 0.0
+        )
         log_evidence = self.log_evidence + float(added.sum())
         return weights, added, replace(self, scores=sums[-1], log_evidence=log_evidence)
 
@@ -172,29 +174,33 @@ def log_sum(logs: Array) -> float:
     return most + math.log(float(np.exp(logs - most).sum()))
 
 
-def telling(densities: Array) -> Array:
+def return_predictions(densities: Array) -> Array:
     """Log densities, kept within what may be told."""
     if np.abs(densities).max(initial=0.0) <= MOST_TELLING:  # NaN is not
         return densities
     return np.clip(np.nan_to_num(densities, nan=-MOST_TELLING), -MOST_TELLING, MOST_TELLING)
 
 
-def ranks_of(told: Any) -> Ranks:
+def ranks_of(predictive: Any) -> Ranks:
     """How much is known of each row (n,): only those hypotheses that know most may count.
 
     One whose memory is too short for the noise it has to learn has no variance, and an average
     with it would have none either; one that has seen no noise yet is sure of what it can't know.
     """
-    if not isinstance(told, LocationScale):
-        return np.where(flat_rows(told), 0, VARIES).astype(np.uint8)
-    scale = told.scale
-    least_df = np.min(told.df, initial=math.inf) if isinstance(told, StudentT) else math.inf
+    if not isinstance(predictive, LocationScale):
+        return np.where(flat_rows(predictive), 0, VARIES).astype(np.uint8)
+    scale = predictive.scale
+    least_df = (
+        np.min(predictive.df, initial=math.inf) if isinstance(predictive, StudentT) else math.inf
+    )
     ends = np.min(scale, initial=math.inf), np.max(scale, initial=0.0)
     if ends[0] > 0.0 and ends[1] < math.inf and least_df > 2.0:
-        return np.full(told.shape, VARIES, dtype=np.uint8)
+        return np.full(predictive.shape, VARIES, dtype=np.uint8)
     knows = (scale > 0.0) & np.isfinite(scale)
-    varies = knows & np.isfinite(told.std())
-    return np.broadcast_to(knows * KNOWS + varies * (VARIES - KNOWS), told.shape).astype(np.uint8)
+    varies = knows & np.isfinite(predictive.std())
+    return np.broadcast_to(knows * KNOWS + varies * (VARIES - KNOWS), predictive.shape).astype(
+        np.uint8
+    )
 
 
 @singledispatch
@@ -205,9 +211,9 @@ def predicted_and_scored(
 
     Members that find the densities in learning register their way.
     """
-    told = member.predict_then_learn(X, y, weights, elapsed, *offsets)
-    densities = telling(told.logpdf(y[:, 0]))
-    return told, densities if weights is None else weights * densities
+    predictive = member.predict_then_learn(X, y, weights, elapsed, *offsets)
+    densities = return_predictions(predictive.logpdf(y[:, 0]))
+    return predictive, densities if weights is None else weights * densities
 
 
 @singledispatch

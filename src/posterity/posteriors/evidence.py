@@ -25,9 +25,9 @@ from posterity.factor.rows import SiteRows
 from posterity.factor.targets import of_target
 from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise
-from posterity.posteriors._evidence_state import Known
+from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._evidence_stream import Chooser, NodesStream, TargetsStream, counted
-from posterity.posteriors._nodes import Fresh, Nodes, one_after_another
+from posterity.posteriors._nodes import FreshNodes, Nodes, one_after_another
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
@@ -45,7 +45,7 @@ class EvidencePosterior(LinearPosterior):
     strategy: Strategy
     mean: Array
     shapes: Array | None
-    known: Known = field(repr=False)
+    state: EvidenceState = field(repr=False)
     # Whether the stream has one node, whatever is read: sites are found under one prior.
     alone: bool = False
     # Whether that node is read as well, and chosen anew when someone else says so.
@@ -68,30 +68,38 @@ class EvidencePosterior(LinearPosterior):
         data = LinearPosterior.before_data(flat, noise, n_features, intercept=intercept)
         mean = belief.means(n_features)
         return cls(
-            belief, noise, intercept, data.prior, data.factor, strategy, mean, shapes, Known(data)
+            belief,
+            noise,
+            intercept,
+            data.prior,
+            data.factor,
+            strategy,
+            mean,
+            shapes,
+            EvidenceState(data),
         )
 
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""
-        known = self.known.copy()
-        return self._but(factor=known.data.factor, known=known)
+        state = self.state.copy()
+        return self._but(factor=state.data.factor, state=state)
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        self.known.become(other.known)
+        self.state.copy_from(other.state)
         self.stream.catch_up()
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the data, which has seen nothing."""
-        data = change(self.known.data)
-        known = Known(data, scales=RunningScales.before_data(len(self.mean)))
-        return replace(self, factor=data.factor, known=known)
+        data = change(self.state.data)
+        state = EvidenceState(data, scales=RunningScales.before_data(len(self.mean)))
+        return replace(self, factor=data.factor, state=state)
 
     def for_sites(self) -> LinearPosterior:
         """The same with a stream of one node, under which sites are found; all nodes are read."""
         return replace(self, alone=True)
 
-    def at_rest(self) -> LinearPosterior:
+    def with_one_node(self) -> LinearPosterior:
         """The same with one node that learns and is read, until it is chosen by all rows anew.
 
         That is when rows are appended together, when the noise is another one, and where a feature
@@ -101,9 +109,9 @@ class EvidencePosterior(LinearPosterior):
 
     def with_noise(self, noise: Noise) -> LinearPosterior:
         """A copy with another noise: its prior is chosen anew."""
-        known = self.known.copy()
-        known.data = known.data.with_noise(noise)
-        twin = self._but(noise=noise, factor=known.data.factor, known=known)
+        state = self.state.copy()
+        state.data = state.data.with_noise(noise)
+        twin = self._but(noise=noise, factor=state.data.factor, state=state)
         twin.stream.choose_later()
         return twin
 
@@ -125,18 +133,18 @@ class EvidencePosterior(LinearPosterior):
 
     def for_targets(self, count: int) -> LinearPosterior:
         """The data of so many targets, each of which chooses a prior of its own when it is read."""
-        known = self.known.copy()
-        known.data = known.data.for_targets(count)
-        return self._but(prior=known.data.prior, factor=known.data.factor, known=known)
+        state = self.state.copy()
+        state.data = state.data.for_targets(count)
+        return self._but(prior=state.data.prior, factor=state.data.factor, state=state)
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
         """What is known of one of the targets, or of some, as if they had come alone."""
-        known = self.known
-        scales = None if known.scales is None else known.scales.copy()
-        turn = None if known.turn is None else of_target(known.turn, target)
-        data = known.data.of_target(target)
-        own = Known(data, scales=scales, clock=known.clock.copy(), turn=turn)
-        return self._but(prior=data.prior, factor=data.factor, known=own)
+        state = self.state
+        scales = None if state.scales is None else state.scales.copy()
+        turn = None if state.turn is None else of_target(state.turn, target)
+        data = state.data.of_target(target)
+        own = EvidenceState(data, scales=scales, clock=state.clock.copy(), turn=turn)
+        return self._but(prior=data.prior, factor=data.factor, state=own)
 
     def settled(self, *, stream: bool) -> LinearPosterior:
         """The same with a strategy that has chosen, where all targets choose together."""
@@ -151,8 +159,8 @@ class EvidencePosterior(LinearPosterior):
     @property
     def stream(self) -> NodesStream:
         """What learns row by row, of one target or of several."""
-        kind = NodesStream if self.known.data.factor.n_targets == 1 else TargetsStream
-        return kind(self._chooser, self.known, self.alone, self.rests)
+        kind = NodesStream if self.state.data.factor.n_targets == 1 else TargetsStream
+        return kind(self._chooser, self.state, self.alone, self.rests)
 
     @property
     def _chooser(self) -> Chooser:
@@ -161,12 +169,12 @@ class EvidencePosterior(LinearPosterior):
     @property
     def forgets(self) -> bool:  # type: ignore[override]
         """Whether rows count for less as they age."""
-        return self.known.data.forgets
+        return self.state.data.forgets
 
     @property
-    def tells_evidence(self) -> bool:
+    def has_evidence(self) -> bool:
         """Whether the data still tell the evidence of all rows."""
-        return self.known.data.tells_evidence
+        return self.state.data.has_evidence
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
@@ -185,13 +193,13 @@ class EvidencePosterior(LinearPosterior):
         if self.forgets:
             return self.central().factor.row_path(self.intercept, names)
         path = self.shared_factor().row_path(self.intercept, names)
-        self.accompany(path, names)
+        self.learn_alongside(path, names)
         return path
 
     @property
     def fades_to_prior(self) -> bool:  # type: ignore[override]
         """Whether its nodes do."""
-        return self.known.data.fades_to_prior and not self.alone
+        return self.state.data.fades_to_prior and not self.alone
 
     def as_member(self) -> FadingMember:
         """What an average learns of it row by row: the node that predicts, and the data."""
@@ -211,8 +219,8 @@ class EvidencePosterior(LinearPosterior):
         """The one posterior that stands for all nodes of what is known now."""
         if self.rests:
             return self.stream.current().posteriors[0]
-        choice = self._chooser.choice(self.known, single=True)
-        return Nodes.of(choice, self.mean, self.known.data).posteriors[0]
+        choice = self._chooser.choice(self.state, single=True)
+        return Nodes.of(choice, self.mean, self.state.data).posteriors[0]
 
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
@@ -223,17 +231,17 @@ class EvidencePosterior(LinearPosterior):
     def shared_factor(self) -> Factor:
         """The factor of the stream's only node, for a path that goes on to learn in it."""
         (node,) = self.stream.current().posteriors
-        self.known.shared = node.factor
+        self.state.shared = node.factor
         return node.factor
 
-    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+    def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
-        self.stream.accompany(path, names)
+        self.stream.learn_alongside(path, names)
 
     @property
     def reads_columns(self) -> bool:
         """Whether the data do, and learn them at once."""
-        return not self.rests and self.known.data.reads_columns
+        return not self.rests and self.state.data.reads_columns
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
@@ -257,14 +265,14 @@ class EvidencePosterior(LinearPosterior):
         """Learn row after row; returns the distribution of each target before its row."""
         before = self.copy()
         try:
-            told = self.stream.predict_then_learn(X, y, weights, elapsed)
+            predictions = self.stream.predict_then_learn(X, y, weights, elapsed)
         except BaseException:
-            self.become(before)
+            self.copy_from(before)
             raise
-        together = one_after_another(told)
-        if not self.tells_evidence:
+        together = one_after_another(predictions)
+        if not self.has_evidence:
             counted = together.logpdf(y[:, 0])
-            self.known.tally += float(np.sum(counted if weights is None else weights * counted))
+            self.state.tally += float(np.sum(counted if weights is None else weights * counted))
         return together
 
     learns_prior: ClassVar[bool] = True
@@ -280,40 +288,40 @@ class EvidencePosterior(LinearPosterior):
         """Whether the stream's node does."""
         return not self.forgets or self.of_rows.only_discounts
 
-    def believed(self, X: Array) -> tuple[Array, Array]:
+    def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w, matched to those of all nodes."""
         nodes = self.nodes
-        told = [node.believed(X) for node in nodes.posteriors]
+        moments = [node.linear_moments(X) for node in nodes.posteriors]
         added = self.stream.unseen(nodes, X)
         if added is not None:  # the noise of sites has variance 1
-            told = [(mean, var + more) for (mean, var), more in zip(told, added, strict=True)]
+            moments = [(mean, var + more) for (mean, var), more in zip(moments, added, strict=True)]
         if nodes.alone:
-            return told[0]
-        scales = np.sqrt([variance for _, variance in told])
-        mean, scale = matched(np.array([mean for mean, _ in told]), scales, nodes.weights)
+            return moments[0]
+        scales = np.sqrt([variance for _, variance in moments])
+        mean, scale = matched(np.array([mean for mean, _ in moments]), scales, nodes.weights)
         return mean, scale * scale
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
-        known = self.known
-        known.data.remove(X, y, weights)
-        known.clock[0] -= counted(weights, len(X))
+        state = self.state
+        state.data.remove(X, y, weights)
+        state.clock[0] -= counted(weights, len(X))
         self.stream.begin_anew()
 
     @property
     def one_triangle(self) -> LinearPosterior | None:
         """Under a flat prior, which few rows move to; None where the prior must be learned."""
         flat = isinstance(self.strategy, Integrated) and self.shapes is None
-        return self.known.data.copy() if flat else None
+        return self.state.data.copy() if flat else None
 
     @property
     def of_rows(self) -> LinearPosterior:
         """The data's posterior."""
-        return self.known.data
+        return self.state.data
 
     def rows_alone(self) -> LinearPosterior:
         """A copy of the data."""
-        return self.known.data.rows_alone()
+        return self.state.data.rows_alone()
 
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) which coefficients wait: they are held by a precision that nothing else has."""
@@ -323,16 +331,16 @@ class EvidencePosterior(LinearPosterior):
 
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Know what is left of the rows, without the prior, once so many were unlearned."""
-        self.known.data.keep(rows, n_gone)
-        self.known.clock[0] -= n_gone
+        self.state.data.keep(rows, n_gone)
+        self.state.clock[0] -= n_gone
         self.stream.begin_anew()
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned; the prior is then learned from both."""
-        self.known.data.merge(other.known.data)
-        if self.known.scales is not None and other.known.scales is not None:
-            self.known.scales.merge(other.known.scales)
-        self.known.clock[0] += other.known.clock[0]
+        self.state.data.merge(other.state.data)
+        if self.state.scales is not None and other.state.scales is not None:
+            self.state.scales.merge(other.state.scales)
+        self.state.clock[0] += other.state.clock[0]
         self.stream.begin_anew()
 
     def same_prior(self, other: Self) -> bool:
@@ -342,7 +350,7 @@ class EvidencePosterior(LinearPosterior):
             and self.strategy == other.strategy
             and np.array_equal(self.mean, other.mean)
             and _same_shapes(self.shapes, other.shapes)
-            and self.known.data.same_prior(other.known.data)
+            and self.state.data.same_prior(other.state.data)
         )
 
     # ---- reading -------------------------------------------------------------------------------
@@ -352,14 +360,14 @@ class EvidencePosterior(LinearPosterior):
         """The precisions that the evidence chooses from all rows so far."""
         if self.rests:
             return self.stream.current()
-        return self._fresh.nodes(self.mean, self.known.data)
+        return self._fresh.nodes(self.mean, self.state.data)
 
     @property
-    def _fresh(self) -> Fresh:
-        known, seen = self.known, self.known.data.factor.seen
-        if known.fresh is None or known.fresh_at != seen:
-            known.fresh, known.fresh_at = Fresh(self._chooser.choice(known)), seen
-        return known.fresh
+    def _fresh(self) -> FreshNodes:
+        state, seen = self.state, self.state.data.factor.seen
+        if state.fresh is None or state.fresh_at != seen:
+            state.fresh, state.fresh_at = FreshNodes(self._chooser.choice(state)), seen
+        return state.fresh
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
@@ -373,11 +381,11 @@ class EvidencePosterior(LinearPosterior):
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
-        if self.known.data.n_observations == 0.0:  # the prior's, under whatever precision
+        if self.state.data.n_observations == 0.0:  # the prior's, under whatever precision
             return np.concatenate([np.zeros(self.n_flat), self.mean])
         if self.rests:
             return self.central().coefficients()
-        return self._fresh.coefficients(self.mean, self.known.data).copy()
+        return self._fresh.coefficients(self.mean, self.state.data).copy()
 
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
@@ -397,12 +405,12 @@ class EvidencePosterior(LinearPosterior):
     @property
     def n_observations(self) -> float:
         """Sum of the weights of the rows learned."""
-        return self.known.data.n_observations
+        return self.state.data.n_observations
 
     @property
     def n_effective(self) -> float:
         """What is left of them after forgetting."""
-        return self.known.data.n_effective
+        return self.state.data.n_effective
 
     @property
     def noise_precision(self) -> float:
@@ -412,7 +420,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def log_evidence(self) -> float:
         """Log p(y) at the prior that was chosen, or of the rows as they came."""
-        return self._fresh.choice.log_evidence if self.tells_evidence else self.known.tally
+        return self._fresh.choice.log_evidence if self.has_evidence else self.state.tally
 
 
 def _same_shapes(one: Array | None, other: Array | None) -> bool:

@@ -71,9 +71,9 @@ class FadingPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, factor=self.factor.copy(), tally=self.tally.copy())
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        super().become(other)
+        super().copy_from(other)
         self.tally[...] = other.tally
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
@@ -95,7 +95,7 @@ class FadingPosterior(LinearPosterior):
             tallying.keep_tally(self.tally, self.noise.parameters, self.n_flat)
         return path
 
-    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+    def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let all that is known fade before each row that ``path`` learns."""
         if self.only_discounts:
             left = float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
@@ -126,7 +126,7 @@ class FadingPosterior(LinearPosterior):
         return float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
 
     @property
-    def tells_evidence(self) -> bool:
+    def has_evidence(self) -> bool:
         """Whether what is left of the data tells their evidence."""
         return self.strategy.has_evidence
 
@@ -147,11 +147,11 @@ class FadingPosterior(LinearPosterior):
         """Learn row after row; returns the distribution of each target before its row."""
         before = self.learn_each(X, y, weights, elapsed)
         if self.strategy.has_evidence:
-            return self._told(before, y)
+            return self._predicted_by(before, y)
         added = None if weights is None else self._added(before, weights)
-        told = self._told(before, y)
-        self.tally[0] += np.sum(told.logpdf(y[:, 0])) if added is None else added
-        return told
+        predictive = self._predicted_by(before, y)
+        self.tally[0] += np.sum(predictive.logpdf(y[:, 0])) if added is None else added
+        return predictive
 
     def _added(self, before: Before, weights: Array) -> float:
         """What rows of these weights add to the log evidence."""

@@ -65,9 +65,9 @@ class LinearPosterior:
         twin.__dict__.update(self.__dict__, **changes)
         return twin
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        self.factor.become(other.factor)
+        self.factor.copy_from(other.factor)
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """What ``change`` makes of it, as a strategy that forgets does before anything is seen."""
@@ -85,7 +85,7 @@ class LinearPosterior:
         """A copy to be one of many that are averaged."""
         return self.copy()
 
-    def at_rest(self) -> LinearPosterior:
+    def with_one_node(self) -> LinearPosterior:
         """The same; a prior that is learned rests until all rows are appended anew."""
         return self
 
@@ -165,7 +165,7 @@ class LinearPosterior:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._told(self.learn_each(X, y, weights, elapsed), y)
+        return self._predicted_by(self.learn_each(X, y, weights, elapsed), y)
 
     def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
         """Learn row after row; returns what was known of each before it."""
@@ -189,7 +189,7 @@ class LinearPosterior:
         """The same, for observations of so many rows; nothing was seen yet."""
         return self
 
-    def told_of_all(self, x: Array, target: float, precision: float, count: int) -> Self:
+    def with_pseudo_row(self, x: Array, target: float, precision: float, count: int) -> Self:
         """The same that knows a row (1, p) of all observations, of ``count`` rows each, so far."""
         factor = self.factor.copy()
         factor.append(x, np.array([[target]]), np.array([precision]))
@@ -213,7 +213,7 @@ class LinearPosterior:
         return True
 
     @property
-    def tells_evidence(self) -> bool:
+    def has_evidence(self) -> bool:
         """Whether what is known tells the evidence of all rows."""
         return True
 
@@ -235,10 +235,10 @@ class LinearPosterior:
         """What an average learns of it row by row; only where it fades to its prior."""
         raise NotImplementedError
 
-    def _told(self, before: Before, y: Array) -> Distribution:
+    def _predicted_by(self, before: Before, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
-        freed = np.subtract(before.count, self.n_flat, out=before.count)
-        return self.noise.predictive(mean, before.leverage, freed, before.residual[:, 0])
+        residual_df = np.subtract(before.count, self.n_flat, out=before.count)
+        return self.noise.predictive(mean, before.leverage, residual_df, before.residual[:, 0])
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
@@ -258,7 +258,7 @@ class LinearPosterior:
             which = "one of the rows" if error.row is None else f"row {error.row}"
             raise ValueError(never_learned(which)) from error
         if abs(left) <= rounding:
-            self.factor.become(self.prior)
+            self.factor.copy_from(self.prior)
             return
         self._check_data_left(remaining, least_cosine)
         if least_cosine < WORRYING_COSINE:
@@ -273,7 +273,7 @@ class LinearPosterior:
                 "you have them",
                 stacklevel=4,
             )
-        self.factor.become(remaining)
+        self.factor.copy_from(remaining)
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned from the same prior, which then counts once.
@@ -284,7 +284,7 @@ class LinearPosterior:
         both = self.factor.copy()
         both.merge(other.factor)
         both.take_out(self.prior)
-        self.factor.become(both)
+        self.factor.copy_from(both)
 
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
@@ -342,7 +342,7 @@ class LinearPosterior:
         """Know what is left of the rows, without the prior, once so many were unlearned."""
         left = self.prior.copy()
         left.merge(rows)
-        self.factor.become(left)
+        self.factor.copy_from(left)
 
     # ---- as the posterior of site rows ---------------------------------------------------------
 
@@ -372,7 +372,7 @@ class LinearPosterior:
         """The factor in which a row path learns sites."""
         return self.factor
 
-    def accompany(self, path: RowPath, names: Sequence[str] | None) -> None:
+    def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let all else that is known go along with what ``path`` learns."""
 
     @property
@@ -380,7 +380,7 @@ class LinearPosterior:
         """Whether the shared factor predicts sites."""
         return self.predicts_lean
 
-    def believed(self, X: Array) -> tuple[Array, Array]:
+    def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w; infinite where a direction is open."""
         mean, leverage = self.factor.predict(X, intercept=self.intercept)
         return mean[:, 0], leverage
@@ -390,7 +390,7 @@ class LinearPosterior:
     def predictive(self, X: Array) -> Predictive:
         """Distribution of new observations at the rows of ``X``."""
         mean, leverage = self.factor.predict(X, intercept=self.intercept)
-        return self.noise.predictive(mean[:, 0], leverage, self.freed, self.residual)
+        return self.noise.predictive(mean[:, 0], leverage, self.residual_df, self.residual)
 
     def predict_mean(self, X: Array) -> Array:
         """Mean of new observations at the rows of ``X``."""
@@ -410,7 +410,7 @@ class LinearPosterior:
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
         mean = self.coefficients()
-        return self.noise.posterior(mean, self.factor.root, self.freed, self.residual, names)
+        return self.noise.posterior(mean, self.factor.root, self.residual_df, self.residual, names)
 
     @property
     def prior_precision(self) -> ArrayLike:
@@ -453,7 +453,7 @@ class LinearPosterior:
         return self.n_flat, self.noise.improper
 
     @property
-    def freed(self) -> float:
+    def residual_df(self) -> float:
         """Observations left for the noise: their count less the flat directions."""
         return self.factor.count - self.n_flat
 
@@ -465,7 +465,7 @@ class LinearPosterior:
     @property
     def noise_precision(self) -> float:
         """Known, or the mean of what was learned."""
-        return self.noise.precision(self.freed, self.residual)
+        return self.noise.precision(self.residual_df, self.residual)
 
     # What only some can tell is refused by the others, in the words of their users.
 
@@ -489,7 +489,7 @@ class LinearPosterior:
     def log_evidence(self) -> float:
         """log p(y), flat directions having density 1."""
         log_determinants = self.prior.log_determinant() - self.factor.log_determinant()
-        return self.noise.log_evidence(self.freed, self.residual, log_determinants)
+        return self.noise.log_evidence(self.residual_df, self.residual, log_determinants)
 
     # ---- inner ---------------------------------------------------------------------------------
 

@@ -21,7 +21,12 @@ from posterity.posteriors._joint_fit import SiteModel, fitted_together
 from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_removal import taken_out
 from posterity.posteriors._site_rows import Learned, learn_rows
-from posterity.posteriors.ensemble import VARIES, predicted_and_scored, rank_ahead, telling
+from posterity.posteriors.ensemble import (
+    VARIES,
+    predicted_and_scored,
+    rank_ahead,
+    return_predictions,
+)
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -29,23 +34,23 @@ Approximation = Literal["laplace", "moments", "either"]
 
 
 @dataclass
-class Account:
+class SiteStatistics:
     """What the site rows themselves do not tell.
 
-    ``log_sites`` sums the logs of the sites' constants, ``told`` the log predictive densities of
-    the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as they faded.
-    ``together`` is what ``seen`` was when all rows so far were fitted at once, so that their sites
-    agree, and ``at_mode`` whether that was at their mode.
+    ``log_sites`` sums the logs of the sites' constants, ``log_predictive`` the log predictive
+    densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
+    they faded. ``together`` is what ``seen`` was when all rows so far were fitted at once, so that
+    their sites agree, and ``at_mode`` whether that was at their mode.
     """
 
     log_sites: float = 0.0
-    told: float = 0.0
+    log_predictive: float = 0.0
     seen: float = 0.0
     effective: float = 0.0
     together: float = -1.0
     at_mode: bool = False
 
-    def become(self, other: Account) -> None:
+    def copy_from(self, other: SiteStatistics) -> None:
         """Take over all of another one."""
         self.__dict__.update(other.__dict__)
 
@@ -83,7 +88,7 @@ class GeneralizedPosterior(LinearPosterior):
     likelihood: Likelihood
     approximation: Approximation
     inner: LinearPosterior
-    account: Account = field(default_factory=Account, repr=False)
+    statistics: SiteStatistics = field(default_factory=SiteStatistics, repr=False)
 
     @classmethod
     def around(
@@ -108,12 +113,12 @@ class GeneralizedPosterior(LinearPosterior):
 
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""
-        return self._with(self.inner.copy(), replace(self.account))
+        return self._with(self.inner.copy(), replace(self.statistics))
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        self.inner.become(other.inner)
-        self.account.become(other.account)
+        self.inner.copy_from(other.inner)
+        self.statistics.copy_from(other.statistics)
 
     def at_the_mode(self) -> Self:
         """The same, to find the mode of rows that come together; in memory that both share."""
@@ -129,10 +134,10 @@ class GeneralizedPosterior(LinearPosterior):
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the site rows."""
-        return self._with(self.inner.made(change), Account())
+        return self._with(self.inner.made(change), SiteStatistics())
 
-    def _with(self, inner: LinearPosterior, account: Account) -> Self:
-        return self._but(factor=inner.factor, inner=inner, account=account)
+    def _with(self, inner: LinearPosterior, statistics: SiteStatistics) -> Self:
+        return self._but(factor=inner.factor, inner=inner, statistics=statistics)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -170,7 +175,7 @@ class GeneralizedPosterior(LinearPosterior):
         trial = self.copy()
         trial._close(rows)
         trial._together(rows)
-        self.become(trial)
+        self.copy_from(trial)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
@@ -211,18 +216,19 @@ class GeneralizedPosterior(LinearPosterior):
             self.inner.of_rows.remove(X, y, weights)  # refuses, and says why
         rows = self._checked(X, y, weights, np.zeros(len(X)), offsets)
         rows = rows[rows.weights > 0.0]
-        account, gone = self.account, float(np.sum(rows.weights))
-        rest = account.seen - gone
+        statistics, gone = self.statistics, float(np.sum(rows.weights))
+        rest = statistics.seen - gone
         if rest < -1e-12 * gone:
             raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {account.seen:g} is learned; "
+                f"can't unlearn rows of total weight {gone:g}: only {statistics.seen:g} is "
+                "learned; "
                 "nothing was changed"
             )
         if rest <= 1e-12 * gone:
             self.keep(Factor(self.n_coefficients), len(rows))
-            account.become(Account())
+            statistics.copy_from(SiteStatistics())
             return
-        together = account.together == account.seen
+        together = statistics.together == statistics.seen
         left, precision, logs = taken_out(
             self.inner.rows_alone().factor,
             self.inner.central(),
@@ -231,16 +237,16 @@ class GeneralizedPosterior(LinearPosterior):
             together=together,
         )
         self.keep(left, len(rows))
-        account.seen = account.effective = rest
-        account.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
-        account.together = -1.0
+        statistics.seen = statistics.effective = rest
+        statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
+        statistics.together = -1.0
 
     def merge(self, other: Self) -> None:
         """Learn the site rows of ``other``, as it found them; the prior counts once."""
         self.inner.merge(other.inner)
-        mine, its = self.account, other.account
+        mine, its = self.statistics, other.statistics
         mine.log_sites += its.log_sites
-        mine.told += its.told
+        mine.log_predictive += its.log_predictive
         mine.seen += its.seen
         mine.effective += its.effective
 
@@ -276,34 +282,34 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def predicts_lean(self) -> bool:  # type: ignore[override]
         """Whether one factor predicts: of a learned prior the stream's, once rows come in order."""
-        fitted = self.learns_prior and self.account.together == self.account.seen
-        known = self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
-        return known and not fitted
+        fitted = self.learns_prior and self.statistics.together == self.statistics.seen
+        code = self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
+        return code and not fitted
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
-        known, inner = self.likelihood.kernel_code, self.inner
-        if known is None or not inner.predicts_sites_lean:
+        code, inner = self.likelihood.kernel_code, self.inner
+        if code is None or not inner.predicts_sites_lean:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         path = site_path(
             inner.shared_factor(),
-            SiteCode(*known, self.approximation == "moments"),
+            SiteCode(*code, self.approximation == "moments"),
             self.intercept,
             names,
-            self.account,
+            self.statistics,
             self.likelihood.check_targets,
         )
-        inner.accompany(path, names)
+        inner.learn_alongside(path, names)
         return path
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
         """Distribution of eta at the rows of ``X``."""
-        mean, variance = self.inner.believed(X)
+        mean, variance = self.inner.linear_moments(X)
         return Normal(mean if offsets is None else mean + offsets, np.sqrt(variance))
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
-        mean, variance = self.inner.believed(X)
+        mean, variance = self.inner.linear_moments(X)
         return self.predicted(mean if offsets is None else mean + offsets, variance)
 
     @property
@@ -327,12 +333,12 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def n_observations(self) -> float:
         """Sum of the weights of the rows learned."""
-        return self.account.seen
+        return self.statistics.seen
 
     @property
     def n_effective(self) -> float:
         """What is left of them after forgetting."""
-        return self.account.effective
+        return self.statistics.effective
 
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
@@ -355,7 +361,7 @@ class GeneralizedPosterior(LinearPosterior):
         return self.inner.of_rows.forgets
 
     @property
-    def tells_evidence(self) -> bool:
+    def has_evidence(self) -> bool:
         """Whether the site rows tell the evidence of all rows."""
         return not self.forgets
 
@@ -366,8 +372,8 @@ class GeneralizedPosterior(LinearPosterior):
         Of rows that came one after another both are the same. Flat directions have density 1.
         """
         if self.forgets:
-            return self.account.told
-        return self.account.log_sites + self.inner.log_evidence
+            return self.statistics.log_predictive
+        return self.statistics.log_sites + self.inner.log_evidence
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -393,32 +399,32 @@ class GeneralizedPosterior(LinearPosterior):
     def _in_order(self, rows: SiteRows) -> Learned:
         inner, trial = self.inner, self.inner.copy()
         learned = learn_rows(trial, self.likelihood, self.approximation, rows)
-        precision, told = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
+        precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
         if type(inner) is LinearPosterior and inner.factor.rank == inner.n_coefficients:
             # What was predicted adds up to the evidence: a sum for every row is saved.
-            log_scale = told - (trial.log_evidence - inner.log_evidence)
+            log_scale = log_sites - (trial.log_evidence - inner.log_evidence)
             log_scale -= 0.5 * LOG_2PI * float(np.sum(precision))
         else:
             log_scale = float(np.sum(learned.log_scale))
-        inner.become(trial)
+        inner.copy_from(trial)
         self._count(rows, precision, log_scale)
-        self.account.told += told
+        self.statistics.log_predictive += log_sites
         return learned
 
     def _count(self, rows: SiteRows, precision: Array, log_scale: float) -> None:
         """Enter rows into the account, once ``inner`` has learned their sites."""
-        account, inner = self.account, self.inner
-        account.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
-        account.seen += float(np.sum(rows.weights))
+        statistics, inner = self.statistics, self.inner
+        statistics.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
+        statistics.seen += float(np.sum(rows.weights))
         left = inner.of_rows.discounts(rows.elapsed)
         if self.forgets and left is not None:
-            faded = fading_counts(account.effective, len(rows), rows.weights, left)
-            account.effective = float(faded[-1])
+            faded = fading_counts(statistics.effective, len(rows), rows.weights, left)
+            statistics.effective = float(faded[-1])
         elif self.forgets and inner.n_observations > 0.0:
             # As much of the rows as of what their sites say.
-            account.effective = account.seen * inner.n_effective / inner.n_observations
+            statistics.effective = statistics.seen * inner.n_effective / inner.n_observations
         else:
-            account.effective = account.seen
+            statistics.effective = statistics.seen
 
     def predicted(self, mean: Array, variance: Array) -> Any:
         """Distribution of targets whose eta has this mean and variance, offsets included."""
@@ -429,36 +435,40 @@ class GeneralizedPosterior(LinearPosterior):
 
     def _way_of(self, together: bool) -> Approximation:
         """How the sites of the rows were found; rows fitted together may have gone another way."""
-        return "laplace" if together and self.account.at_mode else self.approximation
+        return "laplace" if together and self.statistics.at_mode else self.approximation
 
     def _close(self, rows: SiteRows) -> None:
         """Believe eta ~ Normal(0, 10^2) of the first row in each direction that is still open."""
         vague = np.full(1, 0.01)
-        open_ = np.flatnonzero(np.isinf(self.inner.believed(rows.X)[1]) & (rows.weights > 0.0))
+        open_ = np.flatnonzero(
+            np.isinf(self.inner.linear_moments(rows.X)[1]) & (rows.weights > 0.0)
+        )
         while len(open_):
             row = rows[open_[0] : open_[0] + 1]
             self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
             # A density: its log constant is log(0.01 / 2 pi) / 2.
-            self.account.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
-            open_ = open_[np.isinf(self.inner.believed(rows.X[open_])[1])]
+            self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
+            open_ = open_[np.isinf(self.inner.linear_moments(rows.X[open_])[1])]
 
     def _together(self, rows: SiteRows) -> None:
         model = SiteModel(self.likelihood, self.approximation)
         trial, fitted = fitted_together(self.inner, model, rows)
-        told = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
-        first = self.account.seen == 0.0
-        self.inner.become(trial)
+        log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
+        first = self.statistics.seen == 0.0
+        self.inner.copy_from(trial)
         self._count(rows, fitted.sites.precision, fitted.log_scale)
-        self.account.together = self.account.seen if first else -1.0
-        self.account.at_mode = self.approximation == "laplace"
-        self.account.told += self.log_evidence - told
+        self.statistics.together = self.statistics.seen if first else -1.0
+        self.statistics.at_mode = self.approximation == "laplace"
+        self.statistics.log_predictive += self.log_evidence - log_evidence
 
 
 @predicted_and_scored.register
 def _predicted_and_scored(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
     """Sites are found by the densities, the weights in them."""
     learned = member.learn_in_order(*rows)
-    return member.predicted(learned.mean, learned.variance), telling(learned.sites.log_normalizer)
+    return member.predicted(learned.mean, learned.variance), return_predictions(
+        learned.sites.log_normalizer
+    )
 
 
 @rank_ahead.register

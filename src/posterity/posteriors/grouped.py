@@ -148,7 +148,7 @@ class GroupedPosterior:
     def predict_then_learn(self, rows: GroupedRows) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
         n = len(rows)
-        told, freed, residual = np.empty((4, n)), np.empty(n), np.empty(n)
+        predictions, residual_df, residual = np.empty((4, n)), np.empty(n), np.empty(n)
         first = 0
         self._begin()
         self.bank.reserve(int(rows.slots.max(initial=-1)) + 1)
@@ -156,20 +156,24 @@ class GroupedPosterior:
             stop, opens = self._stretch(rows, first)
             part, some = rows.part(first, stop), slice(first, stop)
             before, known = self._noise_now(), self.bank.size
-            self._tell(part, told[:, some])
+            self._tell(part, predictions[:, some])
             if not self._asked_all:
-                residual[some], freed[some] = before[0], before[1] - self._flat(STREAM_GROUPS)
+                residual[some], residual_df[some] = before[0], before[1] - self._flat(STREAM_GROUPS)
             else:
-                _running(before[0], told[2, some], residual[some])
-                _running(before[1], self._count_gains(part, told[3, some]), freed[some])
-                freed[some] -= self._flat(self._groups_by(part, known))
+                _running(before[0], predictions[2, some], residual[some])
+                _running(
+                    before[1], self._count_gains(part, predictions[3, some]), residual_df[some]
+                )
+                residual_df[some] -= self._flat(self._groups_by(part, known))
             self.idle += 0 if part.weights is None else int(np.count_nonzero(part.weights == 0.0))
             if opens or self.rows >= self.due_at:
                 self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
                 self._turn()
             first = stop
-        mean = np.subtract(rows.y, told[0], out=told[0])
-        return self.noise.predictive(mean, told[1], freed, np.maximum(residual, 0.0, out=residual))
+        mean = np.subtract(rows.y, predictions[0], out=predictions[0])
+        return self.noise.predictive(
+            mean, predictions[1], residual_df, np.maximum(residual, 0.0, out=residual)
+        )
 
     def remove(self, rows: GroupedRows) -> None:
         """Unlearn rows; raises ``ValueError`` when their groups can't have learned them."""
@@ -202,24 +206,26 @@ class GroupedPosterior:
 
     def predictive(self, X: Array, slots: Slots) -> Distribution:
         """Distribution of new observations in the groups at ``slots``, -1 for unknown ones."""
-        known = self.reading()
+        reading = self.reading()
         mean, leverage = self._predicted(X, slots)
-        return self.noise.predictive(mean, leverage, known.freed, known.residual)
+        return self.noise.predictive(mean, leverage, reading.residual_df, reading.residual)
 
     def expected(self, X: Array, slots: Slots) -> Distribution:
         """Distribution of the mean of such observations: as without their own noise, the 1."""
-        known = self.reading()
+        reading = self.reading()
         mean, leverage = self._predicted(X, slots)
-        return self.noise.predictive(mean, leverage - 1.0, known.freed, known.residual)
+        return self.noise.predictive(mean, leverage - 1.0, reading.residual_df, reading.residual)
 
     def arms_path(self, slots: Slots, names: Any) -> ArmsPath:
         """The lean way to choose among the groups at ``slots``, -1 for unknown ones, as now."""
-        known, q = self.reading(), self.bank.n_coefficients + 1
-        triangles = np.empty((len(slots), *known.prior.newcomer.shape))
-        triangles[:] = known.prior.newcomer
+        reading, q = self.reading(), self.bank.n_coefficients + 1
+        triangles = np.empty((len(slots), *reading.prior.newcomer.shape))
+        triangles[:] = reading.prior.newcomer
         some = slots >= 0
-        triangles[some] = unpacked(self.bank.posteriors(known.prior.priors, slots[some]), q)
-        noise = self.noise.predictive(np.zeros(1), np.zeros(1), known.freed, known.residual)
+        triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
+        noise = self.noise.predictive(
+            np.zeros(1), np.zeros(1), reading.residual_df, reading.residual
+        )
         df = float(getattr(noise, "df", np.inf))
         path = ArmsPath(triangles, self.intercept, names, df, float(noise.scale[0]), slots)
         path.rest_on(self)
@@ -245,14 +251,16 @@ class GroupedPosterior:
     def exact(self) -> Reading:
         """The prior learned from all rows so far, and the noise with it."""
         if self.fresh is None:
-            known = self.reading()
+            reading = self.reading()
             if self.turn is not None:
-                known = self._read_from(self._sample(MOST_GROUPS))
+                reading = self._read_from(self._sample(MOST_GROUPS))
             if self.bank.size > MOST_GROUPS:
-                freed = float(self.bank.count.sum()) - self._flat(self.bank.size, known.prior)
-                residual = _residual_of(self.bank.posteriors(known.prior.priors))
-                known = Reading(known.prior, freed, residual)
-            self.fresh = known
+                residual_df = float(self.bank.count.sum()) - self._flat(
+                    self.bank.size, reading.prior
+                )
+                residual = _residual_of(self.bank.posteriors(reading.prior.priors))
+                reading = Reading(reading.prior, residual_df, residual)
+            self.fresh = reading
         return self.fresh
 
     def coefficients(self) -> Array:
@@ -271,10 +279,10 @@ class GroupedPosterior:
             diagonals = bank.posteriors(prior.priors)[:, places]
             logs = np.log(diagonals, where=diagonals > 0.0, out=np.zeros_like(diagonals))
             log_determinants = bank.size * prior.log_determinants - 2.0 * float(logs.sum())
-            return self.noise.log_evidence(known.freed, known.residual, log_determinants)
+            return self.noise.log_evidence(known.residual_df, known.residual, log_determinants)
         if bank.size > MOST_GROUPS:
             prior = of_all(self._sample(bank.size), prior, self.belief.free)
-        return self.noise.log_evidence(known.freed, prior.residual, prior.log_determinants)
+        return self.noise.log_evidence(known.residual_df, prior.residual, prior.log_determinants)
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -309,11 +317,11 @@ class GroupedPosterior:
             self.noise_residual += float(after - before)
             self.noise_count += float(self._count_gains(rows, out[3]).sum())
 
-    def _count_gains(self, rows: GroupedRows, told: Array) -> Array:
+    def _count_gains(self, rows: GroupedRows, before: Array) -> Array:
         """By how much each row raises the count: by 1, which then is not told."""
         if rows.weights is None and self.discount == 1.0:
-            told[...] = 1.0
-        return told
+            before[...] = 1.0
+        return before
 
     def _groups_by(self, rows: GroupedRows, known: int) -> Array | int:
         """How many groups there are by each row, those that begin with these rows included."""
@@ -398,8 +406,8 @@ class GroupedPosterior:
 
     def _read_from(self, sample: GroupSample) -> Reading:
         prior = self._prior_of(sample, TOLERANCE)
-        freed = sample.count - self._flat(len(sample.rows), prior)
-        return Reading(prior, freed, self._residual_under(prior, sample))
+        residual_df = sample.count - self._flat(len(sample.rows), prior)
+        return Reading(prior, residual_df, self._residual_under(prior, sample))
 
     def _residual_under(self, prior: SharedPrior, sample: GroupSample) -> float:
         """Residual of groups under a prior that was learned from them, or given."""

@@ -16,7 +16,7 @@ from posterity.noise import Joint, Predictive
 from posterity.posteriors._noise_scores import in_own_units, in_sequence, squared_scores
 from posterity.posteriors._noise_units import rescale, shift
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
-from posterity.posteriors.generalized import Account, GeneralizedPosterior
+from posterity.posteriors.generalized import GeneralizedPosterior, SiteStatistics
 
 Array = NDArray[np.float64]
 
@@ -32,14 +32,14 @@ FURTHEST, HIGHEST = 20.0, 0.5
 
 
 @dataclass
-class NoiseAccount:
+class NoiseStatistics:
     """State beside the two posteriors.
 
     ``centre`` (m,) is the mean of the features over the rows that the mean's factor holds, and
     ``level`` that of the log precisions they were weighed with. ``rule`` is what rows of a stream
     are weighed by: the spread as it was when the clock's second number was set, and the centre and
-    level at that time, ``at`` and ``at_level``; ``clock`` counts rows. ``told`` sums the log
-    densities.
+    level at that time, ``at`` and ``at_level``; ``clock`` counts rows. ``log_predictive`` sums the
+    log densities.
     """
 
     centre: Array
@@ -48,13 +48,13 @@ class NoiseAccount:
     clock: NDArray[np.int64]
     level: float = 0.0
     at_level: float = 0.0
-    told: float = 0.0
+    log_predictive: float = 0.0
 
-    def copy(self) -> NoiseAccount:
+    def copy(self) -> NoiseStatistics:
         """The same, to go its own way."""
         return replace(self, centre=self.centre.copy(), clock=self.clock.copy())
 
-    def become(self, other: NoiseAccount) -> None:
+    def copy_from(self, other: NoiseStatistics) -> None:
         """Take over all of another one."""
         self.__dict__.update(other.copy().__dict__)
 
@@ -78,7 +78,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     mean: LinearPosterior
     spread: GeneralizedPosterior
-    account: NoiseAccount = field(repr=False)
+    statistics: NoiseStatistics = field(repr=False)
 
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
@@ -89,9 +89,16 @@ class HeteroscedasticPosterior(LinearPosterior):
         """Take over what two posteriors believe that have seen nothing."""
         m = mean.n_coefficients - int(mean.intercept)
         nothing, clock = np.zeros(m), np.zeros(2, dtype=np.int64)
-        account = NoiseAccount(nothing, spread.copy(), nothing, clock)
+        statistics = NoiseStatistics(nothing, spread.copy(), nothing, clock)
         return cls(
-            mean.belief, mean.noise, mean.intercept, mean.prior, mean.factor, mean, spread, account
+            mean.belief,
+            mean.noise,
+            mean.intercept,
+            mean.prior,
+            mean.factor,
+            mean,
+            spread,
+            statistics,
         )
 
     def for_targets(self, count: int) -> LinearPosterior:
@@ -102,14 +109,17 @@ class HeteroscedasticPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         mean = self.mean.copy()
         return self._but(
-            factor=mean.factor, mean=mean, spread=self.spread.copy(), account=self.account.copy()
+            factor=mean.factor,
+            mean=mean,
+            spread=self.spread.copy(),
+            statistics=self.statistics.copy(),
         )
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        self.mean.become(other.mean)
-        self.spread.become(other.spread)
-        self.account.become(other.account)
+        self.mean.copy_from(other.mean)
+        self.spread.copy_from(other.spread)
+        self.statistics.copy_from(other.statistics)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -120,25 +130,27 @@ class HeteroscedasticPosterior(LinearPosterior):
             return
         trial = self.copy()
         trial._together(X, y, weights, elapsed)
-        self.become(trial)
+        self.copy_from(trial)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
         trial = self.copy()
-        told: list[Any] = []
+        predictions: list[Any] = []
         first = 0
-        while first < len(X) or not told:
-            left = int(trial.account.clock[1] - trial.account.clock[0])
+        while first < len(X) or not predictions:
+            left = int(trial.statistics.clock[1] - trial.statistics.clock[0])
             part = slice(first, first + max(left, 1))
             some = None if weights is None else weights[part]
-            told.append(trial._learn(X[part], y[part], some, elapsed[part]))
+            predictions.append(trial._learn(X[part], y[part], some, elapsed[part]))
             first = part.stop
-        together = in_sequence(told)
+        together = in_sequence(predictions)
         densities = together.logpdf(y[:, 0])
-        trial.account.told += float(np.sum(densities if weights is None else weights * densities))
-        self.become(trial)
+        trial.statistics.log_predictive += float(
+            np.sum(densities if weights is None else weights * densities)
+        )
+        self.copy_from(trial)
         return together
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
@@ -152,15 +164,15 @@ class HeteroscedasticPosterior(LinearPosterior):
         if not g.any():
             return
         if abs(self.n_observations - np.sum(g)) <= 1e-12 * np.sum(g):
-            trial.mean.keep(Factor(trial.mean.n_coefficients), int(trial.account.clock[0]))
-            trial.spread.keep(Factor(trial.spread.n_coefficients), int(trial.account.clock[0]))
-            trial.spread.account.become(Account())
+            trial.mean.keep(Factor(trial.mean.n_coefficients), int(trial.statistics.clock[0]))
+            trial.spread.keep(Factor(trial.spread.n_coefficients), int(trial.statistics.clock[0]))
+            trial.spread.statistics.copy_from(SiteStatistics())
             trial = self.around(trial.mean, trial.spread)
         else:
             trial._take_out(X, y, g)
-            told = trial.copy().predict_then_learn(X, y, weights, np.zeros(len(X)))
-            trial.account.told -= float(g @ told.logpdf(y[:, 0]))
-        self.become(trial)
+            predictions = trial.copy().predict_then_learn(X, y, weights, np.zeros(len(X)))
+            trial.statistics.log_predictive -= float(g @ predictions.logpdf(y[:, 0]))
+        self.copy_from(trial)
 
     def merge(self, other: Self) -> None:
         """Learn the rows of ``other`` as it weighed them; each prior counts once."""
@@ -168,12 +180,12 @@ class HeteroscedasticPosterior(LinearPosterior):
         theirs._change_units(trial._log_unit_of(theirs))
         trial.mean.merge(theirs.mean)
         trial.spread.merge(theirs.spread)
-        mine, its = trial.account, theirs.account
-        mine.told += its.told
+        mine, its = trial.statistics, theirs.statistics
+        mine.log_predictive += its.log_predictive
         mine.clock[0] += its.clock[0]
         trial._move(its.centre, its.level, other.n_effective)
         trial._renew()
-        self.become(trial)
+        self.copy_from(trial)
 
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
@@ -202,10 +214,10 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def noise_coefficients(self) -> Array:
         """Mean of [intercept, coefficients] of the log variance of the noise."""
-        slopes = -self.account.rule.coefficients()[1:]
+        slopes = -self.statistics.rule.coefficients()[1:]
         level = -math.log(self.mean.noise_precision)
-        account = self.account
-        return np.concatenate([[level - account.at_level - slopes @ account.at], slopes])
+        statistics = self.statistics
+        return np.concatenate([[level - statistics.at_level - slopes @ statistics.at], slopes])
 
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients], given the log variance's."""
@@ -227,7 +239,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         return self.mean.n_effective
 
     @property
-    def tells_evidence(self) -> bool:
+    def has_evidence(self) -> bool:
         """Whether what is known tells the evidence of all rows: only their densities do."""
         return False
 
@@ -242,22 +254,25 @@ class HeteroscedasticPosterior(LinearPosterior):
     @property
     def log_evidence(self) -> float:
         """Sum of the log predictive densities of the rows as they came."""
-        return self.account.told
+        return self.statistics.log_predictive
 
     # ---- inner ---------------------------------------------------------------------------------
 
     def _relative(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of the log precision at rows, relative to the average row's."""
-        account = self.account
-        if account.rule.n_observations == 0.0:
+        statistics = self.statistics
+        if statistics.rule.n_observations == 0.0:
             return np.zeros(len(X)), np.zeros(len(X))
-        rows = np.ascontiguousarray(np.vstack([account.at, X]))
-        told = account.rule.linear_predictor(rows)
-        mean, variance = told.loc[1:] - told.loc[0], np.square(told.scale)
+        rows = np.ascontiguousarray(np.vstack([statistics.at, X]))
+        log_precision = statistics.rule.linear_predictor(rows)
+        mean, variance = (
+            log_precision.loc[1:] - log_precision.loc[0],
+            np.square(log_precision.scale),
+        )
         open_ = ~np.isfinite(variance[1:])
         added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
-        mean = np.where(open_, 0.0, mean) + account.at_level
-        highest = account.level + HIGHEST * math.log1p(account.clock[0])
+        mean = np.where(open_, 0.0, mean) + statistics.at_level
+        highest = statistics.level + HIGHEST * math.log1p(statistics.clock[0])
         return np.clip(mean, -FURTHEST, highest), added
 
     def _scaled(self, X: Array, log_precision: Array) -> Array:
@@ -270,17 +285,17 @@ class HeteroscedasticPosterior(LinearPosterior):
         log_precision, variance = self._relative(X)
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scaled(X, log_precision)
-        told = self.mean.predict_then_learn(rows, target, weights, elapsed)
-        squares, known = squared_scores(told, target[:, 0])
+        predictive = self.mean.predict_then_learn(rows, target, weights, elapsed)
+        squares, known = squared_scores(predictive, target[:, 0])
         counted = known.astype(np.float64) if weights is None else known * weights
         offsets = LogPrecision().offsets(squares) - log_precision
         halves = np.full((len(X), 1), 0.5)
         self.spread.predict_then_learn(X, halves, counted, elapsed, offsets)
         self._count(X, weights)
-        self._account_for(X, weights, log_precision)
-        if self.account.clock[0] >= self.account.clock[1]:
+        self._add_to_statistics(X, weights, log_precision)
+        if self.statistics.clock[0] >= self.statistics.clock[1]:
             self._renew()
-        return in_own_units(told, log_precision, variance)
+        return in_own_units(predictive, log_precision, variance)
 
     def _together(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: the mean's posterior and the spread's, each given the other."""
@@ -288,38 +303,38 @@ class HeteroscedasticPosterior(LinearPosterior):
         log_precision = before._relative(X)[0]
         # Units are those of the rows that are there, or else of the average row.
         new = self.n_effective == 0.0 and (weights is None or bool(weights.any()))
-        anchor = np.average(X, axis=0, weights=weights) if new else before.account.centre
+        anchor = np.average(X, axis=0, weights=weights) if new else before.statistics.centre
         self._count(X, weights)
         said = 0.0
         for _ in range(MOST_ROUNDS):
-            self._become_mean_and_spread(before)
+            self._copy_mean_and_spread(before)
             target = np.exp(0.5 * log_precision)[:, None] * y
             rows = self._scaled(X, log_precision)
             self.mean.append(rows, target, weights, elapsed)
-            told = cast(StudentT, self.mean.predictive(rows))
-            squares, counted = self._corrected(told, target[:, 0])
+            predictive = cast(StudentT, self.mean.predictive(rows))
+            squares, counted = self._corrected(predictive, target[:, 0])
             if weights is not None:
                 counted = counted * weights
             if not counted.any():
                 break
             offsets = LogPrecision().offsets(squares) - log_precision
             said = self._learn_spread(X, counted, elapsed, offsets)
-            self.account.rule = self.spread
-            self.account.at, self.account.at_level = anchor, before.account.level
+            self.statistics.rule = self.spread
+            self.statistics.at, self.statistics.at_level = anchor, before.statistics.level
             moved, log_precision = log_precision, self._relative(X)[0]
             if np.abs(log_precision - moved).max() < SETTLED:
                 break
-        self._account_for(X, weights, log_precision)
+        self._add_to_statistics(X, weights, log_precision)
         self._renew()
         # Of the targets given the log precisions, in their own units; and what those are open to.
-        self.account.told += self.mean.log_evidence - before.mean.log_evidence + said
-        self.account.told += 0.5 * float(
+        self.statistics.log_predictive += self.mean.log_evidence - before.mean.log_evidence + said
+        self.statistics.log_predictive += 0.5 * float(
             np.sum(log_precision if weights is None else weights * log_precision)
         )
 
-    def _become_mean_and_spread(self, other: HeteroscedasticPosterior) -> None:
-        self.mean.become(other.mean)
-        self.spread.become(other.spread)
+    def _copy_mean_and_spread(self, other: HeteroscedasticPosterior) -> None:
+        self.mean.copy_from(other.mean)
+        self.spread.copy_from(other.spread)
 
     def _learn_spread(self, X: Array, weights: Array, elapsed: Array, offsets: Array) -> float:
         """Learn squared errors; returns the log of posterior over prior volume (Laplace).
@@ -340,19 +355,19 @@ class HeteroscedasticPosterior(LinearPosterior):
             volume = 0.5 * math.log(float(weights @ np.exp(eta)) / (2.0 * math.pi))
         return spread.log_evidence - before - likelihood + volume
 
-    def _corrected(self, told: StudentT, y: Array) -> tuple[Array, Array]:
+    def _corrected(self, predictive: StudentT, y: Array) -> tuple[Array, Array]:
         """Squared errors of rows that were learned, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
         precision = self.mean.noise_precision
-        if not np.isfinite(precision) or told.is_flat().any():
+        if not np.isfinite(precision) or predictive.is_flat().any():
             return np.ones(len(y)), np.zeros(len(y))
-        left = np.clip(2.0 - np.square(told.scale) * precision, 1e-9, 1.0)
-        return np.square(y - told.loc) * precision / left, left
+        left = np.clip(2.0 - np.square(predictive.scale) * precision, 1e-9, 1.0)
+        return np.square(y - predictive.loc) * precision / left, left
 
     def _count(self, X: Array, weights: Array | None) -> None:
         n = len(X) if weights is None else int(np.count_nonzero(weights))
-        self.account.clock[0] += n
+        self.statistics.clock[0] += n
 
-    def _account_for(self, X: Array, weights: Array | None, log_precision: Array) -> None:
+    def _add_to_statistics(self, X: Array, weights: Array | None, log_precision: Array) -> None:
         """Let the means know of rows that were learned, weighed with these log precisions."""
         count = float(len(X)) if weights is None else float(np.sum(weights))
         if count > 0.0:
@@ -361,18 +376,18 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def _move(self, centre: Array, level: float, count: float) -> None:
         """Let the means know of rows of this total weight, which the factor holds already."""
-        account, share = self.account, min(count / max(self.mean.n_held, 1e-300), 1.0)
-        account.centre = account.centre + (centre - account.centre) * share
-        account.level += (level - account.level) * share
+        statistics, share = self.statistics, min(count / max(self.mean.n_held, 1e-300), 1.0)
+        statistics.centre = statistics.centre + (centre - statistics.centre) * share
+        statistics.level += (level - statistics.level) * share
 
     def _take_out(self, X: Array, y: Array, weights: Array) -> None:
         """Unlearn rows, but not all, from the mean, the spread, and the means of features."""
         log_precision = self._relative(X)[0]
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scaled(X, log_precision)
-        told = cast(StudentT, self.mean.predictive(rows))
+        predictive = cast(StudentT, self.mean.predictive(rows))
         self.mean.remove(rows, target, weights)
-        squares, counted = self._corrected(told, target[:, 0])
+        squares, counted = self._corrected(predictive, target[:, 0])
         counted = counted * weights
         if counted.any():
             counted *= min(1.0, self.spread.n_observations / float(np.sum(counted)))
@@ -382,11 +397,11 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def _discount(self, X: Array, weights: Array, log_precision: Array) -> None:
         """Let the means know of rows that were unlearned, weighed with these log precisions."""
-        account, share = self.account, float(np.sum(weights)) / self.mean.n_held
+        statistics, share = self.statistics, float(np.sum(weights)) / self.mean.n_held
         centre, level = (np.average(one, axis=0, weights=weights) for one in (X, log_precision))
-        account.centre = account.centre + share * (account.centre - centre)
-        account.level += share * (account.level - float(level))
-        account.clock[0] -= int(np.count_nonzero(weights))
+        statistics.centre = statistics.centre + share * (statistics.centre - centre)
+        statistics.level += share * (statistics.level - float(level))
+        statistics.clock[0] -= int(np.count_nonzero(weights))
         self._renew()
 
     def _log_unit_of(self, other: HeteroscedasticPosterior) -> float:
@@ -395,7 +410,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         At its centre its rows have its level of log precision; here they have this one's, and what
         the log precision rises by from centre to centre.
         """
-        mine, its = self.account, other.account
+        mine, its = self.statistics, other.statistics
         if self.n_effective == 0.0 or other.n_effective == 0.0:
             return 0.0
         share = other.n_effective / (self.n_effective + other.n_effective)
@@ -412,18 +427,18 @@ class HeteroscedasticPosterior(LinearPosterior):
         mean, spread = self.mean.of_rows, self.spread.inner.of_rows
         rescale(mean.factor, mean.prior, math.exp(log_unit))
         shift(spread.factor, spread.prior, log_unit)
-        self.account.level += log_unit
+        self.statistics.level += log_unit
 
     def _renew(self) -> None:
         """Weigh rows from now on by the log variance as it is known now."""
-        account = self.account
-        account.rule, account.at = self.spread.copy(), account.centre
-        account.at_level = account.level
-        rows = int(account.clock[0])
+        statistics = self.statistics
+        statistics.rule, statistics.at = self.spread.copy(), statistics.centre
+        statistics.at_level = statistics.level
+        rows = int(statistics.clock[0])
         some = rows // PART
         if self.mean.forgets:
             some = min(some, LONGEST_STRETCH)
-        account.clock[1] = rows + max(some, 1)
+        statistics.clock[1] = rows + max(some, 1)
 
 
 def spread_beside(inner: LinearPosterior) -> GeneralizedPosterior:

@@ -69,17 +69,17 @@ class MissingTargetsPosterior(TargetsPosterior):
     chain: Chain = field(default_factory=Chain, repr=False, compare=False)
 
     @classmethod
-    def of(cls, known: TargetsPosterior) -> MissingTargetsPosterior:
+    def of(cls, posterior: TargetsPosterior) -> MissingTargetsPosterior:
         """The same knowledge, that may learn such rows."""
-        if isinstance(known, cls):
-            return known
-        if known.wide.forgets and known.wide.of_rows.discounts(np.ones(1)) is None:
+        if isinstance(posterior, cls):
+            return posterior
+        if posterior.wide.forgets and posterior.wide.of_rows.discounts(np.ones(1)) is None:
             raise ValueError(
                 "y lacks some targets of a row, and old rows are forgotten in a way that is not "
                 "the same for all that is known: use Exponential or Stabilized, drop such rows, or "
                 "fit a model for each target"
             )
-        return cls(known.wide, known.names)
+        return cls(posterior.wide, posterior.names)
 
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""
@@ -87,9 +87,9 @@ class MissingTargetsPosterior(TargetsPosterior):
         chain = Chain(self.chain.links)
         return type(self)(self.wide.copy(), self.names, patterns=patterns, chain=chain)
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        super().become(other)
+        super().copy_from(other)
         self.patterns.clear()
         self.patterns.update(other.patterns)
 
@@ -100,7 +100,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         after = self.copy()
         if self.wide.forgets:
             after._append_fading(X, y, weights, elapsed)
-            self.become(after)
+            self.copy_from(after)
             return
         for pattern, rows in after._sorted(X, y, weights):
             if len(pattern) == self.n_targets:
@@ -108,7 +108,7 @@ class MissingTargetsPosterior(TargetsPosterior):
                 continue
             factor = after.patterns.setdefault(pattern, Factor(self.n_coefficients, len(pattern)))
             factor.append(*rows, intercept=self.intercept)
-        self.become(after)
+        self.copy_from(after)
 
     def _append_fading(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let all triangles fade before each row, and the row's own pattern learn it."""
@@ -137,13 +137,13 @@ class MissingTargetsPosterior(TargetsPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> JointPrediction:
         """Learn row after row; returns the distribution of the targets before each row."""
-        after, told = self.copy(), [self.predictive(X[:0])]
+        after, predictions = self.copy(), [self.predictive(X[:0])]
         for i in range(len(X)):
             row = slice(i, i + 1)
-            told.append(after.predictive(X[row]))
+            predictions.append(after.predictive(X[row]))
             after.append(X[row], y[row], None if weights is None else weights[row], elapsed[row])
-        self.become(after)
-        return one_joint(told, self.names)
+        self.copy_from(after)
+        return one_joint(predictions, self.names)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
@@ -155,7 +155,7 @@ class MissingTargetsPosterior(TargetsPosterior):
                 after.wide.remove(*rows)
                 continue
             after._remove_from(pattern, *rows)
-        self.become(after)
+        self.copy_from(after)
 
     def merge(self, other: TargetsPosterior) -> None:
         """Learn all that ``other`` learned from the same prior."""
@@ -320,10 +320,10 @@ class MissingTargetsPosterior(TargetsPosterior):
         mean, spread = np.zeros((n, q)), np.zeros((n, q, q))
         df = np.full((n, q), np.inf)
         links = self.links
-        told = [link.posterior.predictive(X) for link in links]
-        least = min((float(one.df.min(initial=np.inf)) for one in told), default=np.inf)
+        predictions = [link.posterior.predictive(X) for link in links]
+        least = min((float(one.df.min(initial=np.inf)) for one in predictions), default=np.inf)
         shift = 2.0 if least > 2.0 else 0.0
-        for link, one in zip(links, told, strict=True):
+        for link, one in zip(links, predictions, strict=True):
             own = list(link.own)
             mean[:, own], between, among = conditioned(link, one, mean, spread, shift)
             spread[np.ix_(range(n), own, link.before)] = between

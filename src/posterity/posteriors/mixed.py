@@ -24,7 +24,7 @@ class MixedPosterior(LinearPosterior):
     """What an ensemble of posteriors of any kind says together: mixtures, and weighted averages.
 
     ``ahead`` has its members and their weights for the next row. A member must be able to
-    ``copy``, ``become``, ``predict_then_learn`` and to tell its ``predictive``; of all else it is
+    ``copy``, ``copy_from``, ``predict_then_learn`` and its ``predictive``; of all else it is
     asked only what a user asks of the whole. What it believed before any data is that of its
     members, so that there is nothing of its own to keep.
     """
@@ -115,9 +115,9 @@ class MixedPosterior(LinearPosterior):
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
         """Distribution of eta at the rows of ``X``, with the mixture's mean and variance."""
         members, weights = self.ahead()
-        told = [member.linear_predictor(X, *given(offsets)) for member in members]
-        scales = np.array([one.scale for one in told])
-        return Normal(*matched(np.array([one.loc for one in told]), scales, weights))
+        moments = [member.linear_predictor(X, *given(offsets)) for member in members]
+        scales = np.array([one.scale for one in moments])
+        return Normal(*matched(np.array([one.loc for one in moments]), scales, weights))
 
     def predict_mean(self, X: Array) -> Array:
         """Mean of new observations at the rows of ``X``."""
@@ -199,7 +199,7 @@ class MixedPosterior(LinearPosterior):
         return float(self.average_of(lambda one: one.n_effective))
 
     @property
-    def tells_evidence(self) -> bool:
+    def has_evidence(self) -> bool:
         """Whether what is known tells the evidence of all rows: only their densities do."""
         return False
 

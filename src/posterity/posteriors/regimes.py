@@ -13,8 +13,8 @@ from posterity.distributions import PoissonLogNormal, StudentT
 from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import exactly_mixed
 from posterity.posteriors._runs import Change, kept_runs, median_change
-from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, Changing, Trace
-from posterity.posteriors.ensemble import VARIES, bayes, ranks_of, telling
+from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, ChangeStrategy, Trace
+from posterity.posteriors.ensemble import VARIES, bayes, ranks_of, return_predictions
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -50,19 +50,21 @@ class Targets:
         return self.count > ENOUGH_ROWS and self.squares > 0.0
 
     @property
-    def freed(self) -> float:
+    def residual_df(self) -> float:
         """Degrees of freedom of their spread."""
         return self.count - 1.0 if self.suffice else ENOUGH_ROWS
 
     @property
     def variance(self) -> float:
         """Variance of another one."""
-        return self.squares / self.freed * (1.0 + 1.0 / self.count) if self.suffice else np.inf
+        return (
+            self.squares / self.residual_df * (1.0 + 1.0 / self.count) if self.suffice else np.inf
+        )
 
 
 def like_others(targets: Sequence[Targets], *, counts: bool) -> StudentT | PoissonLogNormal:
     """Another target (n,), of which only the mean and the spread of those before it are known."""
-    df, mean, variance = np.array([(one.freed, one.mean, one.variance) for one in targets]).T
+    df, mean, variance = np.array([(one.residual_df, one.mean, one.variance) for one in targets]).T
     if not counts:
         return StudentT(df, mean, np.sqrt(variance))
     mean = np.maximum(mean, LEAST_RATE)
@@ -148,11 +150,11 @@ class RegimesPosterior(MixedPosterior):
     """
 
     fresh: Any
-    strategy: Changing
+    strategy: ChangeStrategy
     state: Regimes = field(repr=False)
 
     @classmethod
-    def around(cls, fresh: Any, strategy: Changing) -> Self:
+    def around(cls, fresh: Any, strategy: ChangeStrategy) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         make: Any = cls  # whose fields are not its parent's
         fresh = fresh.single()
@@ -163,7 +165,7 @@ class RegimesPosterior(MixedPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, state=self.state.copy())
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.state.__dict__.update(other.state.copy().__dict__)
 
@@ -196,20 +198,22 @@ class RegimesPosterior(MixedPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
     ) -> Any:
         state = self.state.copy()
-        told: list[Any] = []
+        predictions: list[Any] = []
         trace = Trace(len(X), self.strategy.max_runs + 2 * BLOCK_ROWS, False)
         hazards = self.strategy.hazards(elapsed)
         g = np.ones(len(X)) if weights is None else weights
         first = 0
-        while first < len(X) or not told:
+        while first < len(X) or not predictions:
             part = slice(first, min(first + BLOCK_ROWS - state.row % BLOCK_ROWS, len(X)))
             rows = X[part], y[part], g[part], elapsed[part]
             extra = (each[part] for each in offsets)
-            told.append(self._learn_block(state, trace, first, hazards[part], (*rows, *extra)))
+            predictions.append(
+                self._learn_block(state, trace, first, hazards[part], (*rows, *extra))
+            )
             first = part.stop
         state.change_probability = trace.change_probability(state)
         self.state.__dict__.update(state.__dict__)
-        return in_sequence(told)
+        return in_sequence(predictions)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
         """Refuse: which runs would have been dropped without a row is not known."""
@@ -236,12 +240,12 @@ class RegimesPosterior(MixedPosterior):
         k, n = state.size, len(y)
         members = [*(one.copy() for one in state.members), *(self.fresh.copy() for _ in starts)]
         begins = [0] * k + starts
-        told = []
+        predictions = []
         for member, begin in zip(members, begins, strict=True):
             # Before its first row a run learns nothing: rows of weight zero are no rows.
             counted = np.where(np.arange(n) < begin, 0.0, weights)
-            told.append(member.predict_then_learn(X, y, counted, elapsed, *offsets))
-        seen = _Seen.of(told, targets)
+            predictions.append(member.predict_then_learn(X, y, counted, elapsed, *offsets))
+        seen = _Seen.of(predictions, targets)
         densities = weights * seen.densities(y[:, 0])
         shares = np.zeros((n, len(members)))
         for i in range(n):
@@ -277,8 +281,10 @@ class RegimesPosterior(MixedPosterior):
     @property
     def _waits(self) -> bool:
         """Whether a run that has just begun knows nothing of what it is to predict."""
-        told = self.fresh.predictive(np.zeros((1, self.fresh.n_features)))
-        return bool((ranks_of(told) < VARIES).any() or not np.isfinite(_variance(told)).all())
+        predictive = self.fresh.predictive(np.zeros((1, self.fresh.n_features)))
+        return bool(
+            (ranks_of(predictive) < VARIES).any() or not np.isfinite(_variance(predictive)).all()
+        )
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -310,8 +316,8 @@ class RegimesPosterior(MixedPosterior):
         state = self.state
         if not self._waits and self._proper(self.fresh):
             return members, weights
-        told = [one.predictive(state.last) for one in state.members]
-        unknown = _Seen.of(told, [state.targets]).unknown[:, 0]
+        predictions = [one.predictive(state.last) for one in state.members]
+        unknown = _Seen.of(predictions, [state.targets]).unknown[:, 0]
         enough = ~unknown & (state.learned > self.n_coefficients)
         enough &= [self._proper(one) for one in state.members]
         weights = np.where(enough if enough.any() else True, state.probability, 0.0)
@@ -320,8 +326,8 @@ class RegimesPosterior(MixedPosterior):
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``, each as the next row."""
         members, weights = self._next()
-        told = [one.predictive(X, *given(offsets)) for one in members]
-        seen = _Seen.of(told, [self.state.targets] * len(X))
+        predictions = [one.predictive(X, *given(offsets)) for one in members]
+        seen = _Seen.of(predictions, [self.state.targets] * len(X))
         return seen.mixed(np.broadcast_to(weights, (len(X), len(weights))))
 
     def predict_mean(self, X: Array) -> Array:
@@ -374,41 +380,41 @@ class RegimesPosterior(MixedPosterior):
 class _Seen:
     """What k runs told of n rows, and what stands for those that know nothing of a row."""
 
-    told: list[Any]
+    predictions: list[Any]
     unknown: NDArray[np.bool_]
     others: Any
 
     @classmethod
-    def of(cls, told: list[Any], targets: Sequence[Targets]) -> _Seen:
-        others = like_others(targets, counts=hasattr(told[0], "logpmf"))
-        unknown = np.stack([_unknown(one, others) for one in told])
-        return cls(told, unknown & [each.suffice for each in targets], others)
+    def of(cls, predictions: list[Any], targets: Sequence[Targets]) -> _Seen:
+        others = like_others(targets, counts=hasattr(predictions[0], "logpmf"))
+        unknown = np.stack([_unknown(one, others) for one in predictions])
+        return cls(predictions, unknown & [each.suffice for each in targets], others)
 
     def densities(self, y: Array) -> Array:
         """(k, n) log densities."""
-        own = np.stack([telling(one.logpdf(y)) for one in self.told])
-        return np.where(self.unknown, telling(self.others.logpdf(y)), own)
+        own = np.stack([return_predictions(one.logpdf(y)) for one in self.predictions])
+        return np.where(self.unknown, return_predictions(self.others.logpdf(y)), own)
 
     def mixed(self, weights: Array) -> Any:
         """The mixture by weights (n, k)."""
         if not self.unknown.any():
-            return exactly_mixed(self.told, weights)
+            return exactly_mixed(self.predictions, weights)
         handed = np.where(self.unknown.T, weights, 0.0)
         columns = [weights - handed, handed.sum(axis=1, keepdims=True)]
-        return exactly_mixed([*self.told, self.others], np.hstack(columns))
+        return exactly_mixed([*self.predictions, self.others], np.hstack(columns))
 
 
-def _variance(told: Any) -> Array:
+def _variance(predictive: Any) -> Array:
     """Variances (n,); classes have none, and are never unknown."""
-    return np.asarray(told.var()) if hasattr(told, "var") else np.zeros(len(told))
+    return np.asarray(predictive.var()) if hasattr(predictive, "var") else np.zeros(len(predictive))
 
 
-def _unknown(told: Any, others: Any) -> NDArray[np.bool_]:
+def _unknown(predictive: Any, others: Any) -> NDArray[np.bool_]:
     """Where a prediction says next to nothing: its variance is far beyond that of the targets.
 
     Or it is sure, of a noise of which it has seen nothing yet. Labels are never so unknown.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        variance = _variance(told)
-        loose = ~(variance <= np.maximum(LOOSE * others.var(), 1.0 * hasattr(told, "logpmf")))
-    return loose | (ranks_of(told) == 0)
+        variance = _variance(predictive)
+        loose = ~(variance <= np.maximum(LOOSE * others.var(), 1.0 * hasattr(predictive, "logpmf")))
+    return loose | (ranks_of(predictive) == 0)

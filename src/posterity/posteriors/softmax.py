@@ -61,7 +61,7 @@ class SoftmaxPosterior(SoftmaxReading):
         twin._turned()  # its factors are those of this one
         return twin
 
-    def become(self, other: SoftmaxPosterior) -> None:
+    def copy_from(self, other: SoftmaxPosterior) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.__dict__.update(other.copy().__dict__)
 
@@ -117,7 +117,7 @@ class SoftmaxPosterior(SoftmaxReading):
         both.contrasts.merge(other.contrasts)
         both.prior.merge(other.prior)
         both._choose()
-        self.become(both)
+        self.copy_from(both)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows: what they say in what is known now is taken out.
@@ -146,19 +146,19 @@ class SoftmaxPosterior(SoftmaxReading):
                 after.contrasts.unlearn(rows, after.prior, averaged=averaged, together=together)
             except NotInFactorError as error:
                 raise ValueError(never_learned("one of the rows")) from error
-            after.prior.unsaw(rows.X, rows.weights)
+            after.prior.remove_scales(rows.X, rows.weights)
             after._count(learned - gone, learned - gone)
             # What the others say was found under this prior, and would but echo it.
             after.due = min(after.due, learned - gone + 0.25 * self.n_effective + 1.0)
             after._turned()
         after.together = -1.0
-        self.become(after)
+        self.copy_from(after)
 
     def _forget_all(self) -> None:
         """Know of classes, and of nothing else."""
-        known, offset = self.contrasts, int(self.intercept)
+        contrasts, offset = self.contrasts, int(self.intercept)
         self.contrasts = Contrasts.before_data(
-            known.n_classes, known.n_columns, separate=known.separate
+            contrasts.n_classes, contrasts.n_columns, separate=contrasts.separate
         )
         root = self.prior.root.reshape(-1, *self.prior.root.shape[-2:])[0]
         self.prior = ContrastPrior.of(root[offset:, offset:], intercept=self.intercept)
@@ -186,12 +186,12 @@ class SoftmaxPosterior(SoftmaxReading):
         rows, after = self._rows(X, y, weights), self.copy()
         rows = rows.of(np.flatnonzero(rows.weights))
         after.prior = after.prior.with_flat_intercept()
-        after._saw(rows)
+        after._add_scales(rows)
         after._begin(rows, after.contrasts, averaged=self.approximation == "moments")
         after.recent, total = None, float(np.sum(rows.weights))
         after._count(total, total)
         after.together = total
-        self.become(after)
+        self.copy_from(after)
 
     def append(
         self,
@@ -214,7 +214,7 @@ class SoftmaxPosterior(SoftmaxReading):
             later = np.append(np.cumprod(discounts[:0:-1])[::-1], 1.0)
             after._pass_time(rows.X[:1], elapsed)
             after._learn(Rows(rows.X, rows.labels, rows.weights * later), float(rows.weights.sum()))
-        self.become(after)
+        self.copy_from(after)
 
     absorb = append
 
@@ -228,22 +228,22 @@ class SoftmaxPosterior(SoftmaxReading):
     ) -> Categorical:
         """Learn row after row; returns the distribution of each class's place before its row."""
         rows, after = self._rows(X, y, weights), self.copy()
-        told, path = np.empty((len(rows.X), self.n_classes)), None
+        log_probabilities, path = np.empty((len(rows.X), self.n_classes)), None
         for i in range(len(rows.X)):
             one = rows.of(slice(i, i + 1))
             if path is None and after.learns_lean:
                 path = after.row_path(None)
             if path is not None:
-                told[i] = path.log_probabilities(X[i])
+                log_probabilities[i] = path.log_probabilities(X[i])
                 if path.learn(X[i], y[i, 0], one.weights[0]):
                     continue
             after._pass_time(one.X, elapsed[i : i + 1])
             if path is None:
-                told[i] = after.log_probabilities_of(one.X)
+                log_probabilities[i] = after.log_probabilities_of(one.X)
             after._learn(one, float(one.weights[0]))
             path = None
-        self.become(after)
-        return Categorical(np.arange(self.n_classes), told)
+        self.copy_from(after)
+        return Categorical(np.arange(self.n_classes), log_probabilities)
 
     def settle(self) -> None:
         """Learn the last rows together, and keep them no longer."""
@@ -276,17 +276,19 @@ class SoftmaxPosterior(SoftmaxReading):
             return
         seen, averaged = self.n_observations, self._averages
         first = seen == 0.0
-        self._saw(rows)
-        told, before = self.contrasts.told, 0.0
+        self._add_scales(rows)
+        log_predictive, before = self.contrasts.log_predictive, 0.0
         if self.forgets and len(rows.X) == 1:
-            told += float(rows.weights[0] * self.log_probabilities_of(rows.X)[0, rows.labels[0]])
+            log_predictive += float(
+                rows.weights[0] * self.log_probabilities_of(rows.X)[0, rows.labels[0]]
+            )
         elif self.forgets:
             before = self.contrasts.log_density(self.prior)
         recent, again = self.recent, False
         if self.prior.proper and self.contrasts.parts[0].discounts(np.zeros(1)) is not None:
             if recent is None:
                 recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=first)
-            recent = recent.and_these(rows, averaged=averaged)
+            recent = recent.with_rows(rows, averaged=averaged)
             again = recent.due and self._learn_again(recent)
             recent = recent.settled() if again else recent
             recent = None if recent.full else recent
@@ -298,8 +300,8 @@ class SoftmaxPosterior(SoftmaxReading):
         if self.forgets and len(rows.X) > 1:
             # Each label in full, whatever has faded since the first of them.
             faded = float(np.sum(rows.weights)) / weight
-            told += (self.contrasts.log_density(self.prior) - before) / faded
-        self.contrasts.told = told
+            log_predictive += (self.contrasts.log_density(self.prior) - before) / faded
+        self.contrasts.log_predictive = log_predictive
         self._count(seen + weight)
         self._turned()
         self.choose_if_due()
@@ -349,19 +351,19 @@ class SoftmaxPosterior(SoftmaxReading):
         strategy, start = self.strategy, None
         assert isinstance(strategy, OddsScale)
 
-        def told(log_scale: float) -> float:
+        def log_posterior(log_scale: float) -> float:
             nonlocal start
             prior, trial = self.prior.scaled(math.exp(log_scale)), before.copy()
             trial.learn(rows, prior, averaged=False, start=start)
             start = trial.coordinates(trial.joined(prior))
             return trial.log_density(prior) + float(strategy.log_belief(np.asarray(log_scale)))
 
-        return math.exp(peak(told, math.log(self.prior.scale), STEP))
+        return math.exp(peak(log_posterior, math.log(self.prior.scale), STEP))
 
-    def _saw(self, rows: Rows) -> None:
+    def _add_scales(self, rows: Rows) -> None:
         """Take the sizes of the features into account."""
         self.prior = self.prior.copy()
-        self.prior.saw(rows.X, rows.weights)
+        self.prior.add_scales(rows.X, rows.weights)
         if self.strategy is not None and self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
             self.start_waiting()

@@ -79,9 +79,9 @@ class TargetsPosterior:
         """The same knowledge, to go its own way."""
         return type(self)(self.wide.copy(), self.names)
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        self.wide.become(other.wide)
+        self.wide.copy_from(other.wide)
         self._changed()
 
     def feature_scales(self) -> Array:
@@ -126,22 +126,22 @@ class TargetsPosterior:
         self._changed()
         spread = 1.0 + (known.leverage if weights is None else weights * known.leverage)
         steps = known.error / np.sqrt(spread)[:, None]
-        freed = known.count[:, None] - self.n_flat
+        residual_df = known.count[:, None] - self.n_flat
         leverage = np.repeat(known.leverage[:, None], self.n_targets, axis=1)
-        marginals = self.noise.predictive(y - known.error, leverage, freed, known.residual)
+        marginals = self.noise.predictive(y - known.error, leverage, residual_df, known.residual)
         make = partial(_followed, before, steps, weights, left, in_units=False)
         return JointPrediction(marginals, make, names=self.names)
 
     def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
         """What each target by itself says of each row before it is learned, in stretches."""
         after, first = self.copy(), 0
-        told: list[Distribution] = []
-        while first < len(X) or not told:
+        predictions: list[Distribution] = []
+        while first < len(X) or not predictions:
             part = slice(first, after.wide.stretch_from(first, len(X), weights))
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
             each = enumerate(after._separate(stream=True))
-            told.append(
+            predictions.append(
                 side_by_side(
                     [
                         one.predict_then_learn(
@@ -153,8 +153,8 @@ class TargetsPosterior:
             )
             after.append(*rows)
             first = part.stop
-        self.become(after)
-        return one_after_another(told)
+        self.copy_from(after)
+        return one_after_another(predictions)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
@@ -197,7 +197,7 @@ class TargetsPosterior:
             mean, leverage = self.factor.predict(X, intercept=self.intercept)
             leverage = np.repeat(leverage[:, None], self.n_targets, axis=1)
             residual = np.diag(self.factor.residual()).copy()
-            marginals = self.noise.predictive(mean, leverage, self.freed, residual)
+            marginals = self.noise.predictive(mean, leverage, self.residual_df, residual)
         make = partial(TargetsPosterior.correlation, self.copy())
         return JointPrediction(marginals, make, names=self.names)
 
@@ -237,7 +237,7 @@ class TargetsPosterior:
 
     def correlation(self) -> Array:
         """(q, q) correlations of the targets given the features."""
-        return np.asarray(correlations_after(self.noise, self.freed, self.products()))
+        return np.asarray(correlations_after(self.noise, self.residual_df, self.products()))
 
     def _penalized(self) -> Array:
         """(r, q) rows whose products are Psi, each target's from its own solution."""
@@ -271,13 +271,13 @@ class TargetsPosterior:
     @property
     def log_evidence(self) -> float:
         """log p(y) of all targets: that of each by itself, and what they say of each other."""
-        if not self.wide.tells_evidence:
+        if not self.wide.has_evidence:
             raise AttributeError(
                 "log_evidence_ of several targets is not kept under this way to forget: sum the "
                 "logpdf of what predict_then_learn returns"
             )
         alone = sum(one.log_evidence for one in self.each)
-        return alone + _dependence(self.noise, self.freed, self.products())
+        return alone + _dependence(self.noise, self.residual_df, self.products())
 
     @property
     def noise_precision(self) -> Array:
@@ -339,7 +339,7 @@ class TargetsPosterior:
         return self.wide.n_flat
 
     @property
-    def freed(self) -> float:
+    def residual_df(self) -> float:
         """Observations left for the noise: their count less the flat directions."""
         return self.factor.count - self.n_flat
 
@@ -360,11 +360,11 @@ class TargetsPosterior:
         return self.wide.noise_coefficients()
 
 
-def side_by_side(told: Sequence[Any]) -> Distribution:
+def side_by_side(predictions: Sequence[Any]) -> Distribution:
     """Predictions (n,) of each target as one (n, q); Normal among Student-t has infinite df."""
-    loc = np.column_stack([one.loc for one in told])
-    scale = np.column_stack([np.broadcast_to(one.scale, one.loc.shape) for one in told])
-    df = [np.broadcast_to(getattr(one, "df", np.inf), one.loc.shape) for one in told]
+    loc = np.column_stack([one.loc for one in predictions])
+    scale = np.column_stack([np.broadcast_to(one.scale, one.loc.shape) for one in predictions])
+    df = [np.broadcast_to(getattr(one, "df", np.inf), one.loc.shape) for one in predictions]
     if np.isinf(df).all():
         return Normal(loc, scale)
     return StudentT(np.column_stack(df), loc, scale)
@@ -390,7 +390,7 @@ def _followed(
     count, products = before.factor.count, before.products()
     fixed = 2.0 * rate * np.eye(q)
     if in_units:
-        products = max(before.freed + 2.0 * shape, 0.0) * correlations_of(products)
+        products = max(before.residual_df + 2.0 * shape, 0.0) * correlations_of(products)
         largest = np.abs(steps).max(axis=1, keepdims=True, initial=MOST_SDS)
         with np.errstate(invalid="ignore"):
             steps = steps * (MOST_SDS / largest)
@@ -407,7 +407,7 @@ def _followed(
     return correlations_after(before.noise, counts - before.n_flat, each + fixed)
 
 
-def _dependence(noise: Noise, freed: float, products: Array) -> float:
+def _dependence(noise: Noise, residual_df: float, products: Array) -> float:
     """Log evidence of all targets less the sum of each one's by itself.
 
     The integral of the inverse-Wishart over those of inverse-gammas, with Psi = D C D:
@@ -416,15 +416,15 @@ def _dependence(noise: Noise, freed: float, products: Array) -> float:
     over the same before any rows. A noise prior without a rate leaves out all that is before any
     rows, the product, and q - 1 of nu (:mod:`posterity.evidence.together`).
     """
-    known, shape, rate = noise.parameters
-    after, q = shape + 0.5 * freed, len(products)
-    if known or after <= 0.0:
+    known_noise, shape, rate = noise.parameters
+    after, q = shape + 0.5 * residual_df, len(products)
+    if known_noise or after <= 0.0:
         return 0.0
 
     def constant(a: float) -> float:
         return float(multigammaln(a + 0.5 * (q - 1.0), q)) - q * float(gammaln(a))
 
-    correlation = correlations_after(noise, freed, products)
+    correlation = correlations_after(noise, residual_df, products)
     half_nu = after + (0.5 * (q - 1.0) if rate > 0.0 else 0.0)
     value = constant(after) - half_nu * float(np.linalg.slogdet(correlation)[1])
     if shape > 0.0 and rate > 0.0:

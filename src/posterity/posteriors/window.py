@@ -18,7 +18,7 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 
-class Keeping(Protocol):
+class WindowStrategy(Protocol):
     """Which rows a window keeps: posterity.forgetting.Window.
 
     So many as ``size``, or those no older than ``duration``.
@@ -38,7 +38,7 @@ class Keeping(Protocol):
     def left(self, elapsed: Array) -> Array:
         """(n,) what is left in the mean of sums over the rows after each time."""
 
-    def of_rows(self, share: float) -> Keeping:
+    def of_rows(self, share: float) -> WindowStrategy:
         """The same where an observation has so many times as many rows."""
 
 
@@ -61,7 +61,7 @@ class KeptRows:
 class WindowPosterior(LinearPosterior):
     """A posterior that has seen the prior and the rows in its window, which it keeps."""
 
-    strategy: Keeping
+    strategy: WindowStrategy
     kept: KeptRows = field(repr=False)
 
     forgets: ClassVar[bool] = True
@@ -80,7 +80,7 @@ class WindowPosterior(LinearPosterior):
         return window_path(self.factor, *kept, size, duration, self.intercept, names)
 
     @classmethod
-    def around(cls, posterior: LinearPosterior, strategy: Keeping) -> Self:
+    def around(cls, posterior: LinearPosterior, strategy: WindowStrategy) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         n_features = posterior.n_coefficients - int(posterior.intercept)
         nothing = KeptRows(np.empty((0, n_features)), np.empty((0, 1)), np.empty(0), np.empty(0))
@@ -98,9 +98,9 @@ class WindowPosterior(LinearPosterior):
         """The same knowledge, to go its own way."""
         return replace(self, factor=self.factor.copy(), kept=replace(self.kept))
 
-    def become(self, other: Self) -> None:
+    def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
-        super().become(other)
+        super().copy_from(other)
         self.kept.__dict__.update(other.kept.__dict__)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -111,7 +111,7 @@ class WindowPosterior(LinearPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._told(self.learn_each(X, y, weights, elapsed), y)
+        return self._predicted_by(self.learn_each(X, y, weights, elapsed), y)
 
     def pass_time(self, X: Array, elapsed: float) -> None:
         """Let time pass before an observation, of rows ``X`` that are not learned."""
@@ -129,7 +129,7 @@ class WindowPosterior(LinearPosterior):
         """The same, for observations of so many rows; nothing was seen yet."""
         return replace(self, strategy=self.strategy.of_rows(count))
 
-    def told_of_all(self, x: Array, target: float, precision: float, count: int) -> Self:
+    def with_pseudo_row(self, x: Array, target: float, precision: float, count: int) -> Self:
         """The same that knows a row (1, p) of all observations, of ``count`` rows each, so far.
 
         Each gets a row more, with its share of it, which leaves with it.
@@ -138,7 +138,7 @@ class WindowPosterior(LinearPosterior):
         n, p, grown = int(there.sum()) // count, x.shape[1], count / (count + 1.0)
         strategy = self.strategy.of_rows(1.0 / grown)
         if not n:
-            return replace(super().told_of_all(x, target, precision, count), strategy=strategy)
+            return replace(super().with_pseudo_row(x, target, precision, count), strategy=strategy)
         weights = np.repeat(grown * self.kept.weights[there].reshape(n, count)[:, :1], count + 1, 1)
         share = np.sqrt(precision / n / weights[:, :1])
         rows = np.empty((n, count + 1, p + 1))
@@ -153,7 +153,7 @@ class WindowPosterior(LinearPosterior):
             weights.ravel(),
             np.column_stack([times, times[:, -1]]).ravel(),
         )
-        factor = super().told_of_all(x, target, precision, count).factor
+        factor = super().with_pseudo_row(x, target, precision, count).factor
         return replace(self, factor=factor, kept=kept, strategy=strategy)
 
     def recast(self, matrix: Array) -> Self:

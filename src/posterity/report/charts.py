@@ -83,7 +83,7 @@ def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
         )
     ]
     x = quantity("end", axis=ROWS_AXIS, scale={"domain": [0, result.n_rows], "nice": False})
-    told = tooltip(
+    tooltips = tooltip(
         start=("from row", ",.0f"), end=("to row", ",.0f"), mae=("mean error", ",.4~g"),
         max=("greatest error", ",.4~g"), so_far=("mean error so far", ",.4~g"),
     )  # fmt: skip
@@ -105,7 +105,7 @@ def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
             "transform": [{"calculate": f"'{key[0]}'", "as": "what"}],
             "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.75},
             "encoding": {"x": x, "y": quantity("mae", y), "color": names("what", key),
-                         "tooltip": told},
+                         "tooltip": tooltips},
         },
         {
             "transform": [{"calculate": f"'{key[1]}'", "as": "what"}],
@@ -124,12 +124,12 @@ def extremes_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows
         {"start": int(s), "end": int(e), "max": plain(x)}
         for s, e, x in zip(start, along.row_end, along.max_error, strict=True)
     ]
-    told = tooltip(
+    tooltips = tooltip(
         start=("from row", ",.0f"), end=("to row", ",.0f"), max=("greatest error", ",.4~g")
     )
     x = quantity("start", axis=ROWS_AXIS, scale={"domain": [0, result.n_rows], "nice": False})
     mark = {"type": "bar", "color": "#56799a", "stroke": "white", "strokeWidth": 0.3}
-    encoding = {"x": x, "x2": {"field": "end"}, "tooltip": told}
+    encoding = {"x": x, "x2": {"field": "end"}, "tooltip": tooltips}
     encoding |= {"y": quantity("max", f"greatest error ({unit})"), "y2": {"datum": 0}}
     layer = {"mark": mark, "encoding": encoding}
     return chart("Greatest absolute error in each stretch", values, [layer], 160), values
@@ -161,7 +161,7 @@ def coverage_along_time(result: ValidationResult) -> tuple[Spec, Rows]:
     scale, axis = {"domain": [bottom, 1], "clamp": True}, {"format": ".0%"}
     colour = {**names("level", key), "title": "interval"}
     title = "targets inside the interval"
-    told = tooltip(
+    tooltips = tooltip(
         level=("interval", ""), end=("up to row", ",.0f"), share=("in this stretch", ".1%"),
         so_far=("all rows so far", ".2%"),
     )  # fmt: skip
@@ -172,7 +172,7 @@ def coverage_along_time(result: ValidationResult) -> tuple[Spec, Rows]:
             "mark": {"type": "point", "filled": True, "size": 40, "opacity": 0.7},
             "encoding": {"x": x, "y": quantity("share", title, scale=scale, axis=axis),
                          "color": colour, "shape": {"field": "level", "legend": None},
-                         "tooltip": told},
+                         "tooltip": tooltips},
         },
         {
             "mark": {"type": "line", "strokeWidth": 2.5},
@@ -195,7 +195,7 @@ def calibration(results: dict[str, ValidationResult]) -> tuple[Spec, Rows]:
                 for level, share in zip(result.pit.levels, shares, strict=True)
             ]
     scale, axis = {"domain": [0, 1]}, {"format": ".0%"}
-    told = tooltip(model=("model", ""), level=("level", ".0%"), share=("targets inside", ".1%"))
+    tooltips = tooltip(model=("model", ""), level=("level", ".0%"), share=("targets inside", ".1%"))
     encoding = {
         "x": quantity("level", "level of the interval", scale=scale, axis=axis),
         "y": quantity("share", "targets inside it", scale=scale, axis=axis),
@@ -216,7 +216,7 @@ def calibration(results: dict[str, ValidationResult]) -> tuple[Spec, Rows]:
     colour = {"color": told_apart["color"]} if told_apart else {}
     points = {
         "mark": {"type": "point", "filled": True, "size": 30},
-        "encoding": {**encoding, **colour, "tooltip": told},
+        "encoding": {**encoding, **colour, "tooltip": tooltips},
     }
     return chart("Coverage of intervals by their level", values, [diagonal, line, points]), values
 
@@ -229,7 +229,7 @@ def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
         for k, density in enumerate(result.pit.histogram(20))
     ]
     spread = 1.96 * math.sqrt(19.0 / max(result.pit.n_rows, 1))
-    told = tooltip(
+    tooltips = tooltip(
         low=("probability from", ".2f"), high=("to", ".2f"), density=("times as many", ".3f")
     )
     x = quantity("low", "predictive probability below the target (PIT)", scale={"domain": [0, 1]})
@@ -237,7 +237,7 @@ def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
         "mark": {"type": "bar", "color": "#56799a", "stroke": "black", "strokeWidth": 0.5},
         "encoding": {"x": x, "x2": {"field": "high"}, "y": quantity("density", "density"),
                      "y2": {"datum": 0},
-                     "tooltip": told},
+                     "tooltip": tooltips},
     }  # fmt: skip
     chance = {
         "data": {"values": [{"low": max(1.0 - spread, 0.0), "high": 1.0 + spread}]},
@@ -251,7 +251,7 @@ def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
 
 def coefficients(rows: Rows, unit: str) -> Spec:
     """Coefficients times the spread of their features, with intervals: the largest on top."""
-    told = tooltip(
+    tooltips = tooltip(
         name=("feature", ""), mean=("coefficient", ",.4~g"), low=("95% from", ",.4~g"),
         high=("to", ",.4~g"),
     )  # fmt: skip
@@ -263,9 +263,9 @@ def coefficients(rows: Rows, unit: str) -> Spec:
          "encoding": {"x": quantity("zero", title)}},
         {"mark": {"type": "rule", "strokeWidth": 3, "color": COLOURS[0]},
          "encoding": {"y": y, "x": quantity("low_drawn", title), "x2": {"field": "high_drawn"},
-                      "tooltip": told}},
+                      "tooltip": tooltips}},
         {"mark": {"type": "point", "filled": True, "size": 70, "color": "black"},
-         "encoding": {"y": y, "x": quantity("drawn", title), "tooltip": told}},
+         "encoding": {"y": y, "x": quantity("drawn", title), "tooltip": tooltips}},
     ]  # fmt: skip
     return chart("Coefficients with 95% intervals", rows, layers, max(90, 24 * len(rows) + 40))
 
@@ -290,7 +290,7 @@ def coefficients_along_time(
     several = [name for _, name, _ in drawn]
     x = quantity("end", axis=ROWS_AXIS, scale={"domain": [0, int(path.row_end[-1])], "nice": False})
     y = quantity("value", f"coefficient ({unit})", scale={"domain": [low - room, high + room]})
-    told = tooltip(
+    tooltips = tooltip(
         name=("feature", ""), end=("after row", ",.0f"), value=("coefficient", ",.4~g"),
         low=(f"{100 * path.level:g}% from", ",.4~g"), high=("to", ",.4~g"),
     )  # fmt: skip
@@ -300,7 +300,7 @@ def coefficients_along_time(
         {"mark": {"type": "area", "opacity": 0.18, "clip": True}, "encoding": band},
         {
             "mark": {"type": "line", "strokeWidth": 2.5, "clip": True, "point": {"size": 25}},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": told},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": tooltips},
         },
     ]
     return chart("Coefficients along the stream, with intervals", values, layers, 320), values
@@ -316,7 +316,7 @@ def fan(values: Rows, levels: Sequence[float], unit: str, *, dated: bool) -> Spe
         for level in levels
         for end, word in (("low", "from"), ("high", "to"))
     }
-    told = tooltip(t=("time", ""), median=("median", ",.4~g"), **said)
+    tooltips = tooltip(t=("time", ""), median=("median", ",.4~g"), **said)
     scale = {"zero": False}
     layers: list[Spec] = [
         {
@@ -333,7 +333,7 @@ def fan(values: Rows, levels: Sequence[float], unit: str, *, dated: bool) -> Spe
         },
         {
             "mark": {"type": "line", "strokeWidth": 2.5, "color": COLOURS[0], "point": True},
-            "encoding": {"x": x, "y": quantity("median", unit, scale=scale), "tooltip": told},
+            "encoding": {"x": x, "y": quantity("median", unit, scale=scale), "tooltip": tooltips},
         },
     ]
     return chart("Forecast, with bands and what came before", values, layers)

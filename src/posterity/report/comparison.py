@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from posterity.evaluation import PairedComparison
-from posterity.evaluation.paired_result import said_p
+from posterity.evaluation.paired_result import p_value_text
 from posterity.report import charts
 from posterity.report.page import Page, table, tag
 from posterity.report.validation import About, how_made, problems, slice_tables
@@ -105,7 +105,7 @@ def _ranking(page: Page, comparison: PairedComparison) -> list[Any]:
     for k in np.argsort(comparison.mean_losses, kind="stable"):
         name = comparison.names[int(k)]
         result, behind = comparison.results[name], comparison.between(name, comparison.best)
-        p_value = "best" if name == comparison.best else said_p(behind.p_value)
+        p_value = "best" if name == comparison.best else p_value_text(behind.p_value)
         shares = (f"{100 * share:.1f}%" for share in result.coverage.values())
         rows.append(
             (name, f"{comparison.mean_losses[k]:.5g}", f"{behind.mean:.4g}",
@@ -160,7 +160,7 @@ def _differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows
     domain = [min(ends) - room, max(ends) + room]
     x = _along(comparison)
     y = charts.quantity("value", f"behind {best} (mean loss)", scale={"domain": domain})
-    told = charts.tooltip(
+    tooltips = charts.tooltip(
         model=("model", ""), end=("up to row", ",.0f"), value=("behind by", ",.4~g"),
         low=("95% from", ",.4~g"), high=("to", ",.4~g"),
     )  # fmt: skip
@@ -173,7 +173,7 @@ def _differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows
         {**zero, "encoding": {"y": y}},
         {
             "mark": {"type": "line", "strokeWidth": 2.5, "clip": True, "point": {"size": 25}},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": told},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": tooltips},
         },
     ]
     return charts.chart("Differences of mean loss along the stream", values, layers), values
@@ -188,7 +188,7 @@ def _errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, chart
             {"model": name, "end": int(end), "value": charts.plain(value)}
             for end, value in zip(along.row_end, so_far, strict=True)
         ]
-    told = charts.tooltip(
+    tooltips = charts.tooltip(
         model=("model", ""), end=("up to row", ",.0f"), value=("mean error", ",.4~g")
     )
     several = list(comparison.names)
@@ -197,7 +197,7 @@ def _errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, chart
         "y": charts.quantity("value", f"mean absolute error ({unit})"),
         "color": charts.names("model", several),
         "strokeDash": charts.names("model", several, dashes=True),
-        "tooltip": told,
+        "tooltip": tooltips,
     }
     mark = {"type": "line", "strokeWidth": 2.5, "point": {"size": 25}}
     layer = {"mark": mark, "encoding": encoding}
@@ -214,10 +214,16 @@ def _last(comparison: PairedComparison, values: charts.Rows) -> Any:
     ends = sorted({row["end"] for row in values})
     shown = ends[:: -(-len(ends) // 8)] if len(ends) > 8 else ends
     shown = sorted({*shown, ends[-1]})
-    told = {(row["model"], row["end"]): row["value"] for row in values}
-    present = [name for name in comparison.names if (name, ends[-1]) in told]
+    last_values = {(row["model"], row["end"]): row["value"] for row in values}
+    present = [name for name in comparison.names if (name, ends[-1]) in last_values]
     rows = [
-        [name, *("none" if told[name, end] is None else f"{told[name, end]:.4g}" for end in shown)]
+        [
+            name,
+            *(
+                "none" if last_values[name, end] is None else f"{last_values[name, end]:.4g}"
+                for end in shown
+            ),
+        ]
         for name in present
     ]
     header = ["model", *(f"row {end:,}" for end in shown)]

@@ -92,9 +92,9 @@ class Survey:
             which = _listed(features, np.flatnonzero(constant[:-1]))
             count = int(constant[:-1].sum())
             found.append(f"{_never(count)}: {which}")
-        return found + self.suspicions(features, target)
+        return found + self.possible_slips(features, target)
 
-    def suspicions(self, features: Sequence[str], target: str) -> list[str]:
+    def possible_slips(self, features: Sequence[str], target: str) -> list[str]:
         """Values that may be slips, and features that may tell the target, in words."""
         if self.n_rows < 2:
             return []

@@ -178,9 +178,9 @@ def _errors(page: Page, result: ValidationResult, about: About) -> None:
     caption = "Forecasts that need no features, on the same rows; skill 0% is no better than they"
     tables = [table(header, rows, caption)]
     if result.worst:
-        told = [(f"{one.row:,}", f"{one.y:.6g}", f"{one.error:.6g}") for one in result.worst]
+        worst = [(f"{one.row:,}", f"{one.y:.6g}", f"{one.error:.6g}") for one in result.worst]
         caption = "The rows with the largest errors, counted from 0"
-        tables.append(table(("row", f"its {about.target}", "error"), told, caption))
+        tables.append(table(("row", f"its {about.target}", "error"), worst, caption))
     page.section("How good are the predictions?", first, second, *tables)
 
 
@@ -254,12 +254,14 @@ def _coefficients(
     page: Page, rows: charts.Rows, about: About, path: CoefficientPath | None
 ) -> None:
     header = ("feature", "coefficient", "95% from", "to", "times the feature's spread")
-    told = [
+    table_rows = [
         (row["name"], f"{row['mean']:.5g}", _end(row["low"]), _end(row["high"]),
          f"{row['drawn']:.4g}")
         for row in rows[:MOST_COEFFICIENTS]
     ]  # fmt: skip
-    caption = f"The {len(told)} largest of {len(rows)}" if len(told) < len(rows) else "All"
+    caption = (
+        f"The {len(table_rows)} largest of {len(rows)}" if len(table_rows) < len(rows) else "All"
+    )
     drawn = [row for row in rows if row["finite"] and not row["is_intercept"]][:DRAWN_COEFFICIENTS]
     content: list[Any] = []
     if drawn:
@@ -269,7 +271,9 @@ def _coefficients(
             "What a change of each feature by one standard deviation does to the prediction, the "
             "largest on top, with 95% intervals: those that cross zero may be nothing."
         )
-        numbers = table(header[:4], [row[:4] for row in told[: len(drawn) + 1]], "Coefficients")
+        numbers = table(
+            header[:4], [row[:4] for row in table_rows[: len(drawn) + 1]], "Coefficients"
+        )
         content.append(page.chart(spec, said, numbers))
         if path is not None:
             several = [(row["place"], row["name"], row["typical"]) for row in drawn[:FOLLOWED]]
@@ -280,7 +284,9 @@ def _coefficients(
             )
             numbers = _numbers(values, ("name", "end", "value", "low", "high"))
             content.append(page.chart(spec, said, numbers))
-    page.section("What has it learned?", *content, table(header, told, f"Coefficients: {caption}"))
+    page.section(
+        "What has it learned?", *content, table(header, table_rows, f"Coefficients: {caption}")
+    )
 
 
 def _coefficient_rows(model: Any, features: Sequence[str], spread: ArrayLike | None) -> charts.Rows:

@@ -18,7 +18,7 @@ from posterity import __version__
 from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine, Work
 from posterity.service.errors import RefusedError
-from posterity.service.store import Found, Group
+from posterity.service.store import Group, ModeFit
 from posterity.service.tokens import Tokens
 
 _encode = msgspec.json.Encoder().encode
@@ -57,7 +57,7 @@ def create_app(engine: Engine, *, say: Callable[[str], Any] = print) -> Starlett
 
 
 async def _first_token(engine: Engine, tokens: Tokens) -> str:
-    def do(_: Found, group: Group) -> Any:
+    def do(_: ModeFit, group: Group) -> Any:
         return tokens.make(group, "first", "admin")
 
     made, record = await engine.submit(Work(do))

@@ -40,10 +40,15 @@ class DiagonalModel(BaseEstimator):
     categorical_features: Levels
     forgetting: Stabilized | None
 
-    _knowledge: DiagonalPosterior | None = None
+    _posterior_or_none: DiagonalPosterior | None = None
     _index: FeatureIndex
     _now: float | None = None
-    _learned_names: ClassVar[tuple[str, ...]] = ("_knowledge", "_index", "_now", "n_features_in_")
+    _learned_names: ClassVar[tuple[str, ...]] = (
+        "_posterior_or_none",
+        "_index",
+        "_now",
+        "n_features_in_",
+    )
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -144,8 +149,8 @@ class DiagonalModel(BaseEstimator):
         ValueError
             If the two models differ in prior, noise, intercept, or in how features are numbered.
         """
-        theirs, index = other._known, other._index
-        if self._knowledge is None:
+        theirs, index = other._posterior, other._index
+        if self._posterior_or_none is None:
             fresh = self._fresh()
             fresh._begin(index.given)
             fresh._begin_as(other)
@@ -153,15 +158,15 @@ class DiagonalModel(BaseEstimator):
             self._take_over(fresh)
             return self
         self._check_mergeable(other)
-        known = self._known.copy()
+        posterior = self._posterior.copy()
         mine: FeatureIndex = deepcopy(self._index)
         features, columns = mine.absorb(index)
         owners = np.zeros(mine.size, dtype=np.int32)
         owners[features] = columns[theirs.owners[: len(features)]]
         begun = self._index.size
-        known.grow(mine.size, owners[begun:], mine.n_columns)
-        known.merge(theirs, features, columns)
-        self._knowledge, self._index = known, mine
+        posterior.grow(mine.size, owners[begun:], mine.n_columns)
+        posterior.merge(theirs, features, columns)
+        self._posterior_or_none, self._index = posterior, mine
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -192,26 +197,26 @@ class DiagonalModel(BaseEstimator):
     @property
     def intercept_(self) -> float:
         """Posterior mean of the intercept, 0.0 without one."""
-        return float(self._marginals()[0][0]) if self._known.intercept else 0.0
+        return float(self._marginals()[0][0]) if self._posterior.intercept else 0.0
 
     @property
     def feature_names_(self) -> list[str]:
         """Names of all features met, "column=level", pairs "a & b"."""
-        self._known  # noqa: B018
+        self._posterior  # noqa: B018
         return self._index.names()
 
     @property
     def n_features_(self) -> int:
         """Number of features met; of hashed ones that of all places."""
-        self._known  # noqa: B018
+        self._posterior  # noqa: B018
         return self._index.size - 1
 
     @property
     def prior_scales_(self) -> dict[str, float]:
         """Prior standard deviation of each column's weights, on values of mean square 1."""
-        known = self._known
-        logs = np.log(known.precision[1:, : known.members]) @ known.weights
-        used = known.squares[1:, 1] > 0.0
+        posterior = self._posterior
+        logs = np.log(posterior.precision[1:, : posterior.members]) @ posterior.weights
+        used = posterior.squares[1:, 1] > 0.0
         names = [self._index.column_name(1 + place) for place in range(len(logs))]
         return {
             name: float(np.exp(-0.5 * log))
@@ -222,12 +227,12 @@ class DiagonalModel(BaseEstimator):
     @property
     def n_observations_(self) -> float:
         """Sum of the weights of the rows learned."""
-        return self._known.n_observations
+        return self._posterior.n_observations
 
     @property
     def n_effective_(self) -> float:
         """The same after forgetting; equal while nothing is forgotten."""
-        return self._known.n_effective
+        return self._posterior.n_effective
 
     # ---- what a model says in its own words ------------------------------------------------------
 
@@ -265,7 +270,7 @@ class DiagonalModel(BaseEstimator):
         """The target of one row as a number, None of one that needs to be looked at closer."""
         return float(y) if type(y) in (float, int) and abs(y) <= LARGEST else None
 
-    def _told(self, told: Array, y: Array, weights: Array | None) -> Any:
+    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
         """What was predicted, of what was told (n, 6, 4) of each row."""
         raise NotImplementedError
 
@@ -276,7 +281,7 @@ class DiagonalModel(BaseEstimator):
                 "the models number their features in different ways: by names, by the columns of "
                 "a matrix, or hashed into as many places"
             )
-        if not self._known.same_prior(other._known):
+        if not self._posterior.same_prior(other._posterior):
             raise ValueError("the models differ in prior, noise, intercept or forgetting")
         if self.forgetting != other.forgetting or self.interactions != other.interactions:
             raise ValueError("the models differ in forgetting or interactions")
@@ -287,13 +292,13 @@ class DiagonalModel(BaseEstimator):
     # ---- inner -----------------------------------------------------------------------------------
 
     @property
-    def _known(self) -> DiagonalPosterior:
-        if self._knowledge is None:
+    def _posterior(self) -> DiagonalPosterior:
+        if self._posterior_or_none is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
                 "predict_then_learn or learn_one first"
             )
-        return self._knowledge
+        return self._posterior_or_none
 
     def _fresh(self) -> Self:
         return type(self)(**self.get_params(deep=False))
@@ -312,7 +317,7 @@ class DiagonalModel(BaseEstimator):
                 "(sklearn's FeatureHasher), or leave hash_size out"
             )
         learned = isinstance(self.prior_precision, str)
-        self._knowledge = DiagonalPosterior.before_data(
+        self._posterior_or_none = DiagonalPosterior.before_data(
             self._likelihood(),
             None if learned else float(self.prior_precision) / self._unit(),
             intercept=self.fit_intercept,
@@ -320,7 +325,7 @@ class DiagonalModel(BaseEstimator):
             forgets=self.forgetting is not None,
         )
         self._index = FeatureIndex(self.hash_size, given)
-        self._knowledge.grow(
+        self._posterior_or_none.grow(
             self._index.size, np.ones(self._index.size - 1, np.int32), self._index.n_columns
         )
         if given is not None:
@@ -341,7 +346,7 @@ class DiagonalModel(BaseEstimator):
     ) -> Any:
         """Check everything, then number features and learn."""
         n, read = self._read(X)
-        first = self._knowledge is None
+        first = self._posterior_or_none is None
         model = self._fresh() if first else self
         if first:
             model._begin(read.shape[1] if issparse(read) else None)
@@ -356,22 +361,22 @@ class DiagonalModel(BaseEstimator):
             discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
         rows = model._grown(n, read)
         model.__dict__.update(met)
-        told = model._known.learn(rows, targets, weights, discounts, tell=tell)
+        before = model._posterior.learn(rows, targets, weights, discounts, tell=tell)
         model._now = now
         if first:
             self._take_over(model)
-        return self._told(told, targets, weights) if told is not None else None
+        return self._prediction(before, targets, weights) if before is not None else None
 
     @one_at_a_time
     def _learn_known(self, x: Any, y: Any) -> bool:
         """Learn one row, if its features are all known and nothing about it is unusual."""
-        if self._knowledge is None or self.interactions is not None or self._index.given:
+        if self._posterior_or_none is None or self.interactions is not None or self._index.given:
             return False
         target, row = self._target(y), known_row(x, self._index)
         if target is None or row is None:
             return False
         discounts = None if self.forgetting is None else np.array([self.forgetting.rate])
-        self._knowledge.learn(row, np.array([target]), None, discounts, tell=False)
+        self._posterior_or_none.learn(row, np.array([target]), None, discounts, tell=False)
         return True
 
     def _read(self, X: Any) -> tuple[int, Any]:
@@ -415,31 +420,31 @@ class DiagonalModel(BaseEstimator):
         if not issparse(read):
             warn_of_texts(n, read)
         begun = self._index.size
-        known, index = self._known, self._index
+        posterior, index = self._posterior, self._index
         try:
             rows = self._rows(n, read, new=True)
         finally:  # what was numbered has a place, whatever happens
             more = np.zeros(index.size - begun, dtype=np.int32)
-            known.grow(index.size, more, index.n_columns)
-        known.owners[rows.features] = 1 if rows.columns is None else rows.columns
+            posterior.grow(index.size, more, index.n_columns)
+        posterior.owners[rows.features] = 1 if rows.columns is None else rows.columns
         return rows
 
     def _eta(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance (n, members) of eta at rows, in units of the noise."""
-        known = self._known
+        posterior = self._posterior
         if type(X) is list and len(X) == 1 and self.interactions is None:
             row = None if self._index.given else known_row(X[0], self._index)
             if row is not None:
-                return known.tell(row)
+                return posterior.tell(row)
         n, read = self._read(X)
         self._check_kind(read)
-        return known.tell(self._rows(n, read, new=False))
+        return posterior.tell(self._rows(n, read, new=False))
 
     def _eta_matched(self, X: Any) -> tuple[Array, Array]:
-        return matched(*self._eta(X), self._known.weights)
+        return matched(*self._eta(X), self._posterior.weights)
 
     def _marginals(self) -> tuple[Array, Array]:
-        return self._known.marginals(self._index.size)
+        return self._posterior.marginals(self._index.size)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

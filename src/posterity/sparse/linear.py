@@ -121,15 +121,15 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """(n,) means of new observations, and with ``return_std`` their standard deviations."""
         if return_std:
-            told = self.predict_distribution(X)
-            return told.mean(), told.std()
+            predictive = self.predict_distribution(X)
+            return predictive.mean(), predictive.std()
         return self._eta_matched(X)[0]
 
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new observations, one a row: Normal or StudentT, or a mixture of them."""
         mean, variance = self._eta(X)
-        known = self._known
-        return self._predictive(mean, variance, known.weights, known.shape, known.rates)
+        posterior = self._posterior
+        return self._predictive(mean, variance, posterior.weights, posterior.shape, posterior.rates)
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
@@ -144,18 +144,18 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
 
     def predict_one(self, x: Any) -> float:
         """Mean at one row, a mapping, a list of tokens or a 1-D array; before any data 0.0."""
-        if self._knowledge is None:
+        if self._posterior_or_none is None:
             return 0.0
         return float(self._eta_matched(one_row(x))[0][0])
 
     @property
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
-        known = self._known
+        posterior = self._posterior
         if self.noise_precision is not None:
             return self.noise_precision
-        rate = float(known.weights @ known.rates[: known.members])
-        return known.shape / rate if rate > 0.0 else np.inf if known.shape > 0.0 else np.nan
+        rate = float(posterior.weights @ posterior.rates[: posterior.members])
+        return posterior.shape / rate if rate > 0.0 else np.inf if posterior.shape > 0.0 else np.nan
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -188,14 +188,14 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
                 noise: Any = KnownNoise(self.noise_precision)
                 parts.append(noise.predictive(centre, leverage, 0.0, 0.0))
             else:
-                freed = 2.0 * np.broadcast_to(shape, centre.shape)
+                residual_df = 2.0 * np.broadcast_to(shape, centre.shape)
                 residual = 2.0 * np.broadcast_to(rates[..., g], centre.shape)
-                parts.append(LearnedNoise().predictive(centre, leverage, freed, residual))
+                parts.append(LearnedNoise().predictive(centre, leverage, residual_df, residual))
         return parts[0] if len(parts) == 1 else Mixture(parts, weights)
 
-    def _told(self, told: Array, y: Array, weights: Array | None) -> Any:
-        some = slice(0, self._known.members)
-        weights = hypothesis_weights(told[:, 2, some])
+    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
+        some = slice(0, self._posterior.members)
+        weights = hypothesis_weights(moments[:, 2, some])
         return self._predictive(
-            told[:, 0, some], told[:, 1, some], weights, told[:, 4, 0], told[:, 3, some]
+            moments[:, 0, some], moments[:, 1, some], weights, moments[:, 4, 0], moments[:, 3, some]
         )

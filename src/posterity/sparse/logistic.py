@@ -67,8 +67,8 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
     >>> y = rng.random(5000) < 1.0 / (1.0 + np.exp(-odds))
     >>> rows = [{"ad": f"a{a}", "site": f"s{s}"} for a, s in zip(ad, site)]
     >>> model = DiagonalLogisticRegression()
-    >>> told = model.predict_then_learn(rows, y)
-    >>> model.n_features_, bool(-told.logpmf(y).mean() < 0.63)
+    >>> predictive = model.predict_then_learn(rows, y)
+    >>> model.n_features_, bool(-predictive.logpmf(y).mean() < 0.63)
     (220, True)
     >>> model.predict_proba([{"ad": "a3", "site": "never seen"}]).shape
     (1, 2)
@@ -130,8 +130,10 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         times: ArrayLike | None = None,
     ) -> Categorical:
         """Predict each row before it is learned, then learn it: the distributions of the labels."""
-        told: Categorical = self._learn(X, self._named(y, classes), sample_weight, times, tell=True)
-        return told
+        predictive: Categorical = self._learn(
+            X, self._named(y, classes), sample_weight, times, tell=True
+        )
+        return predictive
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -141,7 +143,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
 
     def predict_distribution(self, X: Any) -> Categorical:
         """Distribution of the labels, integrated over the posterior."""
-        return self._categorical(*self._eta(X), self._known.weights)
+        return self._categorical(*self._eta(X), self._posterior.weights)
 
     def predict_proba(self, X: Any) -> Array:
         """(n, 2) probability of each label, integrated over the posterior.
@@ -174,15 +176,15 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Probability of each label at one row; nothing before any label was seen."""
-        if self._knowledge is None:
+        if self._posterior_or_none is None:
             return {}
         probabilities = self.predict_proba(one_row(x))[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: Any) -> Any:
         """The more probable label at one row; None before any label was seen."""
-        told = self.predict_proba_one(x)
-        return max(told, key=lambda label: told[label]) if told else None
+        probabilities = self.predict_proba_one(x)
+        return max(probabilities, key=lambda label: probabilities[label]) if probabilities else None
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -223,20 +225,20 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
             return None
         return float((y == second) != self._flipped)
 
-    def _told(self, told: Array, y: Array, weights: Array | None) -> Categorical:
-        some = slice(0, self._known.members)
-        shares = hypothesis_weights(told[:, 2, some])
+    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Categorical:
+        some = slice(0, self._posterior.members)
+        shares = hypothesis_weights(moments[:, 2, some])
         if weights is not None or len(self.classes_) == 1:
-            return self._categorical(told[:, 0, some], told[:, 1, some], shares)
+            return self._categorical(moments[:, 0, some], moments[:, 1, some], shares)
         # What learning has found already: the probability of the label that came.
-        came = np.sum(shares * np.exp(told[:, 5, some]), axis=1)
+        came = np.sum(shares * np.exp(moments[:, 5, some]), axis=1)
         with np.errstate(divide="ignore"):
             logs = np.log(np.stack([1.0 - came, came], axis=1))
         logs[y == 0.0] = logs[y == 0.0, ::-1]
         logs = logs[:, ::-1] if self._flipped else logs
         sure = ~((came > FEW_DIGITS) & (came < 1.0 - FEW_DIGITS))
         if sure.any():
-            one, two, three = told[sure, 0, some], told[sure, 1, some], shares[sure]
+            one, two, three = moments[sure, 0, some], moments[sure, 1, some], shares[sure]
             logs[sure] = self._categorical(one, two, three).log_probabilities
         return Categorical(self.classes_, logs)
 
@@ -244,9 +246,9 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         if len(self.classes_) == 1:
             return Categorical(self.classes_, np.zeros((len(mean), 1)))
         shares = np.broadcast_to(weights, mean.shape)
-        told = mix_labels(*(np.ascontiguousarray(part) for part in (mean, variance, shares)))
+        mixed = mix_labels(*(np.ascontiguousarray(part) for part in (mean, variance, shares)))
         with np.errstate(divide="ignore"):
-            logs = np.log(told)
+            logs = np.log(mixed)
         return Categorical(self.classes_, logs[:, ::-1] if self._flipped else logs)
 
     def _check_mergeable(self, other: Self) -> None:

@@ -89,7 +89,9 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
     def _target(self, y: Any) -> float | None:
         return float(y) if type(y) is int and 0 <= y <= LARGEST else None
 
-    def _told(self, told: Array, y: Array, weights: Array | None) -> Any:
-        some = slice(0, self._known.members)
-        shares = hypothesis_weights(told[:, 2, some])
-        return self._likelihood().predictive(*matched(told[:, 0, some], told[:, 1, some], shares))
+    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
+        some = slice(0, self._posterior.members)
+        shares = hypothesis_weights(moments[:, 2, some])
+        return self._likelihood().predictive(
+            *matched(moments[:, 0, some], moments[:, 1, some], shares)
+        )

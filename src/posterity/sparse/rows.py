@@ -161,7 +161,7 @@ def _pairs_of(
     row = np.repeat(which, len(one))
     columns = _ends(rows.columns, ends, UNNAMED)
     if chosen is not None:
-        wanted = _codes([_known(index, pair, new) for pair in chosen])
+        wanted = _codes([_pair_columns(index, pair, new) for pair in chosen])
         kept = np.isin(_codes(np.stack(columns, axis=1)), wanted)
         row, ends = row[kept], (ends[0][kept], ends[1][kept])
         columns = columns[0][kept], columns[1][kept]
@@ -183,7 +183,7 @@ def _ends(numbers: Numbers | None, ends: Any, default: int) -> tuple[Numbers, Nu
     return np.minimum(one, two), np.maximum(one, two)
 
 
-def _known(index: FeatureIndex, pair: tuple[str, str], new: bool) -> tuple[int, int]:
+def _pair_columns(index: FeatureIndex, pair: tuple[str, str], new: bool) -> tuple[int, int]:
     one, two = (index.column(name, new=new) for name in pair)
     return min(one, two), max(one, two)
 
