@@ -201,10 +201,10 @@ static int pk_choose(const pk_evidence *e, pk_choice *out)
         least = fmin(least, square), largest = fmax(largest, square);
     }
     /* The evidence on the grid. */
-    const double signal = total / e->count, s = t[target * ld + target], residual = s * s, freed = e->count - o;
+    const double signal = total / e->count, s = t[target * ld + target], residual = s * s, residual_df = e->count - o;
     const double log_2pi = 1.8378770664093454836, first = o ? 2.0 * log(fabs(t[0])) : 0.0;
-    const double shape = e->shape + 0.5 * freed, constant = e->known_precision > 0.0
-        ? 0.5 * freed * (log(e->known_precision) - log_2pi) : lgamma(shape > 0.0 ? shape : 1.0) - 0.5 * freed * log_2pi
+    const double shape = e->shape + 0.5 * residual_df, constant = e->known_precision > 0.0
+        ? 0.5 * residual_df * (log(e->known_precision) - log_2pi) : lgamma(shape > 0.0 ? shape : 1.0) - 0.5 * residual_df * log_2pi
           + (e->shape > 0.0 && e->rate > 0.0 ? e->shape * log(e->rate) - lgamma(e->shape) : 0.0);
     double top = -INFINITY;
     for (ptrdiff_t g = 0; g < e->points; ++g) {

@@ -31,9 +31,9 @@ PK_INLINE double pk_log_t(double error, double v, double scale)
         return 0.0;
     if (scale == 0.0)
         return error == 0.0 ? PK_MOST_TELLING : -PK_MOST_TELLING;
-    double freed = v < 1e18 ? v : 1e18, z = error / scale, told;
+    double residual_df = v < 1e18 ? v : 1e18, z = error / scale, told;
     if (fabs(z) < 1e150)
-        told = pk_log_t_constant(freed) - 0.5 * (freed + 1.0) * log1p(z * z / freed) - log(scale);
+        told = pk_log_t_constant(residual_df) - 0.5 * (residual_df + 1.0) * log1p(z * z / residual_df) - log(scale);
     else
         told = -PK_MOST_TELLING;
     if (!(told >= -PK_MOST_TELLING))

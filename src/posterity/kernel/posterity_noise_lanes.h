@@ -87,7 +87,7 @@ PK_INLINE void pk_two_logs(pk_vector x, pk_vector u, pk_vector *log_x, pk_vector
     *log_1_u = pk_join(k[1], below[1] * above[0] * inverse);
 }
 
-/* pk_match_noise of every lane, given each memory's log(variance / least) and 1 / freed. */
+/* pk_match_noise of every lane, given each memory's log(variance / least) and 1 / residual_df. */
 PK_INLINE void pk_match_noises(const pk_noises *s, const pk_vector *inverse, const pk_vector *logs, pk_vector least,
                                pk_vector fewest, pk_vector *df, pk_vector *variance)
 {
@@ -117,12 +117,12 @@ PK_INLINE void pk_track_noises(pk_noises *s, pk_vector error, pk_vector spread, 
     ptrdiff_t memories = s->common.memories;
     pk_vector least = zero + INFINITY, most = -least, fewest = least, square = error * error, relative = square / spread;
     for (ptrdiff_t l = 0; l < memories; l++) {
-        pk_vector freed = s->counts[l] + s->common.prior_count;
-        inverse[l] = 1.0 / freed;
+        pk_vector residual_df = s->counts[l] + s->common.prior_count;
+        inverse[l] = 1.0 / residual_df;
         variances[l] = (s->sums[l] + s->common.prior_sum) * inverse[l];
         least = -pk_larger(-least, -variances[l]);
         most = pk_larger(most, variances[l]);
-        fewest = -pk_larger(-fewest, -freed);
+        fewest = -pk_larger(-fewest, -residual_df);
     }
     pk_integers known = (fewest > 0.0) & (least > 1e-290) & (most < 1e290);
     pk_vector one_by_least = 1.0 / least;
@@ -135,9 +135,9 @@ PK_INLINE void pk_track_noises(pk_noises *s, pk_vector error, pk_vector spread, 
     }
     pk_match_noises(s, inverse, logs, least, fewest, df, variance);
     if (pk_anywhere(~known)) {
-        pk_vector freed = s->counts[0] + s->common.prior_count;
-        *variance = pk_choose(*variance, pk_choose(variances[0], zero + INFINITY, freed > 0.0), known);
-        *df = pk_choose(*df, freed, known);
+        pk_vector residual_df = s->counts[0] + s->common.prior_count;
+        *variance = pk_choose(*variance, pk_choose(variances[0], zero + INFINITY, residual_df > 0.0), known);
+        *df = pk_choose(*df, residual_df, known);
     }
     pk_integers teaches = spread < INFINITY;
     if (!(weight > 0.0) || !pk_anywhere(teaches))

@@ -7,7 +7,7 @@
 
 /* `size` runs, oldest first, in room for `capacity`; bank (capacity + 1, q, ld) has the triangle of all rows first. */
 typedef struct {
-    double *bank, *probability, *freed, *learned;
+    double *bank, *probability, *residual_df, *learned;
     long long *first, *change;
     ptrdiff_t size, capacity, row;
     double seen, log_evidence;
@@ -16,7 +16,7 @@ typedef struct {
 /* What a new run starts from, and when that has to be made anew: never where count is 0. NULL: no run begins. */
 typedef struct {
     const double *triangle;
-    double freed, count, variance, stale;
+    double residual_df, count, variance, stale;
 } pk_start;
 
 /* known_precision is 0 where the noise is learned. Of `most` runs those below `smallest` go, as in kept_runs. */
@@ -27,13 +27,13 @@ typedef struct {
 
 /* What was believed before row i of a call: rows of `most` numbers, those from error on NULL where nobody asked. */
 typedef struct {
-    double *hazard, *probability, *error, *leverage, *freed, *residual;
+    double *hazard, *probability, *error, *leverage, *residual_df, *residual;
     long long *size, *first, *begun, *earlier;
     ptrdiff_t most, known;
 } pk_run_trace;
 
 /* What a row of this weight adds to a run's log evidence, as added_evidence; NaN where only that can say. */
-PK_INLINE double pk_added_evidence(const pk_run_rules *rules, double weight, double error, double leverage, double freed,
+PK_INLINE double pk_added_evidence(const pk_run_rules *rules, double weight, double error, double leverage, double residual_df,
                                    double residual, int only)
 {
     double spread = 1.0 + weight * leverage, gained = weight * error * error / spread;
@@ -43,7 +43,7 @@ PK_INLINE double pk_added_evidence(const pk_run_rules *rules, double weight, dou
         double precision = rules->known_precision;
         return -0.5 * (log(spread) + precision * gained - weight * (log(precision) - 1.8378770664093454836));
     }
-    double shape = 0.5 * freed + rules->shape, twice_rate = residual + 2.0 * rules->rate;
+    double shape = 0.5 * residual_df + rules->shape, twice_rate = residual + 2.0 * rules->rate;
     if (leverage == INFINITY || shape <= 0.0)
         return only ? 0.0 : NAN;
     gained /= twice_rate;
@@ -60,7 +60,7 @@ PK_INLINE double pk_variance_of_runs(const pk_runs *s, const pk_run_rules *rules
     if (rules->known_precision > 0.0)
         return 1.0 / rules->known_precision;
     for (ptrdiff_t k = 0; k < s->size; k++) {
-        double root = s->bank[((k + 1) * shape.q + shape.p) * shape.ld + shape.p], count = s->freed[k] + 2.0 * rules->shape;
+        double root = s->bank[((k + 1) * shape.q + shape.p) * shape.ld + shape.p], count = s->residual_df[k] + 2.0 * rules->shape;
         if (s->size == 1 && count <= 0.0)
             return INFINITY;
         precision += s->probability[k] * count / (root * root + 2.0 * rules->rate);
@@ -91,7 +91,7 @@ static void pk_begin_run(pk_runs *s, const pk_start *start, double hazard, pk_ru
     for (ptrdiff_t i = 0; i < k; i++)
         s->probability[i] *= 1.0 - hazard;
     s->first[k] = s->row;
-    s->freed[k] = start->freed;
+    s->residual_df[k] = start->residual_df;
     s->learned[k] = 0.0;
     s->probability[k] = hazard;
 }
@@ -109,7 +109,7 @@ static void pk_keep_runs(pk_runs *s, const unsigned char *kept, pk_shape shape)
             s->first[left] = s->first[k];
             s->change[left] = s->change[k];
             s->probability[left] = s->probability[k];
-            s->freed[left] = s->freed[k];
+            s->residual_df[left] = s->residual_df[k];
             s->learned[left] = s->learned[k];
         }
         sum += s->probability[left++];
@@ -159,7 +159,7 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
         leverage[b] = pk_predict_row(T, row, shape);
         error[b] = rows->Y[i] + row[shape.p];
         score[b] = log(s->probability[b])
-                   + pk_added_evidence(rules, weight, error[b], leverage[b], s->freed[b], residual * residual, k == 1);
+                   + pk_added_evidence(rules, weight, error[b], leverage[b], s->residual_df[b], residual * residual, k == 1);
         if (isnan(score[b]))
             return 0;
         best = score[b] > best ? score[b] : best;
@@ -174,11 +174,11 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
         if (trace->error) {
             trace->error[at] = error[b];
             trace->leverage[at] = leverage[b];
-            trace->freed[at] = s->freed[b];
+            trace->residual_df[at] = s->residual_df[b];
             trace->residual[at] = residual * residual;
         }
         s->probability[b] = score[b] / total;
-        s->freed[b] += weight;
+        s->residual_df[b] += weight;
         s->learned[b] += weight;
         pk_load_row(row, rows, i, root, shape);
         pk_append_row(T, row, shape);
