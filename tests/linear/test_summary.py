@@ -244,7 +244,7 @@ class TestOneRow:
             fitted(name).predict_interval(X, of="line")
 
     @pytest.mark.parametrize(
-        ("value", "told"),
+        ("value", "predictive"),
         [(None, "is None, which is not a number"), ("x", "is 'x', which is not a number"),
          (float("nan"), r"is not finite \(nan\)")],
     )  # fmt: skip

@@ -14,7 +14,7 @@ __all__ = ["trusted_types"]
 # Triangles, which model files hold as arrays.
 FACTORS = {"posterity.factor.factor.Factor", "posterity.factor.bank.Bank"}
 # What was read last, which model files do not hold.
-READ = {"posterity.posteriors._nodes.Fresh"}
+READ = {"posterity.posteriors._nodes.FreshNodes"}
 
 
 def trusted_types() -> list[str]:

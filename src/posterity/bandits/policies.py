@@ -169,8 +169,8 @@ class RandomizedUpperConfidenceBound(Policy):
     >>> arms = [Normal([0.0], [1.0]), Normal([0.5], [0.5])]
     >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
     >>> policy = RandomizedUpperConfidenceBound()
-    >>> policy.propensities(beliefs, np.random.default_rng(0)).round(3)
-    array([[0.321, 0.679]])
+    >>> policy.propensities(beliefs, np.random.default_rng(0)).round(2)
+    array([[0.32, 0.68]])
     """
 
     width: float = 1.0

@@ -42,36 +42,6 @@ def learn_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array
     return _learn(factor, rows, discounts, kernel.learn_stabilized, (discounts, prior.triangle))
 
 
-def learn_side_by_side(
-    factors: Sequence[Factor], priors: Sequence[Factor], rates: Array, rows: Rows, elapsed: Array
-) -> tuple[Array, Array]:
-    """As :func:`learn_stabilized` in each of factors of the same rows, by discounts rate^elapsed.
-
-    Returns error and leverage (n, lanes), lanes >= k, of each row before it was learned.
-    """
-    check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
-    triangles = [factor.triangle.copy() for factor in factors]
-    counts = np.array([factor.count for factor in factors])
-    ones = factors[0].lacks_ones(rows.X, rows.intercept)
-    outputs = kernel.learn_side_by_side(
-        triangles,
-        [prior.triangle for prior in priors],
-        rates,
-        counts,
-        rows.X,
-        rows.y,
-        rows.weights,
-        ones,
-        np.ascontiguousarray(elapsed),
-    )
-    for factor, triangle in zip(factors, triangles, strict=True):
-        factor.refuse_vanished(triangle, rows.X, rows.y, rows.weights)
-        check_usable(triangle)
-    for factor, triangle, count in zip(factors, triangles, counts.tolist(), strict=True):
-        factor.commit(triangle, count, factor.seen + rows.total)
-    return outputs
-
-
 def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
     """Discount, before each row, what is known beyond the prior of the row's own direction."""
     return _learn(factor, rows, discounts, kernel.learn_directional, (discounts, prior.triangle))

@@ -104,7 +104,7 @@ def site_path(
     >>> from types import SimpleNamespace
     >>> factor = Factor(1)
     >>> factor.append(np.ones((1, 1)), np.zeros((1, 1)))
-    >>> statistics = SimpleNamespace(log_sites=0.0, predictive=0.0, seen=0.0, effective=0.0)
+    >>> statistics = SimpleNamespace(log_sites=0.0, log_predictive=0.0, seen=0.0, effective=0.0)
     >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
     >>> path = site_path(factor, logit, False, None, statistics, np.sum)
     >>> path.learn([1.0], 1.0)

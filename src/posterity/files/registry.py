@@ -197,8 +197,11 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
     "GeneralizedAverage": {"expert_weights": "standing"},
     "GeneralizedPosterior": {"statistics": "account"},
     "HeavyTailedPosterior": {"state": "known"},
+    "HeavyTailsKnown": {"log_predictive": "told"},
     "HeteroscedasticPosterior": {"statistics": "account"},
     "NoiseAccount": {"log_predictive": "told"},
+    "Runs": {"residual_df": "freed"},
+    "Start": {"residual_df": "freed"},
     "WorkingQuantilePosterior": {"state": "known"},
 }
 ESTIMATOR_FIELDS = {"_posterior_or_none": "_knowledge", "_ensemble_or_none": "_standing"}

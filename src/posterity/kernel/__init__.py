@@ -47,8 +47,6 @@ from posterity.kernel._members import (
     MemberNoise,
     MembersPath,
     RunsKernel,
-    learn_side_by_side,
-    tell_by_noises,
 )
 from posterity.kernel._paths import (
     ArmsPath,
@@ -119,7 +117,6 @@ __all__ = [
     "learn_groups",
     "learn_random_walk",
     "learn_rows",
-    "learn_side_by_side",
     "learn_sites",
     "learn_stabilized",
     "look_at_labels",
@@ -142,7 +139,6 @@ __all__ = [
     "t_half_widths",
     "t_scores",
     "targets_at",
-    "tell_by_noises",
     "total_density",
     "track",
     "track_noise",

@@ -8,21 +8,6 @@ from posterity.kernel._paths import RowPath
 
 Array = NDArray[np.float64]
 
-def learn_side_by_side(
-    triangles: list[Array],
-    priors: list[Array],
-    rates: Array,
-    counts: Array,
-    X: Array,
-    Y: Array,
-    weights: Array | None,
-    intercept: bool,
-    elapsed: Array,
-) -> tuple[Array, Array]: ...
-def tell_by_noises(
-    noises: list[MemberNoise], error: Array, leverage: Array, y: Array, weights: Array | None
-) -> tuple[Array, Array, Array, Array, NDArray[np.uint8]]: ...
-
 class FadingMember:
     def __init__(self, triangle: Array, counts: Array, prior: Array, discount: float) -> None: ...
 

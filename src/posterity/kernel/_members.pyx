@@ -17,23 +17,6 @@ cdef extern from "posterity_members.h" nogil:
     double pk_log_t(double error, double v, double scale)
     unsigned char pk_rank(double v, double scale)
 
-cdef extern from "posterity_side_by_side.h" nogil:
-    enum: PK_LANES
-    ctypedef struct pk_noises:
-        pass
-    ctypedef struct pk_predictions_out:
-        double *loc
-        double *scale
-        double *df
-        double *densities
-        unsigned char *ranks
-    Py_ssize_t PK_LANES_SIZE(pk_shape shape)
-    Py_ssize_t PK_ROOM_IN_TURN(pk_shape shape)
-    int pk_learn_side_by_side(double **T, const double **prior, const double *rates, Py_ssize_t members, double *counts, const pk_rows *rows, const double *elapsed, double *work, double *room, double *error, double *leverage, Py_ssize_t lanes, pk_shape shape)
-    void pk_open_noises(pk_noises *noises, const pk_noise *each, Py_ssize_t members)
-    void pk_close_noises(const pk_noises *noises, pk_noise *each, Py_ssize_t members)
-    void pk_tell_by_noises(pk_noises *noises, Py_ssize_t members, Py_ssize_t n, const double *error, const double *leverage, Py_ssize_t lanes, const double *y, const double *weights, const pk_predictions_out *outputs)
-
 cdef double LARGEST = 1e150
 
 
@@ -159,19 +142,15 @@ cdef class MemberNoise:
         self.before.memories, self.before.grace, self.before.persistence = m, grace, persistence
         self.before.prior_count, self.before.prior_sum = prior
 
-    cdef pk_noise now(self) noexcept:
-        """What is known, read from the state."""
+    cdef void try_row(self, double error, double spread, double weight, double *df, double *variance) noexcept:
         cdef pk_noise noise = self.before
         cdef Py_ssize_t l, of
         for l in range(PK_MEMORIES):
             of = l if l < noise.memories else 0
             noise.sums[l], noise.counts[l], noise.scores[l] = self.state[0, of], self.state[1, of], self.state[2, of]
         noise.seen = self.state[3, 0]
-        return noise
-
-    cdef void try_row(self, double error, double spread, double weight, double *df, double *variance) noexcept:
-        self.after = self.now()
-        pk_track_noise(&self.after, 1, &error, &spread, &weight, df, variance)
+        pk_track_noise(&noise, 1, &error, &spread, &weight, df, variance)
+        self.after = noise
 
     cdef void take(self) noexcept:
         cdef Py_ssize_t l
@@ -375,98 +354,6 @@ cdef class MembersPath:
         if member.behind is not None and member.behind.turns:
             self.members = None
         return 0
-
-
-
-def learn_side_by_side(list triangles not None, list priors not None, const double[::1] rates not None, double[::1] counts not None,
-                       const double[:, :] X, const double[:, ::1] Y, const double[::1] weights, bint intercept,
-                       const double[::1] elapsed not None):
-    """Learn rows in all ``triangles`` (q, ld) of one target, in place, as ``learn_stabilized`` does in each.
-
-    All but ``priors``, which are in them, is multiplied by rates[k]^elapsed[i] before row i, and so are ``counts`` (k,),
-    to which its weight is added. Returns error and leverage
-    (n, lanes), lanes >= k, of each row before it was learned.
-    """
-    cdef Py_ssize_t count = len(triangles), n = X.shape[0], first, k
-    cdef Py_ssize_t lanes = (count + PK_LINE - 1) // PK_LINE * PK_LINE
-    cdef double[:, ::1] triangle, error = np.zeros((n, lanes)), leverage = np.zeros((n, lanes))
-    cdef const double[:, ::1] prior
-    cdef double *T[PK_LINE]
-    cdef const double *P[PK_LINE]
-    cdef pk_shape shape
-    cdef pk_rows rows
-    cdef int status = 1
-    if count == 0 or len(priors) != count or rates.shape[0] != count or counts.shape[0] != count or Y.shape[0] != n or Y.shape[1] != 1:
-        raise ValueError("triangles, priors and rates are not of the same members, or Y is not of these rows")
-    if elapsed.shape[0] != n or (weights is not None and weights.shape[0] != n):
-        raise ValueError("elapsed and weights are not of these rows")
-    shape.k, shape.p = 1, X.shape[1] + intercept
-    shape.q = shape.p + 1
-    shape.ld = (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE
-    for held in (*triangles, *priors):
-        if held.shape != (shape.q, shape.ld):
-            raise ValueError(f"a triangle has shape {held.shape}: expected ({shape.q}, {shape.ld})")
-    if n == 0:
-        return np.asarray(error), np.asarray(leverage)
-    rows.n, rows.columns, rows.intercept = n, X.shape[1], intercept
-    rows.x_stride, rows.x_step = X.strides[0] // <Py_ssize_t> sizeof(double), X.strides[1] // <Py_ssize_t> sizeof(double)
-    rows.X, rows.Y, rows.weights = &X[0, 0] if X.shape[1] else NULL, &Y[0, 0], NULL
-    if weights is not None:
-        rows.weights = &weights[0]
-    rows.discounts, rows.held = NULL, NULL
-    cdef double[::1] work = _aligned(PK_LANES_SIZE(shape)), room = _aligned(PK_ROOM_IN_TURN(shape))
-    for first in range(0, lanes, PK_LANES):
-        for k in range(PK_LANES):
-            triangle, prior = triangles[min(first + k, count - 1)], priors[min(first + k, count - 1)]
-            T[k], P[k] = &triangle[0, 0], &prior[0, 0]
-        if first < count:
-            with nogil:
-                status &= pk_learn_side_by_side(T, P, &rates[first], min(count - first, PK_LANES), &counts[first], &rows, &elapsed[0],
-                                                &work[0], &room[0], &error[0, first], &leverage[0, first], lanes, shape)
-    if not status:
-        raise ArithmeticError("a triangle holds less than its prior")
-    return np.asarray(error), np.asarray(leverage)
-
-
-def tell_by_noises(list noises not None, const double[:, ::1] error not None, const double[:, ::1] leverage not None,
-                   const double[::1] y not None, const double[::1] weights):
-    """What members tell of rows whose targets are ``y`` (n,), given error and leverage (n, lanes) of each; noises learn.
-
-    Returns loc, scale and degrees of freedom (k, n) of Student-t distributions, their log densities at ``y`` times the
-    weights (n,), and ranks (k, n).
-    """
-    cdef Py_ssize_t count = len(noises), n = y.shape[0], lanes = error.shape[1], first, k, some
-    cdef double[:, :, ::1] outputs = np.empty((4, count, n))
-    cdef unsigned char[:, ::1] ranks = np.empty((count, n), dtype=np.uint8)
-    cdef MemberNoise noise
-    cdef pk_noise each[PK_LINE]
-    cdef pk_noises together
-    cdef pk_predictions_out to
-    cdef const double *of_rows = NULL
-    if lanes < count or error.shape[0] != n or leverage.shape[0] != n or leverage.shape[1] != lanes or lanes % PK_LINE:
-        raise ValueError("error and leverage are not those of so many members and rows")
-    if weights is not None and weights.shape[0] != n:
-        raise ValueError(f"weights has length {weights.shape[0]}: expected {n}")
-    if weights is not None and n:
-        of_rows = &weights[0]
-    for first in range(0, count if n else 0, PK_LANES):
-        some = min(count - first, PK_LANES)
-        for k in range(some):
-            noise = noises[first + k]
-            each[k] = noise.now()
-        pk_open_noises(&together, each, some)
-        to.loc, to.scale, to.df, to.densities = &outputs[0, first, 0], &outputs[1, first, 0], &outputs[2, first, 0], &outputs[3, first, 0]
-        to.ranks = &ranks[first, 0]
-        with nogil:
-            pk_tell_by_noises(&together, some, n, &error[0, first], &leverage[0, first], lanes, &y[0],
-                              of_rows, &to)
-        pk_close_noises(&together, each, some)
-        for k in range(some):
-            noise = noises[first + k]
-            noise.after = each[k]
-            noise.take()
-    loc, scale, df, densities = np.asarray(outputs)
-    return loc, scale, df, densities, np.asarray(ranks)
 
 
 include "_runs.pxi"

@@ -242,28 +242,11 @@ class NodesStream:
             first += len(part)
         return learned
 
-    def side_by_side(
-        self, X: Array, weights: Array | None, first: int
-    ) -> tuple[int, tuple[LinearPosterior, ...]]:
-        """Where the stretch that starts at row ``first`` ends, and what learns it: node and data.
-
-        The node is the one that predicts; nothing where it can't do so by itself.
-        """
-        nodes = self.current()
-        stop = self._stretch(nodes.choice, X, weights, first)
-        if not nodes.alone or nodes.choice.pinned.any():
-            return stop, ()
-        return stop, (nodes.posteriors[0], self.state.data)
-
     def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows that the nodes have learned, or that nobody predicts."""
-        if len(X):
-            self.state.data.absorb(X, y, weights, elapsed)
-        self.has_learned(X, weights)
-
-    def has_learned(self, X: Array, weights: Array | None) -> None:
-        """Both have learned these rows."""
         state = self.state
+        if len(X):
+            state.data.absorb(X, y, weights, elapsed)
         state.fresh = None
         if state.scales is not None:
             state.scales.learn(self.features(X), weights)

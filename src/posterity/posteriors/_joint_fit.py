@@ -84,7 +84,7 @@ def fitted_together(
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
         begun = _roughly(inner, model, rows.every(share), begun)
         begun = begun._replace(curvature=None, change=math.inf)
-    if inner.learns_prior and model.at_mode:
+    if inner.learns_prior and model.at_mode and not inner.learns_scales:
         begun = _near(inner, model, rows, begun, NEARLY, NEAR) or begun
     trial, fitted, _ = _in_turns(inner, model, rows, begun)
     if not fitted.settled and model.approximation != "either":
@@ -99,7 +99,8 @@ def fitted_together(
 def _roughly(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
-    near = _near(before, model, rows, begun, ROUGHLY, ROUGH) if model.at_mode else None
+    by_products = model.at_mode and not before.learns_scales
+    near = _near(before, model, rows, begun, ROUGHLY, ROUGH) if by_products else None
     return near or _in_turns(before, model, rows, begun, ROUGHLY)[2]
 
 
@@ -154,7 +155,7 @@ def _in_turns(
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
         begun = begun.then(before, trial, fitted.coefficients, fitted.curvature)
-        if begun.change <= agreed or begun.ahead <= SETTLED:
+        if begun.change <= agreed or (begun.change <= NEARLY and begun.ahead <= SETTLED):
             break
     return trial, replace(fitted, settled=settled and fitted.settled), begun
 

@@ -278,14 +278,14 @@ class Runs:
         several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
         return RunsKernel(self, trace, self.bank.room, X, y, weights, hazards, *ways, several)
 
-    def learned_one(self, path: RunsKernel, size: int) -> None:
-        """Know the changes after ``path`` has learned one row; there were so many runs before."""
+    def changes_after(
+        self, path: RunsKernel, size: int, known: list[Change | None]
+    ) -> list[Change | None]:
+        """The changes once ``path`` has learned one row, of ``size`` runs with those ``known``."""
         numbers, begun, earlier = path.changes()
         if len(begun) == 1 and self.size == size + 1:  # none was dropped
-            self.changes.append(Change(int(begun[0]), self.changes[int(earlier[0])]))
-        else:
-            self.changes = _all_changes(self.changes, numbers, begun, earlier)
-        path.again()
+            return [*known, Change(int(begun[0]), known[int(earlier[0])])]
+        return _all_changes(known, numbers, begun, earlier)
 
     def begin(self, start: Start, hazard: float) -> None:
         """With probability ``hazard`` the next row begins a new run."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.kernel import RowPath, RunsKernel
-from posterity.posteriors._runs import RunPrior, Runs, Start
+from posterity.posteriors._runs import Change, RunPrior, Runs, Start
 
 Array = NDArray[np.float64]
 
@@ -70,15 +70,27 @@ class RunsPath:
             return False
         runs, path = self._opened()
         self._row[0][...], self._row[1][0, 0], self._row[2][0] = values, y, weight
-        size, row = runs.size, runs.row
+        before = runs.size, runs.row, runs.changes
         start = self._start(runs, runs) if runs.seen > 0.0 else None
-        if path.learn(0, start) == 0:
-            return False
-        runs.learned_one(path, size)
+        try:
+            if path.learn(0, start):
+                self._settle(runs, path, *before)
+        except BaseException:
+            if runs.row != before[1]:  # the row is learned: an interrupt must not leave half of it
+                self._settle(runs, path, *before)
+            raise
+        return bool(runs.row != before[1])
+
+    def _settle(
+        self, runs: Runs, path: RunsKernel, size: int, row: int, changes: list[Change | None]
+    ) -> None:
+        """Know the changes after a row was learned; to do so twice is to do so once."""
+        if runs.changes is changes:
+            runs.changes = runs.changes_after(path, size, changes)
         last = runs.size - 1
         began = row > 0 and runs.first[last] == row
         self.learned.change_probability = np.minimum(runs.probability[last : last + 1] * began, 1.0)
-        return True
+        path.again()
 
     def predict_mean(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at ``x``, as the next row."""

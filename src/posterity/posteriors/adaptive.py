@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateT, Normal, StudentT
-from posterity.kernel import MemberNoise, tell_by_noises
+from posterity.kernel import MemberNoise
 from posterity.noise import Joint, JointOfOne, LearnedNoise
 from posterity.posteriors._noise_memories import NoiseMemories
 from posterity.posteriors.averaged import AveragedPosterior
-from posterity.posteriors.ensemble import Ranks, ranks_of, return_predictions
+from posterity.posteriors.ensemble import Ranks, clip_log_densities, ranks_of
 
 Array = NDArray[np.float64]
 
@@ -78,14 +78,6 @@ class AdaptivePosterior(AveragedPosterior):
     def _predicted(self, i: int, X: Array, *offsets: Array) -> StudentT:
         return _of_size(super()._predicted(i, X, *offsets), *self._noise_of(i))
 
-    def _told_of(
-        self, error: Array, leverage: Array, y: Array, weights: Array | None
-    ) -> tuple[list[Any], Array, Ranks]:
-        noises, _ = self._lean_noises()
-        assert noises is not None
-        loc, scale, df, densities, ranks = tell_by_noises(noises, error, leverage, y[:, 0], weights)
-        return [StudentT(*each) for each in zip(df, loc, scale, strict=True)], densities, ranks
-
     def _rank(self, i: int) -> int:
         nothing = np.zeros((1, self.n_coefficients - int(self.intercept)))
         return int(ranks_of(self._predicted(i, nothing))[0])
@@ -102,7 +94,7 @@ class AdaptivePosterior(AveragedPosterior):
             part = slice(first, first + BLOCK_ROWS)
             some = _simplest(predictive[part])
             densities[part], ranks[part] = (
-                return_predictions(some.logpdf(y[part, 0])),
+                clip_log_densities(some.logpdf(y[part, 0])),
                 ranks_of(some),
             )
         return predictive, densities if weights is None else weights * densities, ranks

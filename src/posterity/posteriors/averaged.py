@@ -19,14 +19,7 @@ from posterity.kernel import (
     average_members,
     leading_dimension,
 )
-from posterity.posteriors._side_by_side import learn_members
-from posterity.posteriors.ensemble import (
-    Ranks,
-    predicted_and_scored,
-    rank_ahead,
-    ranks_of,
-    return_predictions,
-)
+from posterity.posteriors.ensemble import Ranks, predicted_and_scored, rank_ahead, ranks_of
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -98,50 +91,24 @@ class AveragedPosterior(MixedPosterior):
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
         before = self.copy()
+        predictions: list[Any] = [None] * len(self.runs)
+        densities = np.empty((len(self.runs), len(X)))
+        ranks = np.empty(densities.shape, dtype=np.uint8)
+
+        def learn(i: int) -> None:
+            rows = X, y, weights, elapsed, *given(offsets)
+            predictions[i], densities[i], ranks[i] = self._learn_member(i, *rows)
+
         try:
-            # Members of a likelihood of their own take offsets, and none of them is in lanes.
-            learn: Any = self._learn_together if self.learns_lean else self._learn_in_turn
-            predictions, densities, ranks = learn(X, y, weights, elapsed, *given(offsets))
+            # The shortest memories are the dearest, and come last in the grid: begin with them.
+            work = len(X) * len(self.runs) * float(self.first.n_coefficients) ** 2
+            take_turns(learn, range(len(self.runs) - 1, -1, -1), work)
         except BaseException:
             self.copy_from(before)
             raise
         member_weights, log_density = self._average(densities, ranks, self.expert_weights)
         self.expert_weights.log_evidence += log_density
         return mixed(predictions, member_weights)
-
-    def _learn_in_turn(self, X: Array, *rows: Any) -> tuple[list[Any], Array, Ranks]:
-        """What each member told of rows, their log densities times weights, and ranks (k, n)."""
-        told: list[Any] = [None] * len(self.runs)
-        densities = np.empty((len(self.runs), len(X)))
-        ranks = np.empty(densities.shape, dtype=np.uint8)
-
-        def learn(i: int) -> None:
-            told[i], densities[i], ranks[i] = self._learn_member(i, X, *rows)
-
-        # The shortest memories are the dearest, and come last in the grid: begin with them.
-        work = len(X) * len(self.runs) * float(self.first.n_coefficients) ** 2
-        take_turns(learn, range(len(self.runs) - 1, -1, -1), work)
-        return told, densities, ranks
-
-    def _learn_together(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> tuple[list[Any], Array, Ranks]:
-        """The same of members that fade to their priors, side by side."""
-        precision = self._lean_noises()[1]
-        error, leverage = learn_members(self.runs, X, y, weights, elapsed, precision)
-        return self._told_of(error, leverage, y, weights)
-
-    def _told_of(
-        self, error: Array, leverage: Array, y: Array, weights: Array | None
-    ) -> tuple[list[Any], Array, Ranks]:
-        """The same, given error and leverage (n, lanes) of members that know their noise."""
-        told: list[Any] = [
-            self.noise.predictive(y[:, 0] - error[:, i], leverage[:, i].copy(), 0.0, 0.0)
-            for i in range(len(self.runs))
-        ]
-        densities = np.stack([return_predictions(one.logpdf(y[:, 0])) for one in told])
-        ranks = np.stack([ranks_of(one) for one in told])
-        return told, densities if weights is None else weights * densities, ranks
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]

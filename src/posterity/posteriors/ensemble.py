@@ -93,7 +93,7 @@ class Ensemble:
         judge are not judged.
         """
         waiting = self._waiting(ranks)
-        densities = return_predictions(densities)
+        densities = clip_log_densities(densities)
         worst = np.where(waiting == 0.0, densities, math.inf).min(axis=1, keepdims=True)
         densities = np.where(waiting == 0.0, densities, worst)
         unknown = (ranks == 0) | (self.log_prior == -math.inf)
@@ -174,7 +174,7 @@ def log_sum(logs: Array) -> float:
     return most + math.log(float(np.exp(logs - most).sum()))
 
 
-def return_predictions(densities: Array) -> Array:
+def clip_log_densities(densities: Array) -> Array:
     """Log densities, kept within what may be told."""
     if np.abs(densities).max(initial=0.0) <= MOST_TELLING:  # NaN is not
         return densities
@@ -212,7 +212,7 @@ def predicted_and_scored(
     Members that find the densities in learning register their way.
     """
     predictive = member.predict_then_learn(X, y, weights, elapsed, *offsets)
-    densities = return_predictions(predictive.logpdf(y[:, 0]))
+    densities = clip_log_densities(predictive.logpdf(y[:, 0]))
     return predictive, densities if weights is None else weights * densities
 
 

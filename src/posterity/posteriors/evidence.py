@@ -205,16 +205,6 @@ class EvidencePosterior(LinearPosterior):
         """What an average learns of it row by row: the node that predicts, and the data."""
         return self.stream.as_member()
 
-    def side_by_side(
-        self, X: Array, weights: Array | None, first: int
-    ) -> tuple[int, tuple[LinearPosterior, ...]]:
-        """Up to which row it can learn beside others from ``first`` on, and what learns them."""
-        return self.stream.side_by_side(X, weights, first)
-
-    def has_learned(self, X: Array, weights: Array | None) -> None:
-        """Rows were learned so."""
-        self.stream.has_learned(X, weights)
-
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""
         if self.rests:
@@ -276,6 +266,11 @@ class EvidencePosterior(LinearPosterior):
         return together
 
     learns_prior: ClassVar[bool] = True
+
+    @property
+    def learns_scales(self) -> bool:  # type: ignore[override]
+        """Whether the units of features are learned from rows, and not read from the factor."""
+        return self.state.scales is not None
 
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], rows: SiteRows

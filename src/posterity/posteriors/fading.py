@@ -109,19 +109,10 @@ class FadingPosterior(LinearPosterior):
 
     def as_member(self) -> FadingMember:
         """What an average learns of it row by row."""
-        return self.factor.fading(self.prior, max(self.kept_in_a_unit, SMALLEST_DISCOUNT))
-
-    def side_by_side(
-        self, X: Array, weights: Array | None, first: int
-    ) -> tuple[int, tuple[FadingPosterior, ...]]:
-        """Up to which row it can learn beside others from ``first`` on, and what learns them."""
-        return len(X), (self,)
-
-    def has_learned(self, X: Array, weights: Array | None) -> None:
-        """Rows were learned so."""
+        return self.factor.fading(self.prior, max(self._discount, SMALLEST_DISCOUNT))
 
     @property
-    def kept_in_a_unit(self) -> float:
+    def _discount(self) -> float:
         """What is left of all that was known after one unit of time."""
         return float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
 

@@ -348,6 +348,8 @@ class LinearPosterior:
 
     # Whether the prior is chosen by the rows.
     learns_prior: ClassVar[bool] = False
+    # Whether the units of features are learned from rows, and not read from the factor.
+    learns_scales: ClassVar[bool] = False
 
     @property
     def only_discounts(self) -> bool:

@@ -23,9 +23,9 @@ from posterity.posteriors._site_removal import taken_out
 from posterity.posteriors._site_rows import Learned, learn_rows
 from posterity.posteriors.ensemble import (
     VARIES,
+    clip_log_densities,
     predicted_and_scored,
     rank_ahead,
-    return_predictions,
 )
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -466,7 +466,7 @@ class GeneralizedPosterior(LinearPosterior):
 def _predicted_and_scored(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
     """Sites are found by the densities, the weights in them."""
     learned = member.learn_in_order(*rows)
-    return member.predicted(learned.mean, learned.variance), return_predictions(
+    return member.predicted(learned.mean, learned.variance), clip_log_densities(
         learned.sites.log_normalizer
     )
 

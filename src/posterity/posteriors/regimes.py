@@ -14,7 +14,7 @@ from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import exactly_mixed
 from posterity.posteriors._runs import Change, kept_runs, median_change
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, ChangeStrategy, Trace
-from posterity.posteriors.ensemble import VARIES, bayes, ranks_of, return_predictions
+from posterity.posteriors.ensemble import VARIES, bayes, clip_log_densities, ranks_of
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -392,8 +392,8 @@ class _Seen:
 
     def densities(self, y: Array) -> Array:
         """(k, n) log densities."""
-        own = np.stack([return_predictions(one.logpdf(y)) for one in self.predictions])
-        return np.where(self.unknown, return_predictions(self.others.logpdf(y)), own)
+        own = np.stack([clip_log_densities(one.logpdf(y)) for one in self.predictions])
+        return np.where(self.unknown, clip_log_densities(self.others.logpdf(y)), own)
 
     def mixed(self, weights: Array) -> Any:
         """The mixture by weights (n, k)."""
