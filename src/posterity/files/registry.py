@@ -220,6 +220,7 @@ CACHES: dict[str, dict[str, object]] = {
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
+    "ForecastForm": {"rows": None},
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False},
     "EvidenceKnown": {"turn": None, "shared": None},
@@ -261,6 +262,7 @@ FORMER: dict[str, frozenset[str]] = {
     "AdaptivePosterior": BEFORE_DATA,
     "AveragedPosterior": BEFORE_DATA,
     "GeneralizedAverage": BEFORE_DATA,
+    "GroupedArms": frozenset({"lean_of"}),
     "GroupedPosterior": frozenset({"learned_at", "exact_at", "rows", "residual", "count"}),
 }
 
