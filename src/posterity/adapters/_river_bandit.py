@@ -68,9 +68,7 @@ class Bandit(ContextualPolicy):
         self.decision = None
         return super().pull(arm_ids, context)
 
-    def _pull(  # type: ignore[override]  # as river's own contextual policies
-        self, arm_ids: list[Any], context: dict[Any, Any] | None
-    ) -> Any:
+    def _pull(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
         values, bandit = self._values(context), self._bandit_of(arm_ids)
         some = set(arm_ids)
         may = None
@@ -86,7 +84,8 @@ class Bandit(ContextualPolicy):
         values = self._values(context)
         self._bandit_of([arm_id]).learn_one(values, arm_id, reward)
         self._names = self._names if context is None else self._names or tuple(context)
-        super().update(arm_id, context, reward, *more)  # type: ignore[no-untyped-call]
+        count: Any = super().update
+        count(arm_id, context, reward, *more)
 
     def _bandit_of(self, arms: Sequence[Any]) -> Core:
         """The bandit, which knows these arms."""
