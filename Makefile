@@ -35,7 +35,9 @@ EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/fi
   tests/forgetting/test_forgetting_laws.py tests/generalized/test_robust.py \
   tests/generalized/test_softmax.py tests/generalized/test_softmax_forgetting.py \
   tests/generalized/test_softmax_one_pass.py tests/generalized/test_lean_softmax.py \
-  tests/noise/test_heteroscedastic.py tests/posteriors/test_changepoint.py tests/posteriors/test_regimes.py
+  tests/noise/test_heteroscedastic.py tests/posteriors/test_changepoint.py tests/posteriors/test_regimes.py \
+  tests/bandits/test_policies.py tests/bandits/test_wrappers.py tests/basis/test_learned_scales.py \
+  tests/service/test_crashes.py tests/service/test_state_machine.py
 
 serve: $(STAMPS)/runtime $(STAMPS)/installed  ## serve a folder over HTTP, in the foreground
 	$(VENV)/bin/posterity serve $(or $(ARGS),build/served)
