@@ -37,8 +37,8 @@ EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/fi
   tests/generalized/test_softmax_one_pass.py tests/generalized/test_lean_softmax.py \
   tests/noise/test_heteroscedastic.py tests/posteriors/test_changepoint.py tests/posteriors/test_regimes.py
 
-serve: $(STAMPS)/runtime $(STAMPS)/installed  ## serve a folder over HTTP, in the foreground
-	$(VENV)/bin/posterity serve $(or $(ARGS),build/served)
+serve: $(STAMPS)/runtime $(STAMPS)/installed  ## serve an example over HTTP, in the foreground
+	$(VENV)/bin/posterity serve $(or $(ARGS),build/served --demo)
 
 test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the exhaustive or the slow ones)
 	$(PYTEST) --dist loadfile -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) \
