@@ -22,20 +22,21 @@ NOISE = 0.5
 ROWS = ["distance", "weight", "rain"]
 TIMES = np.array([2.0, 0.5, 0.8])
 # Seconds: what lies behind when it begins, how often something happens, and until a reward comes.
-BEFORE, EVERY, DELAY = 3600.0, 0.25, 2.0
-# From then on deliveries are harder to foretell: a drift to be seen.
-HARDER = -600.0
+BEFORE, EVERY, DELAY = 900.0, 1.0, 3.0
+# From so many seconds before on deliveries are harder to foretell: a drift to be seen.
+HARDER, HARD = 180.0, 0.9
+DELIVERIES = 0.5
 
 
 async def demo_traffic(engine: Engine) -> None:
-    """Visitors and deliveries, an hour of them at once and then as time goes, until cancelled."""
+    """Visitors and deliveries, a quarter of an hour of them at once and then as time goes, until cancelled."""
     rng = np.random.default_rng()
     clock, begins = engine.clock, not engine.models
     waiting: set[asyncio.Task[None]] = set()
     if begins:
         settings = ExperimentSettings(arms=ARMS, features=FEATURES)
         await engine.put(EXPERIMENT, settings, "demo")
-        await engine.put(PREDICTOR, PredictorSettings(features=ROWS, level=0.9), "demo")
+        await engine.put(PREDICTOR, PredictorSettings(features=ROWS, model="robust", level=0.9), "demo")
         try:
             await _past(engine, rng, clock())
         finally:
@@ -44,30 +45,32 @@ async def demo_traffic(engine: Engine) -> None:
         # The database may be away for a while: that is part of what can be looked at.
         with contextlib.suppress(RefusedError):
             made, value = await _visit(engine, rng)
-            task = asyncio.create_task(_later(engine, made.id, value, rng.exponential(DELAY)))
+            task = asyncio.create_task(_later(engine, made.id, value, _delay(rng)))
             waiting.add(task)
             task.add_done_callback(waiting.discard)
-            if rng.random() < 0.3:
-                await _deliver(engine, rng, noise=0.6)
+            if rng.random() < DELIVERIES:
+                await _deliver(engine, rng, noise=HARD)
         await asyncio.sleep(rng.exponential(EVERY))
 
 
 async def _past(engine: Engine, rng: np.random.Generator, now: float) -> None:
-    """An hour of traffic, dated back."""
+    """Traffic that is dated back."""
     late: list[tuple[float, str, float]] = []
-    steps = 900
-    for step in range(steps):
-        at = now - BEFORE + BEFORE * step / steps
+    for at in np.arange(now - BEFORE, now, EVERY).tolist():
         engine.clock = lambda at=at: at  # type: ignore[misc]
         made, value = await _visit(engine, rng)
         if rng.random() < 0.9:
-            late.append((at + float(rng.lognormal(math.log(10.0), 1.0)), made.id, value))
+            late.append((at + _delay(rng), made.id, value))
         for due, id, earned in [one for one in late if one[0] <= at]:
             engine.clock = lambda due=due: due  # type: ignore[misc]
             await engine.happened(EXPERIMENT, "reward", Reward(decision_id=id, value=earned))
         late = [one for one in late if one[0] > at]
-        if step % 3 == 0:
-            await _deliver(engine, rng, noise=0.6 if at > now + HARDER else 0.3)
+        if rng.random() < DELIVERIES:
+            await _deliver(engine, rng, noise=HARD if at > now - HARDER else 0.3)
+
+
+def _delay(rng: np.random.Generator) -> float:
+    return float(rng.lognormal(math.log(DELAY), 1.0))
 
 
 async def _visit(engine: Engine, rng: np.random.Generator) -> tuple[Any, float]:
@@ -85,9 +88,9 @@ async def _later(engine: Engine, id: str, value: float, seconds: float) -> None:
 
 
 async def _deliver(engine: Engine, rng: np.random.Generator, noise: float) -> None:
-    """A row whose target is learned; one of a hundred is far off."""
+    """A row whose target is learned; one of 200 is far off."""
     x = rng.gamma(2.0, 1.0, 3)
-    far = 12.0 * (rng.random() < 0.01)
+    far = 12.0 * (rng.random() < 0.005)
     y = float(TIMES @ x + 3.0 + far + noise * rng.normal())
     row = Row(id=f"{rng.integers(2**62):x}", x=x.tolist(), y=y)
     await engine.row(PREDICTOR, "learn", row)

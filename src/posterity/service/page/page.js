@@ -103,7 +103,7 @@ function figures(one, colour) {
     figure("Traffic", "decisions a second, by arm", width => chart.timeline({
       width, times, domain: [0, 1.06 * busiest], says: "Decisions a second along time, by arm",
       layers: [chart.stack(rates, names)] })),
-    figure("Expected regret", "a decision, beside the best arm by what was believed", width => chart.timeline({
+    figure("Expected regret", "beside the arm that was believed to be best", width => chart.timeline({
       width, times, domain: [0, 1.06 * Math.max(...costs, 1e-9)], says: "Expected regret along time",
       layers: [chart.line(one.regrets, "s0")] })),
     figure("Delay of rewards", "from a decision to its first reward", width => delayBars(one, width)),
@@ -125,11 +125,11 @@ function armsFigure(one, shown, colour) {
     return html("div", { class: "arm" }, named(colour[k], arm), html("span", { class: "figure" }, percent(share)),
       html("meter", { min: 0, max: 1, value: share, "aria-label": `share of ${arm}` }),
       html("span", { class: "figure" }, number(mean)),
-      chart.forest({ entries: [{ mean, low, high, colour: colour[k], strong: true }], domain, width: 110, step: 16,
+      chart.forest({ entries: [{ mean, low, high, colour: colour[k], strong: true }], domain, width: 96, step: 16,
         says: `Mean reward of ${arm}: ${interval({ low, high })}` }));
   });
   return html("figure", {}, html("figcaption", {}, html("b", {}, "Arms"),
-    html("span", { class: "note" }, "share of traffic, and mean reward with its 95% interval")), rows);
+    html("span", { class: "note" }, "share of traffic; mean reward with its 95% interval")), rows);
 }
 
 function lastDecisions(one, colour) {
@@ -141,15 +141,16 @@ function lastDecisions(one, colour) {
       strong: arm === made.arm };
   }).filter(entry => entry.strong || entry.colour !== "other"));
   const domain = chart.extent(reasons.flat().flatMap(entry => [entry.mean, entry.low, entry.high]));
+  const width = innerWidth > 600 ? 300 : 84;
   const rows = one.last.map((made, k) => cells("td", [
     chart.clock(made.at),
     named(colour[arms.indexOf(made.arm)], made.arm),
     percent(made.propensity),
-    chart.forest({ entries: reasons[k], domain,
+    chart.forest({ entries: reasons[k], domain, width,
       says: reasons[k].map(({ arm, mean, high }) => `${arm}: ${number(mean)} ± ${number(chart.known(high) ? high - mean : null)}`).join("; ") }),
     chart.known(made.reward) ? number(made.reward) : "waits",
   ]));
-  return table("Last decisions", ["Time", "Arm", "Propensity", "Mean and width of each arm", "Reward"], rows);
+  return table("Last decisions", ["Time", "Arm", "Propensity", "Believed of each arm", "Reward"], rows);
 }
 
 // ---- predictors ----------------------------------------------------------------------------------
@@ -171,11 +172,11 @@ function predictor(one) {
       tile("Log score", number(scores.log_score), "a row, the larger the better"),
       tile("Surprising rows", number(one.alarms.length), "of the newest")),
     html("div", { class: "plots" },
-      figure("Coverage", "shaded: where chance leaves an honest interval 95% of the time", width => chart.timeline({
+      figure("Coverage", "shaded: what chance explains of honest intervals", width => chart.timeline({
         width, times, format: percent, says: "Coverage of intervals along time",
         domain: [Math.max(0, Math.min(...one.coverage, ...lows, level) - 0.05), 1],
         layers: [chart.band(lows, highs, "plain"), chart.rule(level), chart.line(one.coverage, "s0"), chart.alarms(one.alarms)] })),
-      figure("Error", "root mean squared; drift is shaded, surprising rows are marked", width => chart.timeline({
+      figure("Error", "root mean squared; shaded: drift, marks: surprises", width => chart.timeline({
         width, times, domain: [0, chart.extent(one.errors)[1]], says: "Root mean squared error along time",
         layers: [chart.drift(one.drift), chart.line(one.errors, "s0"), chart.alarms(one.alarms)] })),
       figure("Log score", "mean of a row", width => chart.timeline({
