@@ -69,7 +69,7 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
     assert client.decide("an experiment", [0.5], id="one") == made
     assert client.reward("an experiment", "one", 1.0) == {"status": "new", "total": 1.0}
     assert client.reward("an experiment", "one", 1.0)["status"] == "duplicate"
-    with pytest.raises(ValueError, match="409: value: .*correct=true"):
+    with pytest.raises(ValueError, match=r"409: value: .*correct=true"):
         client.reward("an experiment", "one", 2.0)
     client.put("predictors", "p", features=["a"])
     for n in range(5):

@@ -31,7 +31,7 @@ DELIVERIES = 0.5
 
 
 async def demo_traffic(engine: Engine) -> None:
-    """Visitors and deliveries, a quarter of an hour of them at once and then as time goes, until cancelled."""
+    """Visitors and deliveries: a quarter of an hour at once, then as time goes, until cancelled."""
     rng = np.random.default_rng()
     clock, begins = engine.clock, not engine.models
     waiting: set[asyncio.Task[None]] = set()

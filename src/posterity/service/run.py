@@ -54,8 +54,9 @@ def serve(
             if demo:
                 await demo_traffic(engine)
 
-        app = create_app(Engine(store), say=_say_token, beside=begun, visitor=demo)
-        uvicorn.run(
+        engine = Engine(store)
+        app = create_app(engine, say=_say_token, beside=begun, visitor=demo)
+        config = uvicorn.Config(
             app,
             host=host,
             port=port,
@@ -64,6 +65,23 @@ def serve(
             timeout_graceful_shutdown=10,
             server_header=False,
         )
+        server = _Server(config, engine)
+        server.run()
+        if not server.started:
+            sys.exit(3)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's, which ends the streams of events before it waits for all answers."""
+
+    def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
+        super().__init__(config)
+        self._engine = engine
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Told to stop."""
+        self._engine.closing = True
+        super().handle_exit(sig, frame)
 
 
 def opened(folder: str, database: str | None) -> Store:

@@ -1,4 +1,4 @@
-"""The live page: files as they are, which ask this host only, and run nothing that is not theirs."""
+"""The live page: files as they are, which ask this host only and run no other script."""
 
 from __future__ import annotations
 
