@@ -39,8 +39,8 @@ EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/fi
   tests/bandits/test_policies.py tests/bandits/test_wrappers.py tests/basis/test_learned_scales.py \
   tests/service/test_crashes.py tests/service/test_state_machine.py
 
-serve: $(STAMPS)/runtime $(STAMPS)/installed  ## serve a folder over HTTP, in the foreground
-	$(VENV)/bin/posterity serve $(or $(ARGS),build/served)
+serve: $(STAMPS)/runtime $(STAMPS)/installed  ## serve an example over HTTP, in the foreground
+	$(VENV)/bin/posterity serve $(or $(ARGS),build/served --demo)
 
 test: $(STAMPS)/test $(STAMPS)/installed  ## run the tests (not the exhaustive or the slow ones)
 	$(PYTEST) --dist loadfile -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) \

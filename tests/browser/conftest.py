@@ -31,23 +31,27 @@ class Browser:
     """Pages of one browser, opened one after the other.
 
     `console` has what the page of the moment wrote or raised, `requests` the addresses that it
-    asked for outside of the disk; they get no answer.
+    asked for outside of the disk and of `host`; they get no answer.
     """
 
     chromium: Any
+    host: str | None = None
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     _page: Any = None
     _look: tuple[int, str] = (0, "")
 
-    def open(self, path: Path, *, query: str = "", width: int = 1280, scheme: str = "light") -> Any:
+    def open(
+        self, path: Path | str, *, query: str = "", width: int = 1280, scheme: str = "light"
+    ) -> Any:
         """Playwright's page, loaded."""
         if self._look != (width, scheme):
             self._page, self._look = self._new_page(width, scheme), (width, scheme)
         self._page.mouse.move(0, 0)
         self.console.clear()
         self.requests.clear()
-        self._page.goto(path.resolve().as_uri() + query)
+        address = path if isinstance(path, str) else path.resolve().as_uri()
+        self._page.goto(address + query)
         return self._page
 
     def keep(self, page: Any, name: str) -> Path:
@@ -69,19 +73,18 @@ class Browser:
         context = self.chromium.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme
         )
-        context.route(_elsewhere, self._refuse)
+        context.route(self._elsewhere, self._refuse)
         page = context.new_page()
         page.on("console", lambda message: self.console.append(message.text))
         page.on("pageerror", lambda error: self.console.append(str(error)))
         return page
 
+    def _elsewhere(self, url: str) -> bool:
+        return not url.startswith(tuple(filter(None, ("file:", "data:", "blob:", self.host))))
+
     def _refuse(self, route: Any) -> None:
         self.requests.append(route.request.url)
         route.abort()
-
-
-def _elsewhere(url: str) -> bool:
-    return not url.startswith(("file:", "data:", "blob:"))
 
 
 @pytest.fixture(scope="module")

@@ -185,10 +185,12 @@ def demo(what: str, output: str | None) -> None:
 @click.option("--port", default=7067, show_default=True, type=click.IntRange(0, 65535))
 @click.option("--database", metavar="URL", help="postgresql://...; default: a file in FOLDER.")
 @click.option("--public", is_flag=True, help="Listen on an address that others can reach.")
+@click.option("--demo", is_flag=True, help="Serve an example too, with simulated traffic.")
 def serve(folder: str, **how: Any) -> None:
     """Serve experiments and predictors from FOLDER, until told to stop.
 
-    The first start prints a token of role admin. What was answered is on the disk.
+    Prints the address, at which there is a live page for a browser, and at the first start a token
+    of role admin. What was answered is on the disk.
     """
     from posterity.cli.serve import run
 

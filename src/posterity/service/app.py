@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,13 +20,20 @@ from posterity import __version__
 from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine, Work
 from posterity.service.errors import RefusedError
+from posterity.service.page import page_routes
 from posterity.service.store import Group, ModeFit
 from posterity.service.tokens import Tokens
 
 _encode = msgspec.json.Encoder().encode
 
 
-def create_app(engine: Engine, *, say: Callable[[str], Any] = print) -> Starlette:
+def create_app(
+    engine: Engine,
+    *,
+    say: Callable[[str], Any] = print,
+    beside: Callable[[Engine], Coroutine[Any, Any, None]] | None = None,
+    visitor: bool = False,
+) -> Starlette:
     """The application; it starts and stops the engine, and says the first admin token once.
 
     Parameters
@@ -32,6 +41,10 @@ def create_app(engine: Engine, *, say: Callable[[str], Any] = print) -> Starlett
     engine : Engine
     say : callable
         Is given the first token of a new database.
+    beside : callable, optional
+        Is run once the engine has started, and cancelled when it stops.
+    visitor : bool
+        Whether a database that has tokens gets one more, for a day, which may read.
     """
     tokens = Tokens([])
 
@@ -41,7 +54,13 @@ def create_app(engine: Engine, *, say: Callable[[str], Any] = print) -> Starlett
         tokens.__init__(await engine.read(engine.store.tokens))  # type: ignore[misc]
         if not len(tokens):
             say(await _first_token(engine, tokens))
+        elif visitor:
+            say(await _visitors_token(engine, tokens))
+        tasks = [] if beside is None else [asyncio.create_task(beside(engine))]
         yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await engine.stop()
 
     routes = [
@@ -49,6 +68,7 @@ def create_app(engine: Engine, *, say: Callable[[str], Any] = print) -> Starlett
         for endpoint in ENDPOINTS
     ]
     routes.append(Route("/openapi.json", _openapi, methods=["GET"]))
+    routes += page_routes()
     return Starlette(
         routes=routes,
         lifespan=life,
@@ -59,6 +79,17 @@ def create_app(engine: Engine, *, say: Callable[[str], Any] = print) -> Starlett
 async def _first_token(engine: Engine, tokens: Tokens) -> str:
     def do(_: ModeFit, group: Group) -> Any:
         return tokens.make(group, "first", "admin")
+
+    made, record = await engine.submit(Work(do))
+    tokens.add(record)
+    return str(made)
+
+
+async def _visitors_token(engine: Engine, tokens: Tokens) -> str:
+    """For who looks at a demonstration that was there before: to read, and for a day."""
+
+    def do(_: ModeFit, group: Group) -> Any:
+        return tokens.make(group, f"demo {time.time_ns()}", "read", time.time() + 86_400.0)
 
     made, record = await engine.submit(Work(do))
     tokens.add(record)

@@ -223,7 +223,7 @@ async def _changes(engine: Engine) -> AsyncIterator[str]:
     engine.changed.append(changed)
     try:
         yield "event: hello\ndata: {}\n\n"
-        while not engine.stops:
+        while not engine.closing:
             try:
                 await asyncio.wait_for(changed.wait(), 1.0)
             except TimeoutError:

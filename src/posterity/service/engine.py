@@ -68,6 +68,7 @@ class Engine:
         self.changed: list[asyncio.Event] = []
         self.ready = False
         self.stops = False
+        self.closing = False  # streams end, so that nobody waits for them
         self._number = 0
         self._secret = ""
         self._snapshots: dict[str, int] = {}
@@ -87,7 +88,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Do what waits, keep snapshots, and close."""
-        self.stops = True
+        self.stops = self.closing = True
         self._wake.set()
         for task in self._tasks[1:]:
             task.cancel()

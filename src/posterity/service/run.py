@@ -12,6 +12,7 @@ import numpy as np
 import uvicorn
 
 from posterity.service.app import create_app
+from posterity.service.demo import demo_traffic
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment, pick
@@ -27,8 +28,9 @@ def serve(
     port: int = PORT,
     database: str | None = None,
     public: bool = False,
+    demo: bool = False,
 ) -> None:
-    """Serve until the process is told to stop.
+    """Serve until the process is told to stop; with ``demo``, an example with simulated traffic.
 
     Raises
     ------
@@ -46,8 +48,15 @@ def serve(
             raise ValueError(f"another server has {folder}: stop it first") from error
         store = opened(folder, database)
         store.claim()
-        app = create_app(Engine(store), say=_say_token)
-        uvicorn.run(
+
+        async def begun(engine: Engine) -> None:
+            _say(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}/")
+            if demo:
+                await demo_traffic(engine)
+
+        engine = Engine(store)
+        app = create_app(engine, say=_say_token, beside=begun, visitor=demo)
+        config = uvicorn.Config(
             app,
             host=host,
             port=port,
@@ -56,6 +65,23 @@ def serve(
             timeout_graceful_shutdown=10,
             server_header=False,
         )
+        server = _Server(config, engine)
+        server.run()
+        if not server.started:
+            sys.exit(3)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's, which ends the streams of events before it waits for all answers."""
+
+    def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
+        super().__init__(config)
+        self._engine = engine
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Told to stop."""
+        self._engine.closing = True
+        super().handle_exit(sig, frame)
 
 
 def opened(folder: str, database: str | None) -> Store:
@@ -77,7 +103,11 @@ def refuse_public(host: str, public: bool) -> None:
 
 
 def _say_token(token: str) -> None:
-    sys.stdout.write(f"admin token, shown once: {token}\n")
+    _say(f"token, shown once: {token}")
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
     sys.stdout.flush()
 
 

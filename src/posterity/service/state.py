@@ -9,7 +9,10 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
+from posterity.evaluation.drift import drift_periods
+from posterity.evaluation.result import Stretches
 from posterity.service.engine import Engine, Served
 from posterity.service.experiments import Experiment
 from posterity.service.predictors import Predictor
@@ -20,6 +23,9 @@ STRETCHES = 60
 LAST = 20
 # Decisions, or rows, that an overview reads: the newest.
 RECENT = 5_000
+MINUTE = 60.0
+# Seconds that delays are counted between: a thousandth to a month.
+DELAYS = [10.0**power for power in np.arange(-3.0, 6.75, 0.5).tolist()]
 
 
 def state_of(served: Served) -> dict[str, Any]:
@@ -48,46 +54,81 @@ def overview(engine: Engine) -> dict[str, Any]:
     told: dict[str, list[Any]] = {"experiments": [], "predictors": []}
     for served in list(engine.models.values()):
         if isinstance(served, Experiment):
-            told["experiments"].append(_experiment(engine.store, served))
+            told["experiments"].append(_experiment(engine.store, served, engine.clock()))
         else:
             told["predictors"].append(_predictor(engine.store, served))
     return {**told, "counts": dict(engine.counts), "ready": engine.ready, "at": engine.clock()}
 
 
-def _experiment(store: Store, served: Experiment) -> dict[str, Any]:
+def _experiment(store: Store, served: Experiment, now: float) -> dict[str, Any]:
     newest = store.last_decisions(served.name, RECENT)
     after = newest[-1]["seq"] - 1 if newest else 0
     log = list(store.decisions(served.name, after, RECENT))
-    arms = served.settings.arms
-    rewards: list[list[float]] = [[] for _ in arms]
-    for one in log:
-        if one["reward"] is not None:
-            rewards[one["arm"]].append(one["reward"])
-    stretches = [log[part] for part in _parts(len(log))]
-    chances = [
-        np.mean([np.frombuffer(one["propensities"]) for one in part], axis=0) for part in stretches
-    ]
-    earned = [[one["reward"] for one in part if one["reward"] is not None] for part in stretches]
+    rewarded = [one for one in log if one["reward"] is not None]
     return {
         **state_of(served),
-        "arms": [
-            {
-                "arm": arm,
-                "pulls": sum(one["arm"] == place for one in log),
-                "mean": _mean(rewards[place]),
-                "sd": float(np.std(rewards[place], ddof=1)) if len(rewards[place]) > 1 else None,
-            }
-            for place, arm in enumerate(arms)
-        ],
+        "arms": [_arm(arm, place, log) for place, arm in enumerate(served.settings.arms)],
         "decisions": len(log),
-        "rewarded": sum(map(len, rewards)),
-        "times": [part[-1]["at"] for part in stretches],
-        "propensities": [one.tolist() for one in chances],
-        "rewards": [_mean(one) for one in earned],
+        "rewarded": len(rewarded),
+        "reward": _interval([one["reward"] for one in rewarded]),
+        "rate": sum(one["at"] > now - MINUTE for one in log) / MINUTE,
+        **_along(log, len(served.settings.arms)),
         "support": _support(log),
+        "effective": _effective(log),
+        "drift": _drift(
+            [one["at"] for one in rewarded],
+            [one["reward"] - np.frombuffer(one["means"])[one["arm"]] for one in rewarded],
+        ),
         "last": [_reasons(served, one) for one in log[-LAST:][::-1]],
-        "delays": _delays(store, served.name, log),
+        **_delays(store, served.name, log),
     }
+
+
+def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
+    """How often an arm was picked, and what it earned."""
+    mine = [one["reward"] for one in log if one["arm"] == place]
+    rewards = [value for value in mine if value is not None]
+    sd = float(np.std(rewards, ddof=1)) if len(rewards) > 1 else None
+    told = {"arm": arm, "pulls": len(mine), "rewarded": len(rewards), "sd": sd}
+    return {**told, **_interval(rewards)}
+
+
+def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
+    """Courses along time: means over stretches of as many decisions each."""
+    stretches = [log[part] for part in _parts(len(log))]
+    earned = [[one["reward"] for one in part if one["reward"] is not None] for part in stretches]
+    intervals = [_interval(rewards) for rewards in earned]
+    return {
+        "starts": [part[0]["at"] for part in stretches],
+        "times": [part[-1]["at"] for part in stretches],
+        "traffic": [
+            np.bincount([one["arm"] for one in part], minlength=n_arms).tolist()
+            for part in stretches
+        ],
+        "propensities": [
+            np.mean([np.frombuffer(one["propensities"]) for one in part], axis=0).tolist()
+            for part in stretches
+        ],
+        "rewards": [one["mean"] for one in intervals],
+        "lows": [one["low"] for one in intervals],
+        "highs": [one["high"] for one in intervals],
+        "regrets": [_mean([*filter(math.isfinite, map(_regret, part))]) for part in stretches],
+    }
+
+
+def _regret(one: Record) -> float:
+    """What a decision was expected to cost beside the best allowed arm, by what was believed."""
+    allowed = _allowed(one)
+    means = np.frombuffer(one["means"])[allowed]
+    chances = np.frombuffer(one["propensities"])[allowed]
+    return float(np.max(means) - chances @ means) if np.isfinite(means).all() else math.nan
+
+
+def _allowed(one: Record) -> Any:
+    """Which arms (K,) a decision could pick."""
+    if one["allowed"] is None:
+        return np.ones(len(one["means"]) // 8, dtype=bool)
+    return np.frombuffer(one["allowed"], dtype=bool)
 
 
 def _support(log: list[Record]) -> float | None:
@@ -96,25 +137,42 @@ def _support(log: list[Record]) -> float | None:
     return min((float(one[one > 0].min()) for one in chances), default=None)
 
 
+def _effective(log: list[Record]) -> float | None:
+    """How many decisions the log is worth for judging a policy that picks all arms alike.
+
+    Kish's effective sample size of the importance weights.
+    """
+    if not log:
+        return None
+    chances = np.array([np.frombuffer(one["propensities"])[one["arm"]] for one in log])
+    weights = 1.0 / (chances * [_allowed(one).sum() for one in log])
+    return float(weights.sum() ** 2 / (weights @ weights))
+
+
 def _reasons(served: Experiment, one: Record) -> dict[str, Any]:
     answer = json_of(served.answer(one))
     return {**answer, "at": one["at"], "reward": one["reward"]}
 
 
-def _delays(store: Store, name: str, log: list[Record]) -> dict[str, float] | None:
-    """Quantiles of the seconds between a decision and its first reward."""
-    if not log:
-        return None
-    decided = {one["id"]: one["at"] for one in log}
+def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
+    """Seconds between a decision and its first reward: quantiles, and counts by powers of ten."""
     waited: dict[str, float] = {}
-    for one in islice(store.learned(name, log[0]["seq"]), RECENT):
+    decided = {one["id"]: one["at"] for one in log}
+    events = islice(store.learned(name, log[0]["seq"]), RECENT) if log else ()
+    for one in events:
         if one["kind"] == "reward" and one["decision_id"] in decided:
             waited.setdefault(one["decision_id"], one["at"] - decided[one["decision_id"]])
     if not waited:
-        return None
+        return {"delays": None, "delay_counts": []}
+    values = np.array(list(waited.values()))
     levels = (0.5, 0.9, 0.99)
-    values = np.quantile(list(waited.values()), levels)
-    return {f"{level:.0%}": float(value) for level, value in zip(levels, values, strict=True)}
+    counts, _ = np.histogram(np.clip(values, DELAYS[0], DELAYS[-1]), DELAYS)
+    quantiles = np.quantile(values, levels).tolist()
+    return {
+        "delays": {f"{level:.0%}": value for level, value in zip(levels, quantiles, strict=True)},
+        "delay_edges": DELAYS,
+        "delay_counts": counts.tolist(),
+    }
 
 
 def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
@@ -122,13 +180,21 @@ def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
     log = [one for one in newest if one["log_score"] is not None]
     stretches = [log[part] for part in _parts(len(log))]
     surprising = [
-        {"id": one["row_id"], "y": one["y"], "mean": one["mean"], "log_score": one["log_score"]}
+        {
+            "id": one["row_id"],
+            "at": one["at"],
+            "y": one["y"],
+            "mean": one["mean"],
+            "log_score": one["log_score"],
+        }
         for one in log
         if abs(one["y"] - one["mean"]) > 3.0 * (one["high"] - one["low"])
     ]
     return {
         **state_of(served),
+        "starts": [part[0]["at"] for part in stretches],
         "times": [part[-1]["at"] for part in stretches],
+        "rows": [len(part) for part in stretches],
         "errors": [
             math.sqrt(np.mean([(one["y"] - one["mean"]) ** 2 for one in part]))
             for part in stretches
@@ -138,13 +204,54 @@ def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
             for part in stretches
         ],
         "log_scores": [_mean([one["log_score"] for one in part]) for part in stretches],
+        "drift": _drift([one["at"] for one in log], [one["y"] - one["mean"] for one in log]),
         "alarms": surprising[-LAST:],
     }
+
+
+def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
+    """When errors were larger than before, as ``drift_periods`` tells it of a stream."""
+    known = [place for place, error in enumerate(errors) if math.isfinite(error)]
+    if not known:
+        return []
+    times, error = [times[place] for place in known], np.array(errors)[known]
+    parts = _parts(len(error))
+    starts = [part.start for part in parts]
+    rows = np.diff([*starts, len(error)])
+    absolute = np.add.reduceat(np.abs(error), starts) / rows
+    squared = np.sqrt(np.add.reduceat(error**2, starts) / rows)
+    unknown = np.full(len(parts), np.nan)
+    along = Stretches(
+        row_end=np.cumsum(rows),
+        n_rows=rows,
+        n_unscored=np.zeros_like(rows),
+        mae=absolute,
+        rmse=squared,
+        log_score=unknown,
+        crps=unknown,
+        coverage={},
+        width={},
+        max_error=unknown,
+    )
+    return [
+        {"start": times[one.row_start], "end": times[one.row_end - 1], "ratio": one.ratio}
+        for one in drift_periods(along)
+        if math.isfinite(one.ratio)
+    ]
 
 
 def _parts(n: int) -> list[slice]:
     edges = np.unique(np.linspace(0, n, min(n, STRETCHES) + 1).astype(int))
     return [slice(*pair) for pair in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+
+
+def _interval(values: list[float]) -> dict[str, float | None]:
+    """The mean, and where it lies with 95% confidence by Student's t."""
+    n, mean = len(values), _mean(values)
+    if n < 2 or mean is None:
+        return {"mean": mean, "low": None, "high": None}
+    half = float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1)) / math.sqrt(n)
+    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def _mean(values: list[float]) -> float | None:

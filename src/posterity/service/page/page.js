@@ -1,0 +1,298 @@
+// The live page: logs in, follows what changes, and draws what the overview tells.
+
+import * as chart from "./charts.js";
+
+const { html, number, percent } = chart;
+const KEY = "posterity token";
+const COLOURS = 7; // arms with a colour of their own; the others share grey
+const find = id => document.getElementById(id);
+let told = null; // the overview that is shown
+let following = null; // ends what listens
+
+// ---- pieces --------------------------------------------------------------------------------------
+
+const tile = (name, value, note = "") =>
+  html("div", { class: "tile" }, html("dt", {}, name), html("dd", {}, value), html("p", { class: "note" }, note));
+
+const named = (colour, name) =>
+  html("span", { class: "named", title: name }, html("span", { class: `swatch ${colour}` }), html("bdi", {}, name));
+
+// A figure is drawn when it is in the page, as wide as its place there is.
+function figure(title, note, draw) {
+  const place = html("div", { class: "plot" });
+  place.draw = () => place.replaceChildren(draw(Math.max(200, Math.floor(place.clientWidth))));
+  return html("figure", {}, html("figcaption", {}, html("b", {}, title), html("span", { class: "note" }, note)), place);
+}
+
+const cells = (tag, texts) => html("tr", {}, texts.map(text => html(tag, {}, text)));
+
+const table = (title, heads, rows) =>
+  html("section", { class: "wide" }, html("h3", {}, title),
+    html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+      html("table", {}, html("thead", {}, cells("th", heads)), html("tbody", {}, rows))));
+
+const head = (one, words) =>
+  html("header", {}, html("h2", {}, html("bdi", {}, one.name)), html("p", { class: "note" }, words.join(" · ")));
+
+function warning(periods, until) {
+  const last = periods.at(-1);
+  if (!last) return null;
+  const lasts = last.end >= until ? "since" : "from";
+  const end = last.end >= until ? "" : ` to ${chart.clock(last.end)}`;
+  return html("p", { class: "warning", role: "note" },
+    `▲ Drift ${lasts} ${chart.clock(last.start)}${end}: errors ${number(last.ratio, 2)} times the usual.`);
+}
+
+// ---- experiments ---------------------------------------------------------------------------------
+
+// The arms that are picked most have colours, in the order of the settings, so that they stay.
+function colours(arms) {
+  const most = [...arms.keys()].sort((a, b) => arms[b].pulls - arms[a].pulls).slice(0, COLOURS);
+  const shown = arms.length <= COLOURS ? [...arms.keys()] : most.sort((a, b) => a - b);
+  return arms.map((_, k) => (shown.includes(k) ? `s${shown.indexOf(k)}` : "other"));
+}
+
+function experiment(one) {
+  const colour = colours(one.arms);
+  const { settings, times } = one;
+  const delays = one.delays ?? {};
+  const shownArms = one.arms.map((arm, k) => ({ ...arm, k })).filter(({ k }) => colour[k] !== "other");
+  const rest = one.arms.length - shownArms.length;
+  return html("section", { class: "model card" },
+    head(one, ["experiment", settings.policy, settings.model, `${one.arms.length} arms`,
+      `${settings.features.length} features`, `settings ${one.version}`]),
+    warning(one.drift, times.at(-1)),
+    html("dl", { class: "tiles" },
+      tile("Decisions a second", number(one.rate, 2), `the newest ${number(one.decisions, 4)} are shown`),
+      tile("Mean reward", number(one.reward.mean), interval(one.reward)),
+      tile("Rewarded", percent(one.decisions ? one.rewarded / one.decisions : null), `${number(one.rewarded, 4)} decisions`),
+      tile("Median delay", chart.duration(delays["50%"]), `99% within ${chart.duration(delays["99%"])}`),
+      tile("Smallest propensity", percent(one.support), "of any allowed arm"),
+      tile("Support", number(one.effective), "decisions' worth, to judge a uniform policy")),
+    html("div", { class: "legend" }, shownArms.map(({ arm, k }) => named(colour[k], arm)),
+      rest ? named("other", `${rest} others`) : null),
+    html("div", { class: "plots" }, figures(one, colour),
+      armsFigure(one, shownArms, colour)),
+    lastDecisions(one, colour));
+}
+
+const interval = ({ low, high }) => (chart.known(low) ? `95%: ${number(low)} to ${number(high)}` : "no interval yet");
+
+// Series of arms without a colour are added up.
+function grouped(rows, colour) {
+  const names = [...new Set(colour)].sort();
+  const sums = rows.map(row => names.map(name => row.reduce((sum, value, k) => sum + (colour[k] === name ? value : 0), 0)));
+  return [sums, names];
+}
+
+function figures(one, colour) {
+  const { times } = one;
+  const [chances, names] = grouped(one.propensities, colour);
+  const shortest = Math.max(1e-3, (times.at(-1) - one.starts[0]) / 600);
+  const lasted = times.map((end, k) => Math.max(shortest, end - (k ? times[k - 1] : one.starts[0])));
+  const rates = grouped(one.traffic, colour)[0].map((row, k) => row.map(count => count / lasted[k]));
+  const busiest = Math.max(...rates.map(row => row.reduce((a, b) => a + b, 0)), 1e-9);
+  const costs = one.regrets.filter(chart.known);
+  return [
+    figure("Propensities", "with what probability each arm is picked", width => chart.timeline({
+      width, times, domain: [0, 1], format: percent, says: "Propensities of arms along time",
+      layers: [chart.stack(chances, names)] })),
+    figure("Reward", "mean with its 95% band; drift is shaded", width => chart.timeline({
+      width, times, domain: chart.extent([...one.lows, ...one.highs, ...one.rewards]), says: "Mean reward along time",
+      layers: [chart.drift(one.drift), chart.band(one.lows, one.highs, "s0"), chart.line(one.rewards, "s0")] })),
+    figure("Traffic", "decisions a second, by arm", width => chart.timeline({
+      width, times, domain: [0, 1.06 * busiest], says: "Decisions a second along time, by arm",
+      layers: [chart.stack(rates, names)] })),
+    figure("Expected regret", "beside the arm that was believed to be best", width => chart.timeline({
+      width, times, domain: [0, 1.06 * Math.max(...costs, 1e-9)], says: "Expected regret along time",
+      layers: [chart.line(one.regrets, "s0")] })),
+    figure("Delay of rewards", "from a decision to its first reward", width => delayBars(one, width)),
+  ];
+}
+
+function delayBars(one, width) {
+  const full = one.delay_counts.map((count, k) => (count ? k : -1)).filter(k => k >= 0);
+  if (!full.length) return html("p", { class: "empty" }, "No reward yet.");
+  const [first, end] = [Math.max(0, full[0] - 1), Math.min(one.delay_counts.length, full.at(-1) + 2)];
+  return chart.bars({ width, counts: one.delay_counts.slice(first, end), says: "Rewards by delay",
+    labels: one.delay_edges.slice(first, end + 1).map(chart.duration) });
+}
+
+function armsFigure(one, shown, colour) {
+  const domain = chart.extent(shown.flatMap(arm => [arm.low, arm.high, arm.mean]));
+  const rows = shown.map(({ arm, pulls, mean, low, high, k }) => {
+    const share = one.decisions ? pulls / one.decisions : 0;
+    return html("div", { class: "arm" }, named(colour[k], arm), html("span", { class: "figure" }, percent(share)),
+      html("meter", { min: 0, max: 1, value: share, "aria-label": `share of ${arm}` }),
+      html("span", { class: "figure" }, number(mean)),
+      chart.forest({ entries: [{ mean, low, high, colour: colour[k], strong: true }], domain, width: 96, step: 16,
+        says: `Mean reward of ${arm}: ${interval({ low, high })}` }));
+  });
+  return html("figure", {}, html("figcaption", {}, html("b", {}, "Arms"),
+    html("span", { class: "note" }, "share of traffic; mean reward with its 95% interval")), rows);
+}
+
+function lastDecisions(one, colour) {
+  const arms = one.arms.map(({ arm }) => arm);
+  const reasons = one.last.map(made => arms.map((arm, k) => {
+    const [mean, width] = [made.means[arm] ?? null, made.widths[arm] ?? null];
+    const whole = chart.known(mean) && chart.known(width);
+    return { arm, mean, low: whole ? mean - width : null, high: whole ? mean + width : null, colour: colour[k],
+      strong: arm === made.arm };
+  }).filter(entry => entry.strong || entry.colour !== "other"));
+  const domain = chart.extent(reasons.flat().flatMap(entry => [entry.mean, entry.low, entry.high]));
+  const width = innerWidth > 600 ? 300 : 84;
+  const rows = one.last.map((made, k) => cells("td", [
+    chart.clock(made.at),
+    named(colour[arms.indexOf(made.arm)], made.arm),
+    percent(made.propensity),
+    chart.forest({ entries: reasons[k], domain, width,
+      says: reasons[k].map(({ arm, mean, high }) => `${arm}: ${number(mean)} ± ${number(chart.known(high) ? high - mean : null)}`).join("; ") }),
+    chart.known(made.reward) ? number(made.reward) : "waits",
+  ]));
+  return table("Last decisions", ["Time", "Arm", "Propensity", "Believed of each arm", "Reward"], rows);
+}
+
+// ---- predictors ----------------------------------------------------------------------------------
+
+function predictor(one) {
+  const { scores, settings, times } = one;
+  const level = settings.level;
+  const off = one.rows.map(rows => 1.96 * Math.sqrt(level * (1 - level) / rows));
+  const lows = off.map(half => Math.max(0, level - half));
+  const highs = off.map(half => Math.min(1, level + half));
+  const surprises = one.alarms.map(row => cells("td", [chart.clock(row.at), html("bdi", {}, row.id), number(row.y), number(row.mean), number(row.log_score)])).reverse();
+  return html("section", { class: "model card" },
+    head(one, ["predictor", settings.model, `${settings.features.length} features`]),
+    warning(one.drift, times.at(-1)),
+    html("dl", { class: "tiles" },
+      tile("Rows scored", number(scores.n, 4), "predicted, then learned"),
+      tile("Coverage", percent(scores.coverage), `of intervals of ${percent(level)}`),
+      tile("Root mean squared error", number(scores.rmse), `mean absolute ${number(scores.mae)}`),
+      tile("Log score", number(scores.log_score), "a row, the larger the better"),
+      tile("Surprising rows", number(one.alarms.length), "of the newest")),
+    html("div", { class: "plots" },
+      figure("Coverage", "shaded: what chance explains of honest intervals", width => chart.timeline({
+        width, times, format: percent, says: "Coverage of intervals along time",
+        domain: [Math.max(0, Math.min(...one.coverage, ...lows, level) - 0.05), 1],
+        layers: [chart.band(lows, highs, "plain"), chart.rule(level), chart.line(one.coverage, "s0"), chart.alarms(one.alarms)] })),
+      figure("Error", "root mean squared; shaded: drift, marks: surprises", width => chart.timeline({
+        width, times, domain: [0, chart.extent(one.errors)[1]], says: "Root mean squared error along time",
+        layers: [chart.drift(one.drift), chart.line(one.errors, "s0"), chart.alarms(one.alarms)] })),
+      figure("Log score", "mean of a row", width => chart.timeline({
+        width, times, domain: chart.extent(one.log_scores), says: "Log score along time",
+        layers: [chart.drift(one.drift), chart.line(one.log_scores, "s0")] }))),
+    surprises.length ? table("Surprising rows", ["Time", "Row", "Value", "Expected", "Log score"], surprises) : null);
+}
+
+// ---- drawing -------------------------------------------------------------------------------------
+
+function draw() {
+  if (told === null) return;
+  const scrolled = [...document.querySelectorAll(".scroll")].map(box => box.scrollLeft);
+  const sections = [...told.experiments.map(experiment), ...told.predictors.map(predictor)];
+  const empty = html("p", { class: "card empty" }, "Nothing is served yet: create an experiment or a predictor.");
+  find("models").replaceChildren(...(sections.length ? sections : [empty]));
+  drawPlots();
+  document.querySelectorAll(".scroll").forEach((box, k) => { box.scrollLeft = scrolled[k] ?? 0; });
+}
+
+const drawPlots = () => document.querySelectorAll(".plot").forEach(place => place.draw());
+
+function say(state, words) {
+  find("status").dataset.state = state;
+  find("said").textContent = words;
+}
+
+// ---- following -----------------------------------------------------------------------------------
+
+const sleep = milliseconds => new Promise(done => { setTimeout(done, milliseconds); });
+
+async function ask(path, signal) {
+  const answer = await fetch(path, { headers: { authorization: `Bearer ${sessionStorage.getItem(KEY)}` }, signal, cache: "no-store" });
+  if (answer.status === 401 || answer.status === 403) {
+    const { error } = await answer.json();
+    leave(`The token was refused: ${error}.`);
+  }
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  return answer;
+}
+
+// Shows the overview whenever something changed, but leaves the server ten times as long as it took.
+async function show(signal, news) {
+  while (!signal.aborted) {
+    const before = performance.now();
+    if (!document.hidden && news.there) {
+      news.there = false;
+      try {
+        told = await (await ask("/v1/overview", signal)).json();
+        draw();
+        say(told.ready ? "live" : "away", told.ready ? `live · ${chart.clock(told.at)}` : "the database is away");
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof TypeError) && !/^\d+$/.test(error.message)) throw error;
+        news.there = true;
+        say("away", "no answer, trying again");
+      }
+    }
+    await sleep(Math.max(1000, 10 * (performance.now() - before)));
+  }
+}
+
+async function listen(signal, news) {
+  for (let wait = 500; !signal.aborted; wait = Math.min(10_000, 2 * wait)) {
+    try {
+      const reader = (await ask("/v1/events", signal)).body.getReader();
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        news.there = true; // a greeting too: something may have happened before
+        wait = 500;
+      }
+    } catch {
+      if (signal.aborted) return;
+    }
+    say("away", "no answer, trying again");
+    await sleep(wait);
+  }
+}
+
+function follow() {
+  const ends = new AbortController();
+  following = ends;
+  find("login").hidden = true;
+  find("leave").hidden = false;
+  say("waits", "connecting");
+  const news = { there: true };
+  const rates = setInterval(() => { news.there = true; }, 15_000); // they fall while nothing happens
+  ends.signal.addEventListener("abort", () => clearInterval(rates));
+  show(ends.signal, news);
+  listen(ends.signal, news);
+}
+
+function leave(why = "") {
+  sessionStorage.removeItem(KEY);
+  following?.abort();
+  told = null;
+  find("models").replaceChildren();
+  find("refused").textContent = why;
+  find("login").hidden = false;
+  find("leave").hidden = true;
+  say("waits", "not connected");
+  find("token").focus();
+}
+
+find("login").addEventListener("submit", event => {
+  event.preventDefault();
+  sessionStorage.setItem(KEY, find("token").value.trim());
+  find("token").value = "";
+  find("refused").textContent = "";
+  follow();
+});
+find("leave").addEventListener("click", () => leave());
+let resized = 0;
+addEventListener("resize", () => {
+  cancelAnimationFrame(resized);
+  resized = requestAnimationFrame(drawPlots);
+});
+
+if (sessionStorage.getItem(KEY)) follow();
+else leave();

@@ -1,0 +1,109 @@
+"""`posterity serve` and `posterity audit` as they are typed, and the client beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the service needs posterity[service]")
+pytest.importorskip("uvicorn")
+pytest.importorskip("click", reason="needs click (posterity[cli])")
+
+from posterity.service.client import Client
+from tests.service.test_crashes import Served
+
+pytestmark = pytest.mark.processes
+
+
+class Typed(Served):
+    """The command itself, on a port of its own."""
+
+    def start(self) -> None:
+        typed = ["posterity.cli", "serve", str(self.folder), "--port", str(self.port)]
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *typed], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        assert self.process.stdout is not None
+        first = self.process.stdout.readline()
+        if not self.token:
+            assert first.startswith("token, shown once: ")
+            self.token = first.split()[-1]
+            first = self.process.stdout.readline()
+        assert first == f"listening on http://127.0.0.1:{self.port}/\n"
+        for _ in range(600):
+            try:
+                self.ask("GET", "/readyz")
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError("the server did not start")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Typed]:
+    served = Typed(tmp_path)
+    yield served
+    if served.process.poll() is None:
+        served.end(signal.SIGTERM)
+
+
+def typed(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "posterity.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
+    client = Client(server.token, f"http://127.0.0.1:{server.port}")
+    client.put("experiments", "an experiment", arms=["red", "blue"], features=["age"])
+    made = client.decide("an experiment", {"age": 0.5}, id="one")
+    assert client.decide("an experiment", [0.5], id="one") == made
+    assert client.reward("an experiment", "one", 1.0) == {"status": "new", "total": 1.0}
+    assert client.reward("an experiment", "one", 1.0)["status"] == "duplicate"
+    with pytest.raises(ValueError, match=r"409: value: .*correct=true"):
+        client.reward("an experiment", "one", 2.0)
+    client.put("predictors", "p", features=["a"])
+    for n in range(5):
+        told: Any = client.learn("p", str(n), {"a": n}, 2.0 * n)
+        assert told["status"] == "new"
+    assert client.predict("p", [3.0])["mean"] == pytest.approx(6.0, abs=0.5)
+    assert client.state("predictors", "p")["kind"] == "predictor"
+    with pytest.raises(ValueError, match="401"):
+        Client("nobody", client.url).state("predictors", "p")
+
+
+def test_an_audit_finds_the_same_decision_after_a_restart(server: Typed) -> None:
+    client = Client(server.token, f"http://127.0.0.1:{server.port}")
+    client.put("experiments", "e", arms=["red", "blue"], features=["age"])
+    for n in range(20):
+        made = client.decide("e", [n / 10.0], id=str(n))
+        client.reward("e", made["id"], 1.0)
+    assert server.end(signal.SIGTERM) in (0, -signal.SIGTERM)
+    server.start()
+    folder = str(server.folder)
+    done = typed("audit", folder, "e", "12")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["same"]
+    assert told["arm"] == told["arm_again"] == client.decide("e", [1.2], id="12")["arm"]
+    missing = typed("audit", folder, "e", "none")
+    assert missing.returncode != 0
+    assert "no decision 'none'" in missing.stderr
+    second = typed("serve", folder, "--port", "0")
+    assert second.returncode != 0
+    assert "another server has" in second.stderr
+
+
+def test_an_address_that_others_reach_is_refused(tmp_path: Path) -> None:
+    done = typed("serve", str(tmp_path), "--host", "0.0.0.0")
+    assert done.returncode != 0
+    assert "--public" in done.stderr
