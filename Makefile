@@ -51,7 +51,7 @@ test-exhaustive: $(STAMPS)/test $(STAMPS)/installed  ## run those of every combi
 
 test-integration: $(STAMPS)/integration $(STAMPS)/installed  ## run those with Spark, Dask, river and a browser
 	$(PYTEST) --dist loadfile -m "not slow" $(INTEGRATION) $(ARGS)
-	$(PYTEST) --dist worksteal -m "processes and not slow" tests/cli tests/files tests/kernel $(ARGS)
+	$(PYTEST) --dist worksteal -m "processes and not slow" tests/cli tests/files tests/kernel tests/service $(ARGS)
 
 test-all: test-sanitized $(STAMPS)/integration $(STAMPS)/installed  ## run every test, on new random examples
 	HYPOTHESIS_PROFILE=explore $(PYTEST) --dist loadfile $(ARGS)
