@@ -37,7 +37,9 @@ EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/fi
   tests/generalized/test_softmax_one_pass.py tests/generalized/test_lean_softmax.py \
   tests/noise/test_heteroscedastic.py tests/posteriors/test_changepoint.py tests/posteriors/test_regimes.py \
   tests/bandits/test_policies.py tests/bandits/test_wrappers.py tests/basis/test_learned_scales.py \
-  tests/service/test_crashes.py tests/service/test_state_machine.py
+  tests/service/test_crashes.py tests/service/test_state_machine.py \
+  tests/bandits/test_bandit.py tests/linear/test_single_rows.py tests/grouped/test_grouped_reads.py \
+  tests/generalized/test_lean_rows.py tests/targets/test_target_laws.py tests/evidence/test_relevance.py
 
 serve: $(STAMPS)/runtime $(STAMPS)/installed  ## serve an example over HTTP, in the foreground
 	$(VENV)/bin/posterity serve $(or $(ARGS),build/served --demo)
