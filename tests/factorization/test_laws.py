@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,6 +20,7 @@ from posterity.factorization._sweeps import (
     moments_of,
     update_levels,
 )
+from posterity.kernel import MachineRows
 
 Array = NDArray[np.float64]
 
@@ -37,6 +40,8 @@ def random_sides(seed: int, sizes: list[int], rank: int, spread: float = 0.2) ->
     return Sides(
         [rng.normal(size=(size, p)) for size in sizes],
         [root @ root.transpose(0, 2, 1) for root in roots],
+        [np.zeros((size, p, p)) for size in sizes],
+        [np.zeros((size, p)) for size in sizes],
         0.3 * rng.normal(size=(len(sizes), p)),
         rng.uniform(0.5, 3.0, size=(len(sizes), p)),
         0.7,
@@ -210,3 +215,78 @@ def test_kinds_of_predictions(noise: float | None) -> None:
     )
     assert isinstance(predictive, StudentT if noise is None else Normal)
     assert (predictive.std() >= 0.5).all() or noise is None
+
+
+@given(seed=st.integers(0, 10_000), rank=st.integers(0, 4), n_sides=st.integers(1, 3))
+@settings(deadline=None, max_examples=25)
+def test_a_row_adds_what_a_sweep_of_it_sums(seed: int, rank: int, n_sides: int) -> None:
+    """The compiled row against the sweep of one row: its levels' sums, means and covariances."""
+    rng, sizes = np.random.default_rng(seed), [3, 4, 2][:n_sides]
+    sides = random_sides(seed, sizes, rank)
+    codes = np.array([[rng.integers(0, size) for size in sizes]])
+    values, y = rng.normal(size=(1, n_sides)), rng.normal(size=1)
+    slow, fast = sides.copy(), sides.copy()
+    for side in range(n_sides):
+        rows = SideRows.of(side, codes, values, y, sizes)
+        update_levels(rows, slow, 1.7, moments_of(rows, slow))
+    path = MachineRows(
+        fast.means,
+        fast.covariances,
+        fast.precisions,
+        fast.products,
+        fast.prior_means,
+        fast.prior_precisions,
+        fast.offset,
+        1.7,
+    )
+    assert path.learn(codes, values, y) == 1
+    for name in ("means", "covariances", "precisions", "products"):
+        for mine, theirs in zip(getattr(fast, name), getattr(slow, name), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9, err_msg=name)
+    mean = moments_at(codes, values, fast)[0][0]
+    assert path.mean_of_one(codes, values) == pytest.approx(mean, rel=1e-12)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("numeric", [False, True])
+def test_batches_of_any_size_are_rows_one_by_one(rank: int, numeric: bool) -> None:
+    X, y = rated(n=400)
+    table = np.column_stack([X, np.random.default_rng(2).normal(size=400)]) if numeric else X
+    first, more = slice(0, 60), range(60, 400)
+    models = [
+        BayesianFactorizationMachine(rank, numeric=[2] if numeric else None) for _ in range(3)
+    ]
+    for model in models:
+        model.fit(table[first], y[first])
+    models[0].partial_fit(table[60:], y[60:])
+    for row in more:
+        models[1].learn_one(list(table[row]), y[row])
+    for start in range(60, 400, 37):
+        models[2].partial_fit(table[start : start + 37], y[start : start + 37])
+    for model in models[1:]:
+        np.testing.assert_array_equal(
+            model.predict_interval(table), models[0].predict_interval(table)
+        )
+        assert model.levels_[1].tolist() == models[0].levels_[1].tolist()
+
+
+def test_a_row_too_large_changes_nothing() -> None:
+    X, y = rated(n=100)
+    model = BayesianFactorizationMachine(2).fit(X, y)
+    before = files.dumps(model)
+    with pytest.raises(ValueError, match="overflows"):
+        model.learn_one(list(X[0]), 1e308)
+    with pytest.raises(ValueError, match="overflows"):
+        model.partial_fit(X[:2], [1.0, 1e308])
+    assert files.dumps(model) == before
+
+
+def test_a_file_without_sums_goes_on_learning() -> None:
+    X, y = rated(n=60)
+    model = files.load(Path(__file__).parent / "data" / "without_sums.safetensors")
+    np.testing.assert_allclose(
+        model.predict(X), BayesianFactorizationMachine(1).fit(X, y).predict(X), rtol=1e-8
+    )
+    model.learn_one(list(X[0]), y[0]).partial_fit(X[:30], y[:30])
+    assert model.n_observations_ == 91
+    assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 1.0

@@ -25,6 +25,8 @@ class Sides:
     ----------
     means, covariances
         For each side (L, p) and (L, p, p), p = 1 + rank: of [w, v], Normal.
+    precisions, products
+        For each side (L, p, p) and (L, p), sums of E f f' and of E f e over the rows of each level.
     prior_means, prior_precisions
         (S, p), of the levels of each side.
     offset, offset_variance
@@ -33,6 +35,8 @@ class Sides:
 
     means: list[Array]
     covariances: list[Array]
+    precisions: list[Array]
+    products: list[Array]
     prior_means: Array
     prior_precisions: Array
     offset: float
@@ -48,6 +52,8 @@ class Sides:
         return Sides(
             [one.copy() for one in self.means],
             [one.copy() for one in self.covariances],
+            [one.copy() for one in self.precisions],
+            [one.copy() for one in self.products],
             self.prior_means.copy(),
             self.prior_precisions.copy(),
             self.offset,
@@ -162,11 +168,8 @@ def moments_of(rows: SideRows, sides: Sides) -> tuple[Array, Array]:
     return second_moments(rows, features), others_spread(rows, sides)
 
 
-def update_levels(
-    rows: SideRows, sides: Sides, noise_precision: float, moments: tuple[Array, Array]
-) -> None:
-    """The best Normal of each level's weights, given all other sides, their prior and the noise."""
-    side = rows.side
+def sum_rows(rows: SideRows, sides: Sides, moments: tuple[Array, Array]) -> None:
+    """Sums of E f f' and E f e over the rows of each level, given all other sides."""
     effects = rows.effects(sides)
     features = features_of(rows, effects, sides.rank + 1)
     target = left_over(rows, effects, sides.offset)
@@ -174,13 +177,23 @@ def update_levels(
     total[:, 1:, 1:] += moments[1]
     with_target = np.stack([rows.summed(one * target) for one in features], axis=1)
     with_target[:, 1:] += shared_spread(rows, sides, effects)
+    sides.precisions[rows.side][rows.levels] = total
+    sides.products[rows.side][rows.levels] = with_target
+
+
+def update_levels(
+    rows: SideRows, sides: Sides, noise_precision: float, moments: tuple[Array, Array]
+) -> None:
+    """The best Normal of each level's weights, given all other sides, their prior and the noise."""
+    sum_rows(rows, sides, moments)
+    side, levels = rows.side, rows.levels
     prior = sides.prior_precisions[side]
-    precision = noise_precision * total + np.diag(prior)
-    right = noise_precision * with_target + prior * sides.prior_means[side]
+    precision = noise_precision * sides.precisions[side][levels] + np.diag(prior)
+    right = noise_precision * sides.products[side][levels] + prior * sides.prior_means[side]
     covariance = np.linalg.inv(precision)
     covariance = 0.5 * (covariance + covariance.transpose(0, 2, 1))
-    sides.covariances[side][rows.levels] = covariance
-    sides.means[side][rows.levels] = np.linalg.solve(precision, right[:, :, None])[:, :, 0]
+    sides.covariances[side][levels] = covariance
+    sides.means[side][levels] = np.linalg.solve(precision, right[:, :, None])[:, :, 0]
 
 
 def errors_of(rows: SideRows, sides: Sides) -> Array:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 
-from posterity.distributions import Normal, StudentT
+from posterity.distributions import Normal
 from posterity.factorization.inputs import (
     columns_of,
     numeric_places,
@@ -18,8 +18,8 @@ from posterity.factorization.inputs import (
     read_sides,
 )
 from posterity.factorization.posterior import FactorizationPosterior
+from posterity.factorization.reader import FactorizationReader
 from posterity.grouped.index import KeyIndex
-from posterity.linear.state import PosteriorEstimator
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
@@ -27,11 +27,11 @@ Codes = NDArray[np.intp]
 Rows = tuple[Codes, Array, Array]
 
 RANKS = (0, 2, 4, 8, 16, 32)
-# Sweeps over all rows, once a stream has grown by GROWTH since the last.
-STREAM_SWEEPS, GROWTH = 5, 0.1
+# Sweeps over all rows, once a stream has grown by GROWTH since the last, and from a fresh start.
+STREAM_SWEEPS, GROWTH, RESTART_SWEEPS = 2, 0.25, 10
 
 
-class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[FactorizationPosterior]):
+class BayesianFactorizationMachine(FactorizationReader):
     """Regression on levels of several sides, such as users and items, which meet in pairs.
 
     ``y = b + x'w + sum_{i<j} <v_i, v_j> x_i x_j + noise``: each level of each side has a weight
@@ -97,10 +97,6 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
     True
     """
 
-    _learned_names = ("_posterior_or_none", "_indexes", "_scales")
-    _indexes: list[KeyIndex | None]
-    _scales: Array
-
     def __init__(
         self,
         rank: int | Literal["auto"] = 8,
@@ -160,26 +156,21 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
         """
         if self._posterior_or_none is None:
             return self.fit(X, y)
-        posterior = self._posterior.copy()
         indexes = [None if index is None else index.copy() for index in self._indexes]
         columns, labels = self._columns(X)
         targets = _targets(y, len(columns[0]))
         if not len(targets):
             return self
         codes, values = read_sides(columns, labels, indexes, self._scales, new=True)
-        posterior.extend(codes, values, targets, _sizes(indexes))
-        if (
-            len(posterior.y) >= 2 * posterior.begun
-        ):  # few rows had no use for factors, which then rest
-            rows = posterior.codes, posterior.values, posterior.y
-            posterior = self._fitted(rows, _sizes(indexes), posterior.sides.rank)
-        elif len(posterior.y) >= (1.0 + GROWTH) * posterior.swept:
-            posterior.sweep(STREAM_SWEEPS, self.tolerance)
-        else:
-            posterior.touch(codes)
+        posterior, start = self._posterior.copy(), 0
+        while start < len(targets):
+            part = slice(start, start + max(1, _due(posterior) - len(posterior.y)))
+            posterior.learn(codes[part], values[part], targets[part])
+            posterior, start = self._revisited(posterior), part.stop
         self.__dict__.update(_posterior_or_none=posterior, _indexes=indexes)
         return self
 
+    @one_at_a_time
     def learn_one(self, x: Any, y: float) -> Self:
         """Learn one row: a sequence of levels, or a mapping of column names to levels.
 
@@ -189,168 +180,17 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
         >>> model.learn_one(["bob", "tea"], 3.0).n_observations_
         2
         """
-        names = self._names() if self._posterior_or_none is not None else None
-        return self.partial_fit(one_row(x, names), [y])
-
-    # ---- predicting ------------------------------------------------------------------------------
-
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Mean of new observations at ``X``, and with ``return_std`` their sd as well.
-
-        Examples
-        --------
-        >>> model = BayesianFactorizationMachine(rank=0).fit([["ann", "tea"]] * 4, [4.0] * 4)
-        >>> model.predict([["ann", "tea"]]).round(3)
-        array([4.])
-        """
-        if return_std:
-            distribution = self.predict_distribution(X)
-            return distribution.mean(), distribution.std()
-        return self._moments(X)[0]
-
-    def predict_distribution(self, X: Any) -> Normal | StudentT:
-        """Distribution of new observations at ``X``: of their mean and variance, one per row.
-
-        Normal where the noise is known, else Student's t.
-
-        Examples
-        --------
-        >>> model = BayesianFactorizationMachine(rank=0, noise_precision=1.0)
-        >>> model = model.fit([["ann", "tea"], ["bob", "tea"]] * 3, [4.0, 2.0] * 3)
-        >>> sd = model.predict_distribution([["ann", "tea"], ["new", "tea"]]).std()
-        >>> bool(sd[0] < sd[1])
-        True
-        """
-        mean, variance = self._moments(X)
-        posterior = self._posterior
-        noise = posterior.unit**2 / posterior.noise_precision
-        if posterior.noise_is_known:
-            return Normal(mean, np.sqrt(variance + noise))
-        df = 2.0 * posterior.noise_shape
-        heavier = (df - 2.0) / df if df > 2.0 else 1.0
-        return StudentT(df, mean, np.sqrt(heavier * variance + noise))
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
-        """(n, 2) ends of the central interval that holds a new observation with this probability.
-
-        Examples
-        --------
-        >>> model = BayesianFactorizationMachine(rank=0).fit([["ann", "tea"]] * 4, [4.0, 3.0] * 2)
-        >>> model.predict_interval([["ann", "tea"]], level=0.9).shape
-        (1, 2)
-        """
-        return np.stack(self.predict_distribution(X).interval(level), axis=1)
-
-    def recommend(
-        self,
-        user: Any,
-        k: int = 10,
-        *,
-        policy: Literal["mean", "draw"] | float = "mean",
-        seen: bool = False,
-        random_state: int | np.random.Generator | None = None,
-    ) -> NDArray[Any]:
-        """The ``k`` best levels of the second side for a level of the first, best first.
-
-        Parameters
-        ----------
-        user : level
-            One never seen is served by what all have in common.
-        k : int, default 10
-        policy : "mean", "draw" or float, default "mean"
-            By the mean; by one draw of all weights (Thompson sampling: items of which little is
-            known are tried); or by this quantile of the mean, 0.9 say, to prefer what may be good.
-        seen : bool, default False
-            Whether items of which the user has rows may come.
-        random_state : int or Generator, optional
-            For "draw".
-
-        Raises
-        ------
-        ValueError
-            If the model has other than two sides of levels, or the policy is unknown.
-
-        Examples
-        --------
-        >>> X = [["ann", "tea"], ["bob", "tea"], ["bob", "rum"], ["bob", "gin"]]
-        >>> model = BayesianFactorizationMachine(rank=0).fit(X, [4.0, 4.0, 5.0, 1.0])
-        >>> model.recommend("ann", 2)
-        array(['rum', 'gin'], dtype=object)
-        """
-        posterior = self._posterior
-        users, *others = self._indexes
-        if users is None or len(others) != 1 or others[0] is None:
-            raise ValueError("recommend needs two columns of levels, such as users and items")
-        items = others[0]
-        codes, _ = read_sides([[user]], ["user"], [users], np.ones(1), new=False)
-        candidates = np.arange(len(items.labels))
-        if not seen:
-            had = posterior.codes[posterior.codes[:, 0] == codes[0, 0], 1]
-            candidates = np.setdiff1d(candidates, had)
-        pairs = np.stack([np.full(len(candidates), codes[0, 0]), candidates], axis=1)
-        scores = posterior.scores(pairs, policy, np.random.default_rng(random_state))
-        best = np.argsort(-scores, kind="stable")[:k]
-        shown: NDArray[Any] = items.shown()[candidates[best]]
-        return shown
-
-    # ---- attributes ------------------------------------------------------------------------------
-
-    @property
-    def rank_(self) -> int:
-        """Number of factors."""
-        return self._posterior.sides.rank
-
-    @property
-    def levels_(self) -> list[NDArray[Any]]:
-        """The levels of each side."""
-        self._posterior  # noqa: B018
-        return [
-            np.array([label], dtype=object) if index is None else index.shown()
-            for index, label in zip(self._indexes, self._labels(), strict=True)
-        ]
-
-    @property
-    def weights_(self) -> list[Array]:
-        """(L,) posterior means of each side's weights."""
-        posterior = self._posterior
-        return [
-            mean[:, 0] * posterior.unit / scale
-            for mean, scale in zip(posterior.means, self._scales, strict=True)
-        ]
-
-    @property
-    def factors_(self) -> list[Array]:
-        """(L, rank) posterior means of each side's factors."""
-        posterior = self._posterior
-        return [
-            mean[:, 1:] * np.sqrt(posterior.unit) / scale
-            for mean, scale in zip(posterior.means, self._scales, strict=True)
-        ]
-
-    @property
-    def intercept_(self) -> float:
-        """Posterior mean of b."""
-        return self._posterior.offset * self._posterior.unit
-
-    @property
-    def noise_precision_(self) -> float:
-        """The known noise precision, or the posterior mean of the learned one."""
-        return self._posterior.noise_precision / self._posterior.unit**2
-
-    @property
-    def log_evidence_(self) -> float:
-        """Lower bound of log p(y), up to a constant."""
-        return self._posterior.log_evidence
-
-    @property
-    def bounds_(self) -> Array:
-        """The bound after each of the last sweeps, of targets in units of their spread."""
-        return np.array(self._posterior.bounds)
-
-    @property
-    def n_observations_(self) -> int:
-        """Number of rows learned."""
-        return len(self._posterior.y)
+        posterior = self._posterior_or_none
+        if posterior is None:
+            return self.partial_fit(one_row(x, None), [y])
+        row = one_row(x, self._names())
+        known = self._places_of_one(row[0])
+        if known is None or known[0].min() < 0 or len(posterior.y) + 1 >= _due(posterior):
+            return self.partial_fit(row, [y])
+        target = _targets([y], 1)[0]
+        if not posterior.learn_one(*known, target):
+            raise ValueError(f"y is {y!r}, which overflows what is known")
+        return self
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -380,11 +220,23 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
             self._scales[j] = largest * float(np.sqrt(np.mean((numbers / largest) ** 2))) or 1.0
         return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets
 
-    def _fitted(self, rows: Rows, sizes: list[int], rank: int) -> FactorizationPosterior:
+    def _revisited(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
+        """What sweeps over all rows make of it, if they are due."""
+        n = len(posterior.y)
+        if n >= 2 * posterior.begun:  # few rows had no use for factors, which then rest
+            rows = posterior.codes, posterior.values, posterior.y
+            return self._fitted(rows, posterior.sizes, posterior.sides.rank, RESTART_SWEEPS)
+        if n >= _due(posterior):
+            posterior.sweep(STREAM_SWEEPS, self.tolerance)
+        return posterior
+
+    def _fitted(
+        self, rows: Rows, sizes: list[int], rank: int, most: int | None = None
+    ) -> FactorizationPosterior:
         posterior = FactorizationPosterior.begin(
             rows, sizes, rank, self.noise_precision, self.random_state
         )
-        posterior.sweep(self.max_sweeps, self.tolerance)
+        posterior.sweep(min(most or self.max_sweeps, self.max_sweeps), self.tolerance)
         return posterior
 
     def _chosen_rank(self, fresh: Self, rows: Rows) -> int:
@@ -404,27 +256,10 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
             best, best_score = rank, score
         return best
 
-    def _names(self) -> list[str] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else list(names)
 
-    def _labels(self) -> list[str]:
-        return self._names() or [f"column {j}" for j in range(self.n_features_in_)]
-
-    def _columns(self, X: Any) -> tuple[list[Any], list[str]]:
-        """The columns that the model knows."""
-        columns, _ = columns_of(X, self._names())
-        if len(columns) != self.n_features_in_:
-            raise ValueError(
-                f"X has {len(columns)} columns, but {self.n_features_in_} in what was learned"
-            )
-        return columns, self._labels()
-
-    def _moments(self, X: Any) -> tuple[Array, Array]:
-        posterior = self._posterior
-        columns, labels = self._columns(X)
-        codes, values = read_sides(columns, labels, self._indexes, self._scales, new=False)
-        return posterior.moments(codes, values)
+def _due(posterior: FactorizationPosterior) -> int:
+    """The number of rows at which all are swept again."""
+    return min(math.ceil((1.0 + GROWTH) * posterior.swept), 2 * posterior.begun)
 
 
 def _sizes(indexes: list[KeyIndex | None]) -> list[int]:

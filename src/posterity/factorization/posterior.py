@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,12 @@ from posterity.factorization._sweeps import (
     errors_of,
     moments_at,
     moments_of,
+    sum_rows,
     total_variance,
     update_levels,
     with_prior,
 )
+from posterity.kernel import MachineRows
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -55,6 +58,9 @@ class FactorizationPosterior:
         Number of rows at the last sweep over all, and at the last fresh start.
     bounds
         Of the last sweeps, of targets in units of their spread.
+    precisions, products
+        For each side (L, p, p) and (L, p), sums over the rows of each level, with the other sides
+        as they were at the last sweep or, of later rows, when the row came.
     """
 
     means: list[Array]
@@ -74,6 +80,19 @@ class FactorizationPosterior:
     swept: int = 0
     begun: int = 0
     bounds: list[float] = field(default_factory=list)
+    precisions: list[Array] = field(default_factory=list)
+    products: list[Array] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.precisions:  # new, or of a file without them: the next rows bring a sweep
+            self.precisions = [np.zeros_like(one) for one in self.covariances]
+            self.products = [np.zeros_like(one) for one in self.means]
+            self.swept = 0
+        self._path: MachineRows | None = None
+        self._room: tuple[Codes, Array, Array] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_path": None, "_room": None}
 
     @classmethod
     def begin(
@@ -117,11 +136,18 @@ class FactorizationPosterior:
         return Sides(
             self.means,
             self.covariances,
+            self.precisions,
+            self.products,
             self.prior_means,
             self.prior_precisions,
             self.offset,
             self.offset_variance,
         )
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of levels of each side."""
+        return [len(one) for one in self.means]
 
     @property
     def noise_precision(self) -> float:
@@ -140,6 +166,8 @@ class FactorizationPosterior:
             self,
             means=sides.means,
             covariances=sides.covariances,
+            precisions=sides.precisions,
+            products=sides.products,
             prior_means=sides.prior_means,
             prior_precisions=sides.prior_precisions,
             bounds=list(self.bounds),
@@ -181,8 +209,11 @@ class FactorizationPosterior:
 
     def sorted_rows(self) -> list[SideRows]:
         """The rows by side."""
-        sizes, y = [len(one) for one in self.means], self.y / self.unit
-        return [SideRows.of(side, self.codes, self.values, y, sizes) for side in range(len(sizes))]
+        y = self.y / self.unit
+        return [
+            SideRows.of(side, self.codes, self.values, y, self.sizes)
+            for side in range(len(self.means))
+        ]
 
     def sweep(self, most: int, tolerance: float) -> None:
         """Update each side in turn until the bound rises by less than ``tolerance`` a row."""
@@ -203,40 +234,74 @@ class FactorizationPosterior:
             bounds.append(self._bound())
             if len(bounds) > 1 and bounds[-1] - bounds[-2] < tolerance * len(self.y):
                 break
+        for rows in sorted_rows:  # later rows add to sums of one and the same weights
+            sum_rows(rows, self.sides, moments[rows.side])
+        self._path = None
         self.log_evidence = self.bounds[-1] - len(self.y) * float(np.log(self.unit))
         self.swept = len(self.y)
 
-    def extend(self, codes: Codes, values: Array, y: Array, sizes: list[int]) -> None:
-        """Add rows, and levels that begin at their side's prior."""
+    # ---- rows one by one -------------------------------------------------------------------------
+
+    def learn(self, codes: Codes, values: Array, y: Array) -> None:
+        """Learn rows one after the other, of levels known or new: sums of their levels grow.
+
+        Raises ``ValueError`` if a row's numbers overflow.
+        """
+        self._add_levels(codes.max(axis=0) + 1)
+        learned = self.path().learn(codes, values, y / self.unit)
+        if learned < len(y):
+            raise ValueError(f"row {learned} has y = {y[learned]}, which overflows what is known")
         self.codes = np.concatenate([self.codes, codes])
         self.values = np.concatenate([self.values, values])
         self.y = np.concatenate([self.y, y])
-        for side, size in enumerate(sizes):
-            new = size - len(self.means[side])
-            if new:
-                mean = np.tile(self.prior_means[side], (new, 1))
-                spread = np.tile(np.diag(1.0 / self.prior_precisions[side]), (new, 1, 1))
-                self.means[side] = np.concatenate([self.means[side], mean])
-                self.covariances[side] = np.concatenate([self.covariances[side], spread])
 
-    def touch(self, codes: Codes, times: int = 2) -> None:
-        """Learn the levels of these rows anew, each from all of its rows."""
-        sizes, y = [len(one) for one in self.means], self.y / self.unit
-        touched = []
+    def learn_one(self, codes: Codes, values: Array, y: float) -> bool:
+        """Learn a row (1, S) of known levels in their place; False if its numbers overflow."""
+        n, room = len(self.y), self._room
+        if room is None or self.y.base is not room[2] or len(room[2]) == n:
+            room = self._room = _with_room(self.codes), _with_room(self.values), _with_room(self.y)
+        room[0][n], room[1][n], room[2][n] = codes[0], values[0], y
+        rows = {"codes": room[0][: n + 1], "values": room[1][: n + 1], "y": room[2][: n + 1]}
+        return self.path().learn_one(codes, values, y / self.unit, self.__dict__, rows)
+
+    def path(self) -> MachineRows:
+        """What learns single rows, made anew after each sweep."""
+        if self._path is None:
+            self._path = MachineRows(
+                self.means,
+                self.covariances,
+                self.precisions,
+                self.products,
+                self.prior_means,
+                self.prior_precisions,
+                self.offset,
+                self.noise_precision,
+            )
+        return self._path
+
+    def _add_levels(self, sizes: NDArray[np.intp]) -> None:
+        """Levels that are new begin at their side's prior."""
         for side, size in enumerate(sizes):
-            among = np.zeros(size, dtype=bool)
-            among[codes[:, side]] = True
-            own = np.flatnonzero(among[self.codes[:, side]])
-            touched.append(SideRows.of(side, self.codes[own], self.values[own], y[own], sizes))
-        for _ in range(times):
-            for rows in touched:
-                moments = moments_of(rows, self.sides)
-                update_levels(rows, self.sides, self.noise_precision, moments)
+            new = int(size) - len(self.means[side])
+            if new <= 0:
+                continue
+            self._path = None
+            start = {
+                "means": self.prior_means[side],
+                "covariances": np.diag(1.0 / self.prior_precisions[side]),
+            }
+            for name in ("means", "covariances", "precisions", "products"):
+                arrays = getattr(self, name)
+                each = start.get(name, np.zeros(arrays[side].shape[1:]))
+                more = np.broadcast_to(each, (new, *each.shape))
+                arrays[side] = np.concatenate([arrays[side], more])
 
     def _rest_at_prior(self, rows: SideRows) -> None:
         """Levels without rows are what their side has in common."""
         without = np.ones(len(self.means[rows.side]), dtype=bool)
         without[rows.levels] = False
+        self.precisions[rows.side][without] = 0.0
+        self.products[rows.side][without] = 0.0
         self.means[rows.side][without] = self.prior_means[rows.side]
         self.covariances[rows.side][without] = np.diag(1.0 / self.prior_precisions[rows.side])
 
@@ -292,6 +357,13 @@ class FactorizationPosterior:
         gain = (size + 1) * np.log(precision) - precision * spread
         entropy = np.linalg.slogdet(covariance)[1].sum() + size * p
         return float(0.5 * (gain.sum() + entropy))
+
+
+def _with_room(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of rows, with room for as many again."""
+    room = np.empty((2 * len(array) + 16, *array.shape[1:]), dtype=array.dtype)
+    room[: len(array)] = array
+    return room
 
 
 __all__ = ["FactorizationPosterior"]

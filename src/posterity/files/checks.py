@@ -281,8 +281,10 @@ def _factorization(posterior: Any) -> bool:
         and all(mean.shape == (size, p) for mean, size in zip(posterior.means, sizes, strict=True))
         and all(
             spread.shape == (size, p, p)
-            for spread, size in zip(posterior.covariances, sizes, strict=True)
+            for each in (posterior.covariances, posterior.precisions)
+            for spread, size in zip(each, sizes, strict=True)
         )
+        and all(one.shape == (size, p) for one, size in zip(posterior.products, sizes, strict=True))
         and posterior.prior_precisions.shape == (n_sides, p)
         and bool((posterior.prior_precisions > 0.0).all())
         and bool((posterior.codes >= 0).all() and (posterior.codes < sizes).all())

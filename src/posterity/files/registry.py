@@ -220,6 +220,7 @@ CACHES: dict[str, dict[str, object]] = {
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
+    "FactorizationPosterior": {"precisions": [], "products": []},
     "ForecastForm": {"rows": None},
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False},

@@ -41,6 +41,7 @@ from posterity.kernel._kernel import (
     slide,
     track_noise,
 )
+from posterity.kernel._machine import MachineRows
 from posterity.kernel._members import (
     FadingMember,
     LearnedPrior,
@@ -85,6 +86,7 @@ __all__ = [
     "GroupPath",
     "KeyTable",
     "LearnedPrior",
+    "MachineRows",
     "MemberNoise",
     "MembersPath",
     "NodesPath",

@@ -1,0 +1,240 @@
+"""What a factorization machine tells: predictions, recommendations, and what was learned."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from posterity.distributions import Normal, StudentT
+from posterity.factorization.inputs import columns_of, one_row, read_sides
+from posterity.factorization.posterior import FactorizationPosterior
+from posterity.grouped.index import KeyIndex
+from posterity.linear.state import PosteriorEstimator
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+class FactorizationReader(RegressorMixin, PosteriorEstimator[FactorizationPosterior]):
+    """Reads of a factorization machine; none changes it."""
+
+    _learned_names = ("_posterior_or_none", "_indexes", "_scales")
+    _indexes: list[KeyIndex | None]
+    _scales: Array
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Mean of new observations at ``X``, and with ``return_std`` their sd as well.
+
+        Examples
+        --------
+        >>> model = BayesianFactorizationMachine(rank=0).fit([["ann", "tea"]] * 4, [4.0] * 4)
+        >>> model.predict([["ann", "tea"]]).round(3)
+        array([4.])
+        """
+        if return_std:
+            distribution = self.predict_distribution(X)
+            return distribution.mean(), distribution.std()
+        return self._moments(X)[0]
+
+    def predict_one(self, x: Any) -> float:
+        """Mean of a new observation at one row: as in :meth:`learn_one`.
+
+        Examples
+        --------
+        >>> model = BayesianFactorizationMachine(rank=1).learn_one(["ann", "tea"], 4.0)
+        >>> model.predict_one(["bob", "tea"])
+        4.0
+        """
+        posterior, row = self._posterior, one_row(x, self._names())
+        known = self._places_of_one(row[0])
+        if known is None:
+            return float(self.predict(row)[0])
+        return posterior.path().mean_of_one(*known) * posterior.unit
+
+    def predict_distribution(self, X: Any) -> Normal | StudentT:
+        """Distribution of new observations at ``X``: of their mean and variance, one per row.
+
+        Normal where the noise is known, else Student's t.
+
+        Examples
+        --------
+        >>> model = BayesianFactorizationMachine(rank=0, noise_precision=1.0)
+        >>> model = model.fit([["ann", "tea"], ["bob", "tea"]] * 3, [4.0, 2.0] * 3)
+        >>> sd = model.predict_distribution([["ann", "tea"], ["new", "tea"]]).std()
+        >>> bool(sd[0] < sd[1])
+        True
+        """
+        mean, variance = self._moments(X)
+        posterior = self._posterior
+        noise = posterior.unit**2 / posterior.noise_precision
+        if posterior.noise_is_known:
+            return Normal(mean, np.sqrt(variance + noise))
+        df = 2.0 * posterior.noise_shape
+        heavier = (df - 2.0) / df if df > 2.0 else 1.0
+        return StudentT(df, mean, np.sqrt(heavier * variance + noise))
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+        """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        Examples
+        --------
+        >>> model = BayesianFactorizationMachine(rank=0).fit([["ann", "tea"]] * 4, [4.0, 3.0] * 2)
+        >>> model.predict_interval([["ann", "tea"]], level=0.9).shape
+        (1, 2)
+        """
+        return np.stack(self.predict_distribution(X).interval(level), axis=1)
+
+    def recommend(
+        self,
+        user: Any,
+        k: int = 10,
+        *,
+        policy: Literal["mean", "draw"] | float = "mean",
+        seen: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ) -> NDArray[Any]:
+        """The ``k`` best levels of the second side for a level of the first, best first.
+
+        Parameters
+        ----------
+        user : level
+            One never seen is served by what all have in common.
+        k : int, default 10
+        policy : "mean", "draw" or float, default "mean"
+            By the mean; by one draw of all weights (Thompson sampling: items of which little is
+            known are tried); or by this quantile of the mean, 0.9 say, to prefer what may be good.
+        seen : bool, default False
+            Whether items of which the user has rows may come.
+        random_state : int or Generator, optional
+            For "draw".
+
+        Raises
+        ------
+        ValueError
+            If the model has other than two sides of levels, or the policy is unknown.
+
+        Examples
+        --------
+        >>> X = [["ann", "tea"], ["bob", "tea"], ["bob", "rum"], ["bob", "gin"]]
+        >>> model = BayesianFactorizationMachine(rank=0).fit(X, [4.0, 4.0, 5.0, 1.0])
+        >>> model.recommend("ann", 2)
+        array(['rum', 'gin'], dtype=object)
+        """
+        posterior = self._posterior
+        users, *others = self._indexes
+        if users is None or len(others) != 1 or others[0] is None:
+            raise ValueError("recommend needs two columns of levels, such as users and items")
+        items = others[0]
+        codes, _ = read_sides([[user]], ["user"], [users], np.ones(1), new=False)
+        candidates = np.arange(len(items.labels))
+        if not seen:
+            had = posterior.codes[posterior.codes[:, 0] == codes[0, 0], 1]
+            candidates = np.setdiff1d(candidates, had)
+        pairs = np.stack([np.full(len(candidates), codes[0, 0]), candidates], axis=1)
+        scores = posterior.scores(pairs, policy, np.random.default_rng(random_state))
+        best = np.argsort(-scores, kind="stable")[:k]
+        shown: NDArray[Any] = items.shown()[candidates[best]]
+        return shown
+
+    # ---- attributes ------------------------------------------------------------------------------
+
+    @property
+    def rank_(self) -> int:
+        """Number of factors."""
+        return self._posterior.sides.rank
+
+    @property
+    def levels_(self) -> list[NDArray[Any]]:
+        """The levels of each side."""
+        self._posterior  # noqa: B018
+        return [
+            np.array([label], dtype=object) if index is None else index.shown()
+            for index, label in zip(self._indexes, self._labels(), strict=True)
+        ]
+
+    @property
+    def weights_(self) -> list[Array]:
+        """(L,) posterior means of each side's weights."""
+        posterior = self._posterior
+        return [
+            mean[:, 0] * posterior.unit / scale
+            for mean, scale in zip(posterior.means, self._scales, strict=True)
+        ]
+
+    @property
+    def factors_(self) -> list[Array]:
+        """(L, rank) posterior means of each side's factors."""
+        posterior = self._posterior
+        return [
+            mean[:, 1:] * np.sqrt(posterior.unit) / scale
+            for mean, scale in zip(posterior.means, self._scales, strict=True)
+        ]
+
+    @property
+    def intercept_(self) -> float:
+        """Posterior mean of b."""
+        return self._posterior.offset * self._posterior.unit
+
+    @property
+    def noise_precision_(self) -> float:
+        """The known noise precision, or the posterior mean of the learned one."""
+        return self._posterior.noise_precision / self._posterior.unit**2
+
+    @property
+    def log_evidence_(self) -> float:
+        """Lower bound of log p(y), up to a constant."""
+        return self._posterior.log_evidence
+
+    @property
+    def bounds_(self) -> Array:
+        """The bound after each of the last sweeps, of targets in units of their spread."""
+        return np.array(self._posterior.bounds)
+
+    @property
+    def n_observations_(self) -> int:
+        """Number of rows learned."""
+        return len(self._posterior.y)
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+    def _labels(self) -> list[str]:
+        return self._names() or [f"column {j}" for j in range(self.n_features_in_)]
+
+    def _columns(self, X: Any) -> tuple[list[Any], list[str]]:
+        """The columns that the model knows."""
+        columns, _ = columns_of(X, self._names())
+        if len(columns) != self.n_features_in_:
+            raise ValueError(
+                f"X has {len(columns)} columns, but {self.n_features_in_} in what was learned"
+            )
+        return columns, self._labels()
+
+    def _places_of_one(self, row: list[Any]) -> tuple[Codes, Array] | None:
+        """Levels and features (1, S) of a row of known levels; None: it must be read as a table."""
+        if len(row) != len(self._indexes):
+            return None
+        codes, values = np.zeros((1, len(row)), dtype=np.intp), np.ones((1, len(row)))
+        for side, (level, index) in enumerate(zip(row, self._indexes, strict=True)):
+            place = None if index is None else index.place(level)
+            if place is None:
+                return None
+            codes[0, side] = place
+        return codes, values
+
+    def _moments(self, X: Any) -> tuple[Array, Array]:
+        posterior = self._posterior
+        columns, labels = self._columns(X)
+        codes, values = read_sides(columns, labels, self._indexes, self._scales, new=False)
+        return posterior.moments(codes, values)
+
+
+__all__ = ["FactorizationReader"]

@@ -1,0 +1,30 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+class MachineRows:
+    def __init__(
+        self,
+        means: list[FloatArray],
+        covariances: list[FloatArray],
+        precisions: list[FloatArray],
+        products: list[FloatArray],
+        prior_means: FloatArray,
+        prior_precisions: FloatArray,
+        offset: float,
+        noise_precision: float,
+    ) -> None: ...
+    def learn(self, codes: Codes, values: FloatArray, y: FloatArray) -> int: ...
+    def learn_one(
+        self,
+        codes: Codes,
+        values: FloatArray,
+        y: float,
+        state: dict[str, Any],
+        after: dict[str, Any],
+    ) -> bool: ...
+    def mean_of_one(self, codes: Codes, values: FloatArray) -> float: ...
