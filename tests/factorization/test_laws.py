@@ -284,9 +284,9 @@ def test_a_row_too_large_changes_nothing() -> None:
 def test_a_file_without_sums_goes_on_learning() -> None:
     X, y = rated(n=60)
     model = files.load(Path(__file__).parent / "data" / "without_sums.safetensors")
-    np.testing.assert_allclose(
-        model.predict(X), BayesianFactorizationMachine(1).fit(X, y).predict(X), rtol=1e-8
-    )
-    model.learn_one(list(X[0]), y[0]).partial_fit(X[:30], y[:30])
-    assert model.n_observations_ == 91
-    assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 1.0
+    other = BayesianFactorizationMachine(1).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-8)
+    for each in (model, other):
+        each.learn_one(list(X[0]), y[0]).partial_fit(X[:30], y[:30])
+        assert each.n_observations_ == 91
+    np.testing.assert_allclose(model.predict(X), other.predict(X), atol=0.3)

@@ -32,6 +32,7 @@ class FactorizationReader(RegressorMixin, PosteriorEstimator[FactorizationPoster
 
         Examples
         --------
+        >>> from posterity.factorization import BayesianFactorizationMachine
         >>> model = BayesianFactorizationMachine(rank=0).fit([["ann", "tea"]] * 4, [4.0] * 4)
         >>> model.predict([["ann", "tea"]]).round(3)
         array([4.])
@@ -46,6 +47,7 @@ class FactorizationReader(RegressorMixin, PosteriorEstimator[FactorizationPoster
 
         Examples
         --------
+        >>> from posterity.factorization import BayesianFactorizationMachine
         >>> model = BayesianFactorizationMachine(rank=1).learn_one(["ann", "tea"], 4.0)
         >>> model.predict_one(["bob", "tea"])
         4.0
@@ -63,6 +65,7 @@ class FactorizationReader(RegressorMixin, PosteriorEstimator[FactorizationPoster
 
         Examples
         --------
+        >>> from posterity.factorization import BayesianFactorizationMachine
         >>> model = BayesianFactorizationMachine(rank=0, noise_precision=1.0)
         >>> model = model.fit([["ann", "tea"], ["bob", "tea"]] * 3, [4.0, 2.0] * 3)
         >>> sd = model.predict_distribution([["ann", "tea"], ["new", "tea"]]).std()
@@ -83,6 +86,7 @@ class FactorizationReader(RegressorMixin, PosteriorEstimator[FactorizationPoster
 
         Examples
         --------
+        >>> from posterity.factorization import BayesianFactorizationMachine
         >>> model = BayesianFactorizationMachine(rank=0).fit([["ann", "tea"]] * 4, [4.0, 3.0] * 2)
         >>> model.predict_interval([["ann", "tea"]], level=0.9).shape
         (1, 2)
@@ -120,6 +124,7 @@ class FactorizationReader(RegressorMixin, PosteriorEstimator[FactorizationPoster
 
         Examples
         --------
+        >>> from posterity.factorization import BayesianFactorizationMachine
         >>> X = [["ann", "tea"], ["bob", "tea"], ["bob", "rum"], ["bob", "gin"]]
         >>> model = BayesianFactorizationMachine(rank=0).fit(X, [4.0, 4.0, 5.0, 1.0])
         >>> model.recommend("ann", 2)
