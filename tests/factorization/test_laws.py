@@ -237,9 +237,10 @@ def test_a_row_adds_what_a_sweep_of_it_sums(seed: int, rank: int, n_sides: int) 
         fast.prior_means,
         fast.prior_precisions,
         fast.offset,
+        fast.offset_variance,
         1.7,
     )
-    assert path.learn(codes, values, y) == 1
+    assert path.learn(codes, values, y, np.ones(1)) == 1
     for name in ("means", "covariances", "precisions", "products"):
         for mine, theirs in zip(getattr(fast, name), getattr(slow, name), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9, err_msg=name)
@@ -274,9 +275,9 @@ def test_a_row_too_large_changes_nothing() -> None:
     X, y = rated(n=100)
     model = BayesianFactorizationMachine(2).fit(X, y)
     before = files.dumps(model)
-    with pytest.raises(ValueError, match="overflows"):
+    with pytest.raises(ValueError, match="too large to learn"):
         model.learn_one(list(X[0]), 1e308)
-    with pytest.raises(ValueError, match="overflows"):
+    with pytest.raises(ValueError, match="too large to learn"):
         model.partial_fit(X[:2], [1.0, 1e308])
     assert files.dumps(model) == before
 
@@ -290,3 +291,18 @@ def test_a_file_without_sums_goes_on_learning() -> None:
         each.learn_one(list(X[0]), y[0]).partial_fit(X[:30], y[:30])
         assert each.n_observations_ == 91
     np.testing.assert_allclose(model.predict(X), other.predict(X), atol=0.3)
+
+
+@given(seed=st.integers(0, 1000), rank=st.integers(0, 3))
+@settings(deadline=None, max_examples=10)
+def test_a_weight_of_two_is_the_row_twice(seed: int, rank: int) -> None:
+    X, y = rated(seed, n=120)
+    weights = np.random.default_rng(seed).integers(1, 4, size=120)
+    options = {"max_sweeps": 20, "tolerance": 0.0}
+    one = BayesianFactorizationMachine(rank, **options).fit(X, y, sample_weight=weights)
+    other = BayesianFactorizationMachine(rank, **options).fit(
+        np.repeat(X, weights, axis=0), np.repeat(y, weights)
+    )
+    # Levels are numbered by their first rows: the same in both.
+    np.testing.assert_allclose(one.predict_interval(X), other.predict_interval(X), rtol=1e-6)
+    assert one.log_evidence_ == pytest.approx(other.log_evidence_, rel=1e-8)

@@ -71,24 +71,34 @@ class SideRows:
     codes: Codes
     values: Array
     y: Array
+    weights: Array
     met: dict[int, csr_array]
     met_once: dict[int, csr_array]
 
     @classmethod
-    def of(cls, side: int, codes: Codes, values: Array, y: Array, sizes: list[int]) -> SideRows:
-        """Sort rows: codes and values (n, S), y (n,); ``sizes`` are the numbers of levels."""
+    def of(
+        cls,
+        side: int,
+        codes: Codes,
+        values: Array,
+        y: Array,
+        sizes: list[int],
+        weights: Array | None = None,
+    ) -> SideRows:
+        """Sort rows: codes and values (n, S), y and weights (n,); ``sizes`` count the levels."""
         order = np.argsort(codes[:, side], kind="stable")
         codes, values = codes[order], values[order]
+        weights = np.ones(len(y)) if weights is None else weights[order]
         levels, starts = np.unique(codes[:, side], return_index=True)
         ends = np.append(starts[1:], len(y))
         row = np.repeat(np.arange(len(levels)), ends - starts)
         own, met, met_once = values[:, side], {}, {}
         for other in set(range(len(sizes))) - {side}:
             shape, places = (len(levels), sizes[other]), (row, codes[:, other])
-            square = values[:, other] ** 2
+            square = weights * values[:, other] ** 2
             met[other] = csr_array((own**2 * square, places), shape=shape)
             met_once[other] = csr_array((own * square, places), shape=shape)
-        return cls(side, levels, starts, codes, values, y[order], met, met_once)
+        return cls(side, levels, starts, codes, values, y[order], weights, met, met_once)
 
     def summed(self, rows: Array) -> Array:
         """Sums over the rows (n,) of each level."""
@@ -104,12 +114,12 @@ class SideRows:
 
 
 def second_moments(rows: SideRows, features: Array) -> Array:
-    """Sums of f f' over the rows of each level, (L, p, p), for features (p, n)."""
+    """Weighted sums of f f' over the rows of each level, (L, p, p), for features (p, n)."""
     p = len(features)
     sums = np.empty((p, p, len(rows.levels)))
     for i in range(p):
         for j in range(i + 1):
-            sums[i, j] = sums[j, i] = rows.summed(features[i] * features[j])
+            sums[i, j] = sums[j, i] = rows.summed(rows.weights * features[i] * features[j])
     return np.ascontiguousarray(sums.transpose(2, 0, 1))
 
 
@@ -154,7 +164,7 @@ def shared_spread(rows: SideRows, sides: Sides, effects: dict[int, Array]) -> Ar
         if not third:
             continue
         partners = np.sum(third, axis=0)
-        weights = rows.values[:, rows.side] * rows.values[:, other] ** 2
+        weights = rows.weights * rows.values[:, rows.side] * rows.values[:, other] ** 2
         for factor in range(sides.rank):
             column = covariance[:, 1 + factor, 1:][rows.codes[:, other]]
             product = np.einsum("nk,kn->n", column, partners)
@@ -172,7 +182,7 @@ def sum_rows(rows: SideRows, sides: Sides, moments: tuple[Array, Array]) -> None
     """Sums of E f f' and E f e over the rows of each level, given all other sides."""
     effects = rows.effects(sides)
     features = features_of(rows, effects, sides.rank + 1)
-    target = left_over(rows, effects, sides.offset)
+    target = rows.weights * left_over(rows, effects, sides.offset)
     total = moments[0].copy()
     total[:, 1:, 1:] += moments[1]
     with_target = np.stack([rows.summed(one * target) for one in features], axis=1)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, ndtri
+from scipy.special import digamma, gammaln, log_expit, ndtri
 
 from posterity.factorization._sweeps import (
     SideRows,
@@ -25,10 +25,14 @@ from posterity.kernel import MachineRows
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+# (n, S) levels and features, (n,) targets and weights.
+Rows = tuple[Codes, Array, Array, Array]
+
 # Weak prior of the precisions of weights, in units of the target's spread: Gamma(1, RATE).
 RATE = 1e-3
-# Spread of the factors that a fit starts from: at zero they would stay there.
-START = 0.1
+# Spread of the factors that a fit starts from (at zero they would stay there), and their prior
+# precision: shy ones find the best optimum of many rows, bold ones survive in few rows.
+STARTS = ((0.1, 10.0), (0.3, 1.0))
 
 
 @dataclass
@@ -48,8 +52,9 @@ class FactorizationPosterior:
         and the rate its inverse.
     unit
         The spread of the targets; all of the above is in its units.
-    codes, values, y
-        (n, S), (n, S), (n,) rows learned: level of each side, its feature, the target.
+    codes, values, y, weights
+        (n, S), (n, S), (n,), (n,) rows learned: level of each side, its feature, the target, and
+        how many rows it stands for.
     log_evidence
         The bound of the last sweep, less constants, in the target's own units.
     residual
@@ -61,6 +66,9 @@ class FactorizationPosterior:
     precisions, products
         For each side (L, p, p) and (L, p), sums over the rows of each level, with the other sides
         as they were at the last sweep or, of later rows, when the row came.
+    labels
+        Whether targets are labels, 0 or 1, and weights are of their log odds: each row then stands
+        for a lower bound of its likelihood that is Gaussian (Jaakkola & Jordan 2000).
     """
 
     means: list[Array]
@@ -82,14 +90,18 @@ class FactorizationPosterior:
     bounds: list[float] = field(default_factory=list)
     precisions: list[Array] = field(default_factory=list)
     products: list[Array] = field(default_factory=list)
+    weights: Array = field(default_factory=lambda: np.empty(0))
+    labels: bool = False
 
     def __post_init__(self) -> None:
+        if len(self.weights) != len(self.y):  # of a file without them
+            self.weights = np.ones(len(self.y))
         if not self.precisions:  # new, or of a file without them: the next rows bring a sweep
             self.precisions = [np.zeros_like(one) for one in self.covariances]
             self.products = [np.zeros_like(one) for one in self.means]
             self.swept = 0
         self._path: MachineRows | None = None
-        self._room: tuple[Codes, Array, Array] | None = None
+        self._room: Rows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_path": None, "_room": None}
@@ -97,29 +109,40 @@ class FactorizationPosterior:
     @classmethod
     def begin(
         cls,
-        rows: tuple[Codes, Array, Array],
+        rows: Rows,
         sizes: list[int],
         rank: int,
         noise_precision: float | None,
         seed: int | None,
+        *,
+        start: tuple[float, float] = STARTS[0],
+        labels: bool = False,
     ) -> FactorizationPosterior:
         """Nothing learned yet of these rows, but that factors are small and not all the same."""
-        codes, values, y = rows
-        unit = float(np.std(y)) or float(np.abs(y).max()) or 1.0
+        codes, values, y, weights = rows
+        if labels:
+            share = (weights @ y + 0.5) / (weights.sum() + 1.0)
+            unit, offset = 1.0, float(np.log(share / (1.0 - share)))
+        else:
+            mean = float(np.average(y, weights=weights))
+            sd = float(np.sqrt(np.average((y - mean) ** 2, weights=weights)))
+            unit = sd or float(np.abs(y).max()) or 1.0
+            offset = mean / unit
         random, p = np.random.default_rng(seed), rank + 1
         means = []
         for size in sizes:
-            weights = START * random.standard_normal((size, p))
-            weights[:, 0] = 0.0
-            means.append(weights)
-        spread = np.diag(np.append(0.1, np.full(rank, START**2)))
+            factors = start[0] * random.standard_normal((size, p))
+            factors[:, 0] = 0.0
+            means.append(factors)
+        spread = np.diag(np.append(0.1, np.full(rank, start[0] ** 2)))
+        precisions = np.append(10.0, np.full(rank, start[1]))
         shape, rate = (np.inf, 1.0 / (noise_precision * unit**2)) if noise_precision else (1.0, 1.0)
         return cls(
             means,
             [np.tile(spread, (size, 1, 1)) for size in sizes],
             np.zeros((len(sizes), p)),
-            np.full((len(sizes), p), 10.0),
-            float(np.mean(y)) / unit,
+            np.tile(precisions, (len(sizes), 1)),
+            offset,
             0.0,
             shape,
             rate,
@@ -128,6 +151,8 @@ class FactorizationPosterior:
             values,
             y,
             begun=len(y),
+            weights=weights,
+            labels=labels,
         )
 
     @property
@@ -208,19 +233,25 @@ class FactorizationPosterior:
     # ---- learning --------------------------------------------------------------------------------
 
     def sorted_rows(self) -> list[SideRows]:
-        """The rows by side."""
-        y = self.y / self.unit
+        """The rows by side, as rows of numbers."""
+        y, weights = self.y / self.unit, self.weights
+        if self.labels:
+            mean, variance = moments_at(self.codes, self.values, self.sides)
+            curvature = logistic_curvature(np.sqrt(mean**2 + variance))
+            y, weights = (self.y - 0.5) / curvature, self.weights * curvature
         return [
-            SideRows.of(side, self.codes, self.values, y, self.sizes)
+            SideRows.of(side, self.codes, self.values, y, self.sizes, weights)
             for side in range(len(self.means))
         ]
 
     def sweep(self, most: int, tolerance: float) -> None:
         """Update each side in turn until the bound rises by less than ``tolerance`` a row."""
-        sorted_rows = self.sorted_rows()
         self.bounds = []
-        moments = [moments_of(rows, self.sides) for rows in sorted_rows]
+        sorted_rows: list[SideRows] = []
         for _ in range(most):
+            if self.labels or not sorted_rows:
+                sorted_rows = self.sorted_rows()
+                moments = [moments_of(rows, self.sides) for rows in sorted_rows]
             for rows in sorted_rows:
                 if rows.side > 0:  # those of the first are as they were
                     moments[rows.side] = moments_of(rows, self.sides)
@@ -237,32 +268,39 @@ class FactorizationPosterior:
         for rows in sorted_rows:  # later rows add to sums of one and the same weights
             sum_rows(rows, self.sides, moments[rows.side])
         self._path = None
-        self.log_evidence = self.bounds[-1] - len(self.y) * float(np.log(self.unit))
+        self.log_evidence = self.bounds[-1] - float(self.weights.sum() * np.log(self.unit))
         self.swept = len(self.y)
 
     # ---- rows one by one -------------------------------------------------------------------------
 
-    def learn(self, codes: Codes, values: Array, y: Array) -> None:
+    def learn(self, rows: Rows) -> None:
         """Learn rows one after the other, of levels known or new: sums of their levels grow.
 
         Raises ``ValueError`` if a row's numbers overflow.
         """
+        codes, values, y, weights = rows
         self._add_levels(codes.max(axis=0) + 1)
-        learned = self.path().learn(codes, values, y / self.unit)
+        learned = self.path().learn(codes, values, y / self.unit, weights)
         if learned < len(y):
-            raise ValueError(f"row {learned} has y = {y[learned]}, which overflows what is known")
+            raise ValueError(f"y is {y[learned]} in row {learned}, which is too large to learn")
         self.codes = np.concatenate([self.codes, codes])
         self.values = np.concatenate([self.values, values])
         self.y = np.concatenate([self.y, y])
+        self.weights = np.concatenate([self.weights, weights])
 
-    def learn_one(self, codes: Codes, values: Array, y: float) -> bool:
-        """Learn a row (1, S) of known levels in their place; False if its numbers overflow."""
+    def learn_one(self, codes: Codes, values: Array, y: float, weight: float) -> None:
+        """Learn a row (1, S) of known levels in their place. Raises as :meth:`learn`."""
         n, room = len(self.y), self._room
         if room is None or self.y.base is not room[2] or len(room[2]) == n:
-            room = self._room = _with_room(self.codes), _with_room(self.values), _with_room(self.y)
-        room[0][n], room[1][n], room[2][n] = codes[0], values[0], y
-        rows = {"codes": room[0][: n + 1], "values": room[1][: n + 1], "y": room[2][: n + 1]}
-        return self.path().learn_one(codes, values, y / self.unit, self.__dict__, rows)
+            kept = self.codes, self.values, self.y, self.weights
+            room = self._room = cast(Rows, tuple(_with_room(one) for one in kept))
+        room[0][n], room[1][n], room[2][n], room[3][n] = codes[0], values[0], y, weight
+        after = {
+            name: one[: n + 1]
+            for name, one in zip(("codes", "values", "y", "weights"), room, strict=True)
+        }
+        if not self.path().learn_one(codes, values, y / self.unit, weight, self.__dict__, after):
+            raise ValueError(f"y is {y}, which is too large to learn")
 
     def path(self) -> MachineRows:
         """What learns single rows, made anew after each sweep."""
@@ -275,7 +313,9 @@ class FactorizationPosterior:
                 self.prior_means,
                 self.prior_precisions,
                 self.offset,
+                self.offset_variance,
                 self.noise_precision,
+                self.labels,
             )
         return self._path
 
@@ -323,31 +363,41 @@ class FactorizationPosterior:
     def _learn_offset_and_noise(
         self, sorted_rows: list[SideRows], moments: list[tuple[Array, Array]]
     ) -> None:
-        n, sides = len(self.y), self.sides
-        errors = errors_of(sorted_rows[-1], sides)
-        step = float(errors.mean())
+        last, sides, count = sorted_rows[-1], self.sides, float(self.weights.sum())
+        errors = errors_of(last, sides)
+        total = float(last.weights.sum())
+        step = float(last.weights @ errors) / total
         self.offset += step
-        self.offset_variance = 1.0 / (self.noise_precision * n)
+        self.offset_variance = 1.0 / (self.noise_precision * total)
         variance = total_variance(sorted_rows, moments, sides)
-        self.residual = float(np.sum((errors - step) ** 2)) + variance
+        self.residual = float(last.weights @ (errors - step) ** 2) + variance
         if not self.noise_is_known:
-            self.noise_shape = 0.5 * n
-            self.noise_rate = 0.5 * (self.residual + n * self.offset_variance)
+            self.noise_shape = 0.5 * count
+            self.noise_rate = 0.5 * (self.residual + total * self.offset_variance)
 
     def _bound(self) -> float:
         """The evidence's lower bound, of targets in their unit."""
-        n, tau = len(self.y), self.noise_precision
+        bound = self._labels_bound() if self.labels else self._numbers_bound()
+        bound += 0.5 * (1.0 + np.log(2.0 * np.pi * self.offset_variance))
+        for side, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
+            bound += self._side_bound(side, mean, covariance)
+        return float(bound)
+
+    def _labels_bound(self) -> float:
+        mean, variance = moments_at(self.codes, self.values, self.sides)
+        size = np.sqrt(mean**2 + variance)
+        each = log_expit(size) - 0.5 * size + (self.y - 0.5) * mean
+        return float(self.weights @ each)
+
+    def _numbers_bound(self) -> float:
+        n, tau = float(self.weights.sum()), self.noise_precision
         residual = self.residual + n * self.offset_variance
-        log_tau = np.log(tau)
-        bound = 0.5 * (1.0 + np.log(2.0 * np.pi * self.offset_variance))
+        log_tau, bound = np.log(tau), 0.0
         if not self.noise_is_known:
             a, b = self.noise_shape, self.noise_rate
             log_tau = digamma(a) - np.log(b)
             bound += a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a) - log_tau
-        bound += 0.5 * n * (log_tau - np.log(2.0 * np.pi)) - 0.5 * tau * residual
-        for side, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            bound += self._side_bound(side, mean, covariance)
-        return float(bound)
+        return float(bound + 0.5 * n * (log_tau - np.log(2.0 * np.pi)) - 0.5 * tau * residual)
 
     def _side_bound(self, side: int, mean: Array, covariance: Array) -> float:
         centre, precision = self.prior_means[side], self.prior_precisions[side]
@@ -357,6 +407,12 @@ class FactorizationPosterior:
         gain = (size + 1) * np.log(precision) - precision * spread
         entropy = np.linalg.slogdet(covariance)[1].sum() + size * p
         return float(0.5 * (gain.sum() + entropy))
+
+
+def logistic_curvature(size: Array) -> Array:
+    """Curvature of the Gaussian bound of a logistic likelihood, which touches it at +-size."""
+    safe = np.maximum(size, 1e-4)
+    return np.where(size > 1e-4, 0.5 * np.tanh(0.5 * safe) / safe, 0.25)
 
 
 def _with_room(array: NDArray[Any]) -> NDArray[Any]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 
-from posterity.distributions import Normal, StudentT
-from posterity.factorization.inputs import columns_of, one_row, read_sides
+from posterity.factorization.inputs import columns_of, read_sides
 from posterity.factorization.posterior import FactorizationPosterior
 from posterity.grouped.index import KeyIndex
 from posterity.linear.state import PosteriorEstimator
@@ -18,80 +16,12 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
-class FactorizationReader(RegressorMixin, PosteriorEstimator[FactorizationPosterior]):
+class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     """Reads of a factorization machine; none changes it."""
 
-    _learned_names = ("_posterior_or_none", "_indexes", "_scales")
+    _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none", "_indexes", "_scales")
     _indexes: list[KeyIndex | None]
     _scales: Array
-
-    # ---- predicting ------------------------------------------------------------------------------
-
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Mean of new observations at ``X``, and with ``return_std`` their sd as well.
-
-        Examples
-        --------
-        >>> from posterity.factorization import BayesianFactorizationMachine
-        >>> model = BayesianFactorizationMachine(rank=0).fit([["ann", "tea"]] * 4, [4.0] * 4)
-        >>> model.predict([["ann", "tea"]]).round(3)
-        array([4.])
-        """
-        if return_std:
-            distribution = self.predict_distribution(X)
-            return distribution.mean(), distribution.std()
-        return self._moments(X)[0]
-
-    def predict_one(self, x: Any) -> float:
-        """Mean of a new observation at one row: as in :meth:`learn_one`.
-
-        Examples
-        --------
-        >>> from posterity.factorization import BayesianFactorizationMachine
-        >>> model = BayesianFactorizationMachine(rank=1).learn_one(["ann", "tea"], 4.0)
-        >>> model.predict_one(["bob", "tea"])
-        4.0
-        """
-        posterior, row = self._posterior, one_row(x, self._names())
-        known = self._places_of_one(row[0])
-        if known is None:
-            return float(self.predict(row)[0])
-        return posterior.path().mean_of_one(*known) * posterior.unit
-
-    def predict_distribution(self, X: Any) -> Normal | StudentT:
-        """Distribution of new observations at ``X``: of their mean and variance, one per row.
-
-        Normal where the noise is known, else Student's t.
-
-        Examples
-        --------
-        >>> from posterity.factorization import BayesianFactorizationMachine
-        >>> model = BayesianFactorizationMachine(rank=0, noise_precision=1.0)
-        >>> model = model.fit([["ann", "tea"], ["bob", "tea"]] * 3, [4.0, 2.0] * 3)
-        >>> sd = model.predict_distribution([["ann", "tea"], ["new", "tea"]]).std()
-        >>> bool(sd[0] < sd[1])
-        True
-        """
-        mean, variance = self._moments(X)
-        posterior = self._posterior
-        noise = posterior.unit**2 / posterior.noise_precision
-        if posterior.noise_is_known:
-            return Normal(mean, np.sqrt(variance + noise))
-        df = 2.0 * posterior.noise_shape
-        heavier = (df - 2.0) / df if df > 2.0 else 1.0
-        return StudentT(df, mean, np.sqrt(heavier * variance + noise))
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
-        """(n, 2) ends of the central interval that holds a new observation with this probability.
-
-        Examples
-        --------
-        >>> from posterity.factorization import BayesianFactorizationMachine
-        >>> model = BayesianFactorizationMachine(rank=0).fit([["ann", "tea"]] * 4, [4.0, 3.0] * 2)
-        >>> model.predict_interval([["ann", "tea"]], level=0.9).shape
-        (1, 2)
-        """
-        return np.stack(self.predict_distribution(X).interval(level), axis=1)
 
     def recommend(
         self,

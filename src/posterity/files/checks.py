@@ -277,6 +277,9 @@ def _factorization(posterior: Any) -> bool:
     sizes = np.array([len(mean) for mean in posterior.means])
     return (
         posterior.codes.shape == posterior.values.shape == (n, n_sides)
+        and posterior.weights.shape == (n,)
+        and bool(np.isfinite(posterior.weights).all() and (posterior.weights >= 0.0).all())
+        and not (posterior.labels and not np.isin(posterior.y, (0.0, 1.0)).all())
         and len(posterior.means) == len(posterior.covariances) == n_sides
         and all(mean.shape == (size, p) for mean, size in zip(posterior.means, sizes, strict=True))
         and all(

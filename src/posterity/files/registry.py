@@ -28,6 +28,7 @@ HOMES = {
     "RobustBayesianRegression": "posterity.generalized.robust",
     "Averaged": "posterity.averaging",
     "GroupedRegression": "posterity.grouped",
+    "BayesianFactorizationClassifier": "posterity.factorization.classifier",
     "BayesianFactorizationMachine": "posterity.factorization.machine",
     "Forecaster": "posterity.forecasting.forecaster",
     "VectorAutoregression": "posterity.forecasting.vector",
@@ -220,7 +221,12 @@ CACHES: dict[str, dict[str, object]] = {
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
-    "FactorizationPosterior": {"precisions": [], "products": []},
+    "FactorizationPosterior": {
+        "precisions": [],
+        "products": [],
+        "weights": np.empty(0),
+        "labels": False,
+    },
     "ForecastForm": {"rows": None},
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False},

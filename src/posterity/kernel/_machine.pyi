@@ -16,14 +16,19 @@ class MachineRows:
         prior_means: FloatArray,
         prior_precisions: FloatArray,
         offset: float,
+        offset_variance: float,
         noise_precision: float,
+        labels: bool = False,
     ) -> None: ...
-    def learn(self, codes: Codes, values: FloatArray, y: FloatArray) -> int: ...
+    def learn(
+        self, codes: Codes, values: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> int: ...
     def learn_one(
         self,
         codes: Codes,
         values: FloatArray,
         y: float,
+        weight: float,
         state: dict[str, Any],
         after: dict[str, Any],
     ) -> bool: ...

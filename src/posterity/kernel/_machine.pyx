@@ -19,10 +19,13 @@ cdef extern from "posterity_machine.h" nogil:
         Py_ssize_t p
         const pk_side *side
         double offset
+        double offset_variance
         double noise_precision
+        int labels
         double *room
     Py_ssize_t pk_room_of_machine(Py_ssize_t sides, Py_ssize_t p)
-    int pk_learn_machine_row(const pk_machine *of, const Py_ssize_t *codes, const double *values, double y)
+    int pk_learn_machine_row(const pk_machine *of, const Py_ssize_t *codes, const double *values, double y,
+                             double weight)
     double pk_meet(const pk_machine *of, Py_ssize_t but, const Py_ssize_t *codes, const double *values, double *partners)
 
 
@@ -39,7 +42,7 @@ cdef double *_data(array, Py_ssize_t levels, Py_ssize_t p, int dimensions) excep
 cdef class MachineRows:
     """Learns rows into the arrays of a factorization machine's sides, and predicts means from them.
 
-    ``means`` (L, p), ``covariances`` (L, p, p), ``precisions`` (L, p, p) and ``products`` (L, p) of each side are
+    With ``labels`` y is 0 or 1, of log odds. ``means`` (L, p), ``covariances`` (L, p, p), ``precisions`` (L, p, p) and ``products`` (L, p) of each side are
     changed in their place; ``prior_means`` and ``prior_precisions`` are (sides, p).
     """
 
@@ -51,7 +54,7 @@ cdef class MachineRows:
 
     def __cinit__(self, list means, list covariances, list precisions, list products,
                   const double[:, ::1] prior_means, const double[:, ::1] prior_precisions,
-                  double offset, double noise_precision):
+                  double offset, double offset_variance, double noise_precision, bint labels=False):
         cdef Py_ssize_t n = prior_means.shape[0], p = prior_means.shape[1], s
         if not (n == len(means) == len(covariances) == len(precisions) == len(products)
                 == prior_precisions.shape[0] and p == prior_precisions.shape[1]):
@@ -70,7 +73,7 @@ cdef class MachineRows:
             self.sides[s].product = _data(products[s], self.sizes[s], p, 2)
             self.sides[s].prior_mean = &prior_means[s, 0]
             self.sides[s].prior_precision = &prior_precisions[s, 0]
-        self.of = pk_machine(n, p, self.sides, offset, noise_precision, self.room)
+        self.of = pk_machine(n, p, self.sides, offset, offset_variance, noise_precision, labels, self.room)
 
     def __dealloc__(self):
         free(self.sides)
@@ -87,25 +90,26 @@ cdef class MachineRows:
                     raise IndexError(f"row {i} has level {codes[i, s]} of side {s}, which has {self.sizes[s]} levels")
         return 0
 
-    def learn(self, const Py_ssize_t[:, ::1] codes, const double[:, ::1] values, const double[::1] y):
+    def learn(self, const Py_ssize_t[:, ::1] codes, const double[:, ::1] values, const double[::1] y,
+              const double[::1] weights):
         """Learn rows (n, S) one after the other; the number of those learned: fewer than n where one would overflow."""
         cdef Py_ssize_t i, n = codes.shape[0]
         self.check(codes, values, 0)
-        if y.shape[0] != n:
-            raise ValueError("y must have a number for each row")
+        if y.shape[0] != n or weights.shape[0] != n:
+            raise ValueError("y and weights must have a number for each row")
         with nogil:
             for i in range(n):
-                if pk_learn_machine_row(&self.of, &codes[i, 0], &values[i, 0], y[i]):
+                if pk_learn_machine_row(&self.of, &codes[i, 0], &values[i, 0], y[i], weights[i]):
                     break
             else:
                 i = n
         return i
 
     def learn_one(self, const Py_ssize_t[:, ::1] codes, const double[:, ::1] values, double y,
-                  dict state, dict after):
+                  double weight, dict state, dict after):
         """Learn one row and put ``after`` into ``state``, in one step; False if it would overflow."""
         self.check(codes, values, 0)
-        if pk_learn_machine_row(&self.of, &codes[0, 0], &values[0, 0], y):
+        if pk_learn_machine_row(&self.of, &codes[0, 0], &values[0, 0], y, weight):
             return False
         state.update(after)
         return True

@@ -16,7 +16,8 @@ typedef struct {
 typedef struct {
     ptrdiff_t sides, p;                /* p = 1 + rank */
     const pk_side *side;
-    double offset, noise_precision;
+    double offset, offset_variance, noise_precision;
+    int labels;                        /* whether y is 0 or 1, of log odds */
     double *room;                      /* pk_room_of_machine doubles */
 } pk_machine;
 
@@ -46,24 +47,49 @@ static double pk_meet(const pk_machine *of, ptrdiff_t but, const ptrdiff_t *code
     return mean;
 }
 
-/* Add a row to the sums of a side's level. */
+/* Mean and, as the answer, variance of a row of known levels, the noise aside. */
+static double pk_row_variance(const pk_machine *of, const ptrdiff_t *codes, const double *values, double *mean,
+                              double *partners)
+{
+    ptrdiff_t p = of->p;
+    double variance = of->offset_variance;
+    *mean = pk_meet(of, -1, codes, values, partners);
+    for (ptrdiff_t s = 0; s < of->sides; ++s) {
+        const double *covariance = of->side[s].covariance + codes[s] * p * p, *own = of->side[s].mean + codes[s] * p;
+        double square = values[s] * values[s];
+        for (ptrdiff_t i = 0; i < p; ++i) {
+            double slope = i ? partners[i] - values[s] * own[i] : 1.0;
+            for (ptrdiff_t j = 0; j < p; ++j)
+                variance += square * slope * covariance[i * p + j] * (j ? partners[j] - values[s] * own[j] : 1.0);
+        }
+        for (ptrdiff_t t = 0; t < s; ++t) {
+            const double *other = of->side[t].covariance + codes[t] * p * p;
+            for (ptrdiff_t i = 1; i < p; ++i)
+                for (ptrdiff_t j = 1; j < p; ++j)
+                    variance += square * values[t] * values[t] * covariance[i * p + j] * other[i * p + j];
+        }
+    }
+    return variance;
+}
+
+/* Add a row of this weight to the sums of a side's level. */
 static void pk_sum_row(const pk_machine *of, ptrdiff_t s, const ptrdiff_t *codes, const double *values, double y,
-                       double *partners)
+                       double weight, double *partners)
 {
     ptrdiff_t p = of->p;
     double *precision = of->side[s].precision + codes[s] * p * p, *product = of->side[s].product + codes[s] * p;
     double x = values[s], rest = y - pk_meet(of, s, codes, values, partners);
     partners[0] = 1.0;
     for (ptrdiff_t i = 0; i < p; ++i) {
-        product[i] += x * partners[i] * rest;
+        product[i] += weight * x * partners[i] * rest;
         for (ptrdiff_t j = 0; j < p; ++j)
-            precision[i * p + j] += x * x * partners[i] * partners[j];
+            precision[i * p + j] += weight * x * x * partners[i] * partners[j];
     }
     for (ptrdiff_t t = 0; t < of->sides; ++t) {
         if (t == s)
             continue;
         const double *covariance = of->side[t].covariance + codes[t] * p * p, *own = of->side[t].mean + codes[t] * p;
-        double square = values[t] * values[t];
+        double square = weight * values[t] * values[t];
         for (ptrdiff_t i = 1; i < p; ++i) {
             double shared = covariance[i * p];
             for (ptrdiff_t j = 1; j < p; ++j) {
@@ -133,13 +159,20 @@ static void pk_keep_levels(const pk_machine *of, const ptrdiff_t *codes, int bac
 }
 
 /* Learn a row: side after side, each level from this row too. Not 0 if that would overflow: then nothing has changed. */
-static int pk_learn_machine_row(const pk_machine *of, const ptrdiff_t *codes, const double *values, double y)
+static int pk_learn_machine_row(const pk_machine *of, const ptrdiff_t *codes, const double *values, double y,
+                                double weight)
 {
     double *partners = of->room + of->sides * 2 * (of->p + 1) * of->p;
     int overflow = 0;
+    if (of->labels) { /* Jaakkola and Jordan's bound, where the row is expected */
+        double mean, variance = pk_row_variance(of, codes, values, &mean, partners);
+        double size = sqrt(mean * mean + variance), curvature = size > 1e-4 ? 0.5 * tanh(0.5 * size) / size : 0.25;
+        y = (y - 0.5) / curvature;
+        weight *= curvature;
+    }
     pk_keep_levels(of, codes, 0);
     for (ptrdiff_t s = 0; s < of->sides && !overflow; ++s) {
-        pk_sum_row(of, s, codes, values, y, partners);
+        pk_sum_row(of, s, codes, values, y, weight, partners);
         overflow = pk_settle_level(of, s, codes[s], partners + of->p);
     }
     if (overflow)

@@ -1,0 +1,176 @@
+"""Bayesian factorization machine of labels: who clicks on what, with probabilities that hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, ndtri
+from sklearn.base import ClassifierMixin
+
+from posterity.distributions.categorical import Categorical, positions
+from posterity.factorization.inputs import one_row
+from posterity.factorization.learner import FactorizationLearner
+from posterity.factorization.posterior import FactorizationPosterior, Rows
+from posterity.factorization.reader import FactorizationReader
+from posterity.generalized._labels import joined_classes, read_labels
+from posterity.kernel import mix_labels
+
+Array = NDArray[np.float64]
+Labels = NDArray[Any]
+
+
+class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
+    """Two classes by levels of several sides, such as users and items, which meet in pairs.
+
+    The log odds of the second class are what :class:`BayesianFactorizationMachine` has as mean:
+    ``b + x'w + sum_{i<j} <v_i, v_j> x_i x_j``. Probabilities are integrated over what is not known
+    of weights and factors.
+
+    Parameters
+    ----------
+    rank, numeric, max_sweeps, tolerance, random_state
+        As in :class:`BayesianFactorizationMachine`.
+
+    Attributes
+    ----------
+    classes_ : (2,) array
+        The labels, sorted.
+    rank_, levels_, weights_, factors_, intercept_, log_evidence_, bounds_, n_observations_
+        As in :class:`BayesianFactorizationMachine`, of log odds.
+
+    Notes
+    -----
+    Each row stands for a Gaussian lower bound of its likelihood (Jaakkola & Jordan 2000), which
+    every sweep renews; in a stream a row's bound is that of where it was expected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity.factorization import BayesianFactorizationClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> taste, style = rng.normal(size=40), rng.normal(size=30)
+    >>> X = np.stack([rng.integers(0, 40, 3000), rng.integers(0, 30, 3000)], axis=1)
+    >>> odds = 2.0 * taste[X[:, 0]] * style[X[:, 1]]
+    >>> y = np.where(rng.random(3000) < 1.0 / (1.0 + np.exp(-odds)), "bought", "left")
+    >>> model = BayesianFactorizationClassifier(rank=2).fit(X[:2500], y[:2500])
+    >>> model.classes_
+    array(['bought', 'left'], dtype='<U6')
+    >>> bool(model.score(X[2500:], y[2500:]) > 0.65)
+    True
+    """
+
+    _of_labels: ClassVar[bool] = True
+    _learned_names = (*FactorizationReader._learned_names, "classes_")
+    classes_: Labels
+
+    def __init__(
+        self,
+        rank: int | Literal["auto"] = 8,
+        *,
+        numeric: Sequence[str | int] | None = None,
+        max_sweeps: int = 60,
+        tolerance: float = 1e-5,
+        random_state: int | None = 0,
+    ) -> None:
+        self.rank = rank
+        self.numeric = numeric
+        self.max_sweeps = max_sweeps
+        self.tolerance = tolerance
+        self.random_state = random_state
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Learn these rows too. Where the first have one label only, ``classes`` names both.
+
+        Examples
+        --------
+        >>> model = BayesianFactorizationClassifier(rank=1)
+        >>> model.partial_fit([["ann", "tea"]], ["no"], classes=["no", "yes"]).classes_
+        array(['no', 'yes'], dtype='<U3')
+        """
+        self._learn(X, self._targets(y, classes), sample_weight)
+        return self
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Labels:
+        """(n,) the more probable label of each row."""
+        return self.predict_distribution(X).mode()
+
+    def predict_distribution(self, X: Any) -> Categorical:
+        """Distribution of the labels, integrated over the posterior.
+
+        Examples
+        --------
+        >>> X, y = [["ann", "tea"], ["bob", "rum"]] * 5, [1, 0] * 5
+        >>> model = BayesianFactorizationClassifier(rank=0).fit(X, y)
+        >>> model.predict_distribution([["ann", "tea"]]).probabilities.shape
+        (1, 2)
+        """
+        mean, variance = (np.ascontiguousarray(one[:, None]) for one in self._moments(X))
+        with np.errstate(divide="ignore"):
+            logs = np.log(mix_labels(mean, variance, np.ones_like(mean)))
+        return Categorical(self.classes_, logs)
+
+    def predict_proba(self, X: Any) -> Array:
+        """(n, 2) probability of each label, integrated over the posterior."""
+        return self.predict_distribution(X).probabilities
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """(n, 2) log of :meth:`predict_proba`, without loss of digits."""
+        return self.predict_distribution(X).log_probabilities
+
+    def decision_function(self, X: Any) -> Array:
+        """(n,) log odds of the second class."""
+        logs = self.predict_log_proba(X)
+        return np.asarray(logs[:, 1] - logs[:, 0])
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+        """(n, 2) ends of the central interval of the second class's probability."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
+        mean, variance = self._moments(X)
+        reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
+        return np.asarray(expit(np.stack([mean - reach, mean + reach], axis=1)))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """Probability of each label at one row: a sequence or mapping as in :meth:`learn_one`."""
+        probabilities = self.predict_proba(one_row(x, self._names()))[0]
+        return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _targets(self, y: Any, classes: ArrayLike | None) -> tuple[Array, dict[str, Any]]:
+        labels = read_labels(y)
+        met = joined_classes(self.__dict__.get("classes_"), classes, labels)
+        if len(met) != 2:
+            raise ValueError(
+                f"the labels are {met[:4].tolist()}, but this model takes two classes: where one "
+                "is still to come, name both in partial_fit(X, y, classes=[...])"
+            )
+        return positions(met, labels)[0].astype(np.float64), {"classes_": met}
+
+    def _target(self, y: Any) -> float | None:
+        first, second = self.classes_.tolist()
+        if type(y) not in (str, int, bool) or y not in (first, second):
+            return None
+        return float(y == second)
+
+    def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
+        mean, variance = (one[:, None] for one in posterior.moments(rows[0], rows[1]))
+        shares = mix_labels(mean, variance, np.ones_like(mean))
+        return float(np.log(np.where(rows[2] == 1.0, shares[:, 1], shares[:, 0])).mean())
+
+
+__all__ = ["BayesianFactorizationClassifier"]
