@@ -65,6 +65,7 @@ class FactorizationLearner(FactorizationReader):
 
         Examples
         --------
+        >>> from posterity.factorization import BayesianFactorizationMachine
         >>> model = BayesianFactorizationMachine(rank=1)
         >>> model.fit([["ann", "tea"], ["bob", "tea"], ["ann", "rum"]], [4.0, 2.0, 1.0]).levels_[1]
         array(['tea', 'rum'], dtype=object)
@@ -78,6 +79,7 @@ class FactorizationLearner(FactorizationReader):
 
         Examples
         --------
+        >>> from posterity.factorization import BayesianFactorizationMachine
         >>> model = BayesianFactorizationMachine(rank=1).fit([["ann", "tea"]] * 2, [4.0, 2.0])
         >>> model.partial_fit([["bob", "tea"]], [3.0]).n_observations_
         3
@@ -91,6 +93,7 @@ class FactorizationLearner(FactorizationReader):
 
         Examples
         --------
+        >>> from posterity.factorization import BayesianFactorizationMachine
         >>> model = BayesianFactorizationMachine(rank=1).learn_one(["ann", "tea"], 4.0)
         >>> model.learn_one(["bob", "tea"], 3.0).n_observations_
         2
