@@ -263,5 +263,10 @@ class CountRegression(BayesianGeneralizedLinear):
 
     # ---- inner -----------------------------------------------------------------------------------
 
+    def _means_and_variances(  # type: ignore[override]
+        self, X: Any, size: int, rng: np.random.Generator, *, exposure: ArrayLike | None = None
+    ) -> tuple[Array, Array]:
+        return super()._means_and_variances(X, size, rng, offset=exposure)
+
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         return log_exposure(added, n)

@@ -157,6 +157,13 @@ class BayesianQuantileRegression(HeavyTailedRegression):
 
     _kind = QuantilePosterior
 
+    def _means_and_variances(
+        self, X: Any, size: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        raise ValueError(
+            "R^2 is of means, and this model learns a quantile: score(X, y) is its D^2"
+        )
+
     def _working_noise(self) -> AsymmetricLaplaceNoise:
         if not 0.0 < self.quantile < 1.0:
             raise ValueError(f"quantile is {self.quantile}: it must lie between 0 and 1, as in 0.9")

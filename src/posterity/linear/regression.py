@@ -282,6 +282,20 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
 
     # ---- inner -----------------------------------------------------------------------------------
 
+    def _means_and_variances(
+        self, X: Any, size: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        if self.noise != "constant":
+            raise ValueError(
+                f"noise is {self.noise!r}: R^2 needs noise of one variance, noise='constant'"
+            )
+        posterior, (rows, _) = self.posterior_, self._predicted_rows(X, None)
+        several = getattr(posterior, "each", None)
+        drawn = [one.draw_with_noise(size, rng) for one in several or (posterior,)]
+        means = np.stack([coefficients @ rows.T for coefficients, _ in drawn], axis=-1)
+        variances = np.stack([np.square(noise) for _, noise in drawn], axis=-1)
+        return (means, variances) if several else (means[..., 0], variances[..., 0])
+
     @all_or_nothing
     def _learned(
         self,
