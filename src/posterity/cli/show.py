@@ -75,7 +75,8 @@ def _predicted(model: Any, target: str) -> str:
 
 def _learned_prior(model: Any) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
-    if model.get_params(deep=False).get("prior_precision") not in LEARNED:
+    given = model.get_params(deep=False)
+    if given.get("prior_precision") not in LEARNED or given.get("prior") is not None:
         return []
     relative_to = getattr(model, "noise_precision_", 1.0)
     precisions = np.ravel(model.prior_precision_) * relative_to

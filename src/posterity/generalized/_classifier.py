@@ -329,7 +329,7 @@ class Classifier(GeneralizedModel):
             self._n_columns,
             intercept=self.fit_intercept,
             precision=cast(
-                Any, functions.in_units_of(getattr(self, "basis_", None), self.prior_precision)
+                Any, functions.in_units_of(getattr(self, "basis_", None), self._beliefs()[1])
             ),
             forgetting=self.forgetting,
             approximation=self.approximation,

@@ -29,6 +29,7 @@ class GeneralizedModel(LinearEstimator):
     _n_waves: ClassVar[int | None] = 60
 
     _expects_eta: ClassVar[bool] = False
+    _noise_parameter: ClassVar[str | None] = None
 
     approximation: Approximation
 

@@ -6,17 +6,17 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from posterity.basis.contract import Bases
 from posterity.distributions.transformed import NODE_SHARES, NODES
-from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
+from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.effects import as_read
 from posterity.linear.inputs import read_points, read_rows, refuse_unusable
 from posterity.linear.reader import asked
@@ -36,7 +36,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         Distribution of the noise. "laplace" with a flat prior is least absolute deviations.
     df : float, default 4.0
         Degrees of freedom of the Student-t: small expects many outliers, large few.
-    prior_mean, prior_precision, fit_intercept, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, basis, forgetting
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned (Laplace: 4 / noise_scale_^2).
         "auto" learns one scale for all coefficients, and uses its best value.
@@ -97,8 +97,9 @@ class RobustBayesianRegression(HeavyTailedRegression):
         *,
         likelihood: str = "student_t",
         df: float = 4.0,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
+        prior_mean: Means = 0.0,
+        prior_precision: Precisions = "auto",
+        prior: Priors = None,
         noise_scale: float | None = None,
         fit_intercept: bool = True,
         basis: Bases | None = None,
@@ -108,6 +109,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         self.df = df
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
+        self.prior = prior
         self.noise_scale = noise_scale
         self.fit_intercept = fit_intercept
         self.basis = basis
