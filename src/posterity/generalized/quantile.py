@@ -167,6 +167,12 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         )
 
     def _working_noise(self) -> AsymmetricLaplaceNoise:
+        if not np.isscalar(self.quantile) or isinstance(self.quantile, str):
+            raise ValueError(
+                f"quantile is {self.quantile!r}: it must be one number; for several fit a model "
+                "for each, and sort their predictions, np.sort([m.predict(X) for m in models], "
+                "axis=0), so that they do not cross"
+            )
         if not 0.0 < self.quantile < 1.0:
             raise ValueError(f"quantile is {self.quantile}: it must lie between 0 and 1, as in 0.9")
         return AsymmetricLaplaceNoise(self.quantile)

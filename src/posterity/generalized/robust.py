@@ -17,8 +17,8 @@ from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.effects import as_read
 from posterity.linear.inputs import read_points, read_rows, refuse_unusable
+from posterity.linear.named import as_read
 from posterity.linear.reader import asked
 
 Array = NDArray[np.float64]

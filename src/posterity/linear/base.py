@@ -213,6 +213,8 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _begin(self, X: Array, y: Array | None = None, weights: Array | None = None) -> None:
         """Start from the prior; the first batch, ``X`` (n, d) and ``y`` (n, q), fixes the basis."""
+        if self.fit_intercept not in (True, False):
+            raise ValueError(f"fit_intercept is {self.fit_intercept!r}: it must be True or False")
         if self.basis is not None:
             some = slice(None) if weights is None or not weights.any() else weights > 0.0
             targets = None if y is None else y[some]
@@ -262,8 +264,9 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         fresh = self._fresh()
         if y is not None and self.takes_targets:
             set_targets_of_row(fresh, y)
-        if isinstance(x, Mapping):
-            fresh._set_features(len(x), list(x))
+        if hasattr(x, "keys"):  # a mapping, or a row of a data frame
+            names = list(x.keys())
+            fresh._set_features(len(names), names)
         else:
             fresh._set_features(np.size(x), None)
         fresh._begin(fresh._reader().values(x))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions._limits import checked_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.linear.inputs import read_points
-from posterity.linear.named import NamedRows
+from posterity.linear.named import as_read
 
 Array = NDArray[np.float64]
 
@@ -125,12 +125,6 @@ def _mean_of_draws(model: Any, X: Array, size: int, seed: int, how: dict[str, An
         given = {name: value[some] if np.ndim(value) else value for name, value in how.items()}
         total = total + model.sample_mean(as_read(model, X[some]), size, seed, **given).sum(axis=1)
     return np.asarray(total / n)
-
-
-def as_read(model: Any, X: Array) -> Any:
-    """Rows that were read, as methods that read rows take them."""
-    names = getattr(model, "feature_names_in_", None)
-    return X if names is None else NamedRows(X, tuple(names))
 
 
 def _described(effect: Any, level: float) -> tuple[float, float, float, float, float]:

@@ -12,7 +12,7 @@ from posterity.distributions.row_distribution import RowDistribution
 from posterity.linear.base import LinearModel
 from posterity.linear.effects import average_effects, share_explained
 from posterity.linear.inputs import read_points
-from posterity.linear.named import NamedRows
+from posterity.linear.named import as_read
 from posterity.linear.targets import target_row
 
 Array = NDArray[np.float64]
@@ -290,8 +290,7 @@ class LinearReader(LinearModel):
     def _row(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """One row, as methods that take many read it."""
         self._posterior  # noqa: B018 - not fitted comes first
-        values, names = self._path.values(x), getattr(self, "feature_names_in_", None)
-        return values if names is None else NamedRows(values, tuple(names))
+        return as_read(self, self._path.values(x))
 
     @property
     def _predicts_lean(self) -> bool:

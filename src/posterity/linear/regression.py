@@ -283,7 +283,6 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         """
         known = self._posterior
         X, targets, _ = read_rows(self, X, y, None, reset=False)
-        read_points(self, X)
         refuse_unusable(self, X, targets)
         return leave_one_out(known, self._columns(X), targets)
 
