@@ -143,7 +143,7 @@ COMMANDS = {
     "evaluate small.csv --target y --categories zone": None,
     "evaluate small.csv --target y --slice zone --json": None,
     "evaluate small.csv --target y --drop a": None,
-    "evaluate small.csv --target y --log-target": "--log-target",
+    "evaluate rides.csv --target fare --dates days --missing level --log-target": None,
     "evaluate labels.csv --target bought": "--model logistic",
     "evaluate labels.csv --target bought --model logistic": None,
     "evaluate european.csv --target y": "--decimal ,",

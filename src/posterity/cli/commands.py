@@ -97,7 +97,7 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @click.argument("file", type=click.Path(allow_dash=True))
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
 @options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing")
-@options(*TABLE, "period", "slices")
+@options(*TABLE, "log_target", "period", "slices")
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict, then learn, every row of FILE, and say how good the predictions were.

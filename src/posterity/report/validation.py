@@ -36,6 +36,8 @@ class About:
         What was found wrong with the data.
     settings : sequence of (str, str)
         What was asked for, by name.
+    log_target : bool
+        Whether the model has learned the log of the target: its coefficients are of that.
     """
 
     title: str
@@ -43,6 +45,7 @@ class About:
     command: str = ""
     problems: Sequence[str] = ()
     settings: Sequence[tuple[str, str]] = ()
+    log_target: bool = False
 
     @property
     def unit(self) -> str:
@@ -283,7 +286,8 @@ def _coefficients(
     drawn = [row for row in rows if row["finite"] and not row["is_intercept"]][:DRAWN_COEFFICIENTS]
     content: list[Any] = []
     if drawn:
-        unit = f"{about.unit} per sd of the feature"
+        learned = f"log of {about.target}" if about.log_target else about.unit
+        unit = f"{learned} per sd of the feature"
         spec = charts.coefficients(drawn, unit)
         said = (
             "What a change of each feature by one standard deviation does to the prediction, the "
