@@ -23,6 +23,7 @@ ROOMS = [
     "plots",
     "report",
     "io",
+    "datasets",
     "files",
     "off_policy",
     "experiments",

@@ -18,6 +18,7 @@ FLOORS = {
     "safety": 0,
     "transaction": 0,
     "sequential": 0,
+    "datasets": 0,
     "distributions": 0,
     "basis": 0,
     "factor": 1,

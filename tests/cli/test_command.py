@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from click.testing import CliRunner, Result
 
 from posterity import BayesianLinearRegression
 from posterity.cli.commands import posterity
+from posterity.datasets.simulate_rides import rides
 from posterity.evaluation import progressive_validation
 from posterity.forgetting import (
     Adaptive,
@@ -353,12 +355,64 @@ def test_missing_packages_are_named(
 def test_demo_draws_a_figure_and_says_where(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     output = tmp_path / "figure.png"
-    result = invoke("demo", "--output", output)
+    result = invoke("demo", "diabetes", "--output", output)
     assert result.exit_code == 0, result.stderr
     assert "442 patients in the order of the file" in result.stdout
     assert result.stdout.endswith(f"Coverage and error along time are drawn in {output}\n")
     assert output.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
+
+
+def test_demo_of_rides_holds_what_it_promises_and_writes_the_table(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    output, data = tmp_path / "figure.png", tmp_path / "rides.csv"
+    result = invoke("demo", "--output", output, "--data", data)
+    assert result.exit_code == 0, result.stderr
+    rows = {line[:20].strip(): line.split() for line in result.stdout.splitlines()}
+    assert float(rows["robust, conformal"][-2].rstrip("%")) == pytest.approx(95.0, abs=1.0)
+    assert float(rows["robust"][-1]) < float(rows["robust, conformal"][-1])
+    assert float(rows["robust, conformal"][-1]) < float(rows["linear"][-1])
+    assert output.read_bytes().startswith(b"\x89PNG")
+    assert data.read_text() == rides()
+    assert invoke("demo", "drift", "--data", data).exit_code == 2
+
+
+def test_the_figure_is_opened_where_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    opened: list[str] = []
+    monkeypatch.setattr("click.launch", opened.append)
+    invoke("demo", "drift", "--output", tmp_path / "a.png")
+    invoke("demo", "drift", "--output", tmp_path / "b.png", "--open")
+    assert opened == [str(tmp_path / "b.png")]
+
+
+BLOCKS = ["README.md", "docs/trust.md", "docs/command.md"]
+
+
+@pytest.mark.parametrize("page", BLOCKS)
+def test_console_blocks_with_the_rides_run_as_written(page: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
+    path = Path(__file__).parents[2] / page
+    if not path.exists():
+        pytest.skip("needs the documentation's sources")
+    text = path.read_text(encoding="utf-8")
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        lines = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+        if not any("rides.csv" in line for line in lines):
+            continue
+        for line in lines:
+            if "sales.csv" in line or "visits.csv" in line:
+                continue  # not shipped
+            command = Path(sys.executable).parent
+            done = subprocess.run(
+                ["sh", "-c", f'PATH="{command}:$PATH"; {line}'],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                check=False,
+            )
+            assert done.returncode == 0, (line, done.stderr)
 
 
 def test_demo_without_its_folder(tmp_path: Path) -> None:
@@ -394,4 +448,4 @@ def test_bandit_demo_earns_more_than_chance_and_draws(tmp_path: Path) -> None:
 
 def test_a_demo_that_there_is_not() -> None:
     line = complaint(invoke("demo", "weather"))
-    assert "'weather' is not one of 'diabetes', 'drift', 'bandit'" in line
+    assert "'weather' is not one of 'rides', 'diabetes', 'drift', 'bandit'" in line

@@ -12,7 +12,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from posterity import BayesianLinearRegression
 from posterity.cli.commands import posterity
+from posterity.cli.log_target import Unlogged
+from posterity.distributions import Normal, Transformed
 
 HOURS = pd.date_range("2024-01-01", periods=1500, freq="h")
 
@@ -177,3 +180,84 @@ def test_missing_values_are_counted_by_column(tmp_path: Path) -> None:
 def test_a_folder_without_tables(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("nothing")
     assert "holds no table: give a file" in complaint(invoke("evaluate", tmp_path, "--target", "y"))
+
+
+class TestLogTarget:
+    """The log is learned, and everything that is said is of the target itself."""
+
+    @pytest.fixture
+    def prices(self, tmp_path: Path) -> Path:
+        rng = np.random.default_rng(0)
+        size, noise = rng.normal(size=600), rng.normal(size=600)
+        price = np.exp(2.0 + 0.5 * size + 0.2 * noise)
+        lines = [f"{a!r},{b!r}" for a, b in zip(size.tolist(), price.tolist(), strict=True)]
+        path = tmp_path / "prices.csv"
+        path.write_text("size,price\n" + "\n".join(lines) + "\n")
+        return path
+
+    def test_it_scores_the_target(self, prices: Path, tmp_path: Path) -> None:
+        given = ("--target", "price", "--json", "--quiet")
+        plain, logged = (
+            json.loads(invoke("evaluate", prices, *given, *more).stdout)
+            for more in ((), ("--log-target",))
+        )
+        assert logged["log_score"] > plain["log_score"] + 0.3
+        assert logged["mae"] < 0.8 * plain["mae"]
+        assert logged["crps"] < 0.8 * plain["crps"]
+        assert logged["coverage"]["0.95"] == pytest.approx(0.95, abs=0.02)
+        table = np.loadtxt(prices, delimiter=",", skiprows=1)
+        model = BayesianLinearRegression()
+        of_logs = model.predict_then_learn(table[:, :1], np.log(table[:, 1]))[50:]
+        scores = of_logs.logpdf(np.log(table[50:, 1])) - np.log(table[50:, 1])
+        assert logged["log_score"] == pytest.approx(scores.mean(), abs=0.1)
+
+    def test_a_model_of_logs_predicts_the_target(self, prices: Path, tmp_path: Path) -> None:
+        model, other = tmp_path / "m.posterity", tmp_path / "other.posterity"
+        done = invoke("fit", prices, "--target", "price", "--log-target", "--output", model)
+        assert done.exit_code == 0, done.stderr
+        predicted = np.genfromtxt(
+            io.StringIO(invoke("predict", model, prices, "--quantile", "0.5").stdout),
+            delimiter=",",
+            names=True,
+        )
+        table = np.loadtxt(prices, delimiter=",", skiprows=1)
+        twin = BayesianLinearRegression().partial_fit(table[:, :1], np.log(table[:, 1]))
+        of_log = twin.predict_distribution(table[:, :1])
+        np.testing.assert_allclose(predicted["q05"], np.exp(of_log.ppf(0.5)), rtol=1e-6)
+        np.testing.assert_allclose(predicted["upper"], np.exp(of_log.interval(0.95)[1]), rtol=1e-6)
+        np.testing.assert_allclose(predicted["median"], predicted["q05"])
+        assert "mean" not in predicted.dtype.names
+        assert "the log of price" in invoke("show", model).stdout
+        assert invoke("update", model, prices, "--output", other).exit_code == 0
+        coefficients = json.loads(invoke("show", other, "--json").stdout)["coefficients"]
+        assert coefficients[1]["mean"] == pytest.approx(0.5, abs=0.05)
+        unlearned = invoke("unlearn", other, prices)
+        assert unlearned.exit_code == 0, unlearned.stderr
+        plain = tmp_path / "plain.posterity"
+        invoke("fit", prices, "--target", "price", "--output", plain)
+        merged = invoke("merge", model, plain, "--output", tmp_path / "both.posterity")
+        assert "differ in their --log-target" in merged.stderr
+
+    def test_the_report_says_so(self, prices: Path, tmp_path: Path) -> None:
+        pytest.importorskip("vl_convert")
+        page = tmp_path / "report.html"
+        done = invoke("evaluate", prices, "--target", "price", "--log-target", "--report", page)
+        assert done.exit_code == 0, done.stderr
+        text = page.read_text()
+        assert "coefficient (log of price per sd of the feature)" in text
+        assert "the log of price" in text
+
+    def test_what_has_no_log(self, prices: Path, tmp_path: Path) -> None:
+        for model in ("logistic", "poisson", "quantile:0.9"):
+            line = invoke("evaluate", prices, "--target", "price", "--log-target", "--model", model)
+            assert "--log-target is for models of numbers" in line.stderr
+        prices.write_text("size,price\n1.0,2.0\n2.0,0.0\n3.0,1.0\n")
+        line = invoke("evaluate", prices, "--target", "price", "--log-target")
+        assert "a target is 0, and --log-target takes its log: all must be above 0" in line.stderr
+
+    def test_the_score_of_a_log_normal(self) -> None:
+
+        base, y = Normal([0.5, 1.0, 2.0], [0.2, 0.5, 1.0]), np.array([1.0, 3.0, 20.0])
+        by_integral = Transformed(base, np.exp, np.log).crps(y)
+        np.testing.assert_allclose(Unlogged(base).crps(y), by_integral, rtol=2e-3)
+        assert np.isnan(Unlogged(Normal([0.0], [3.0])).crps(y[:1])).all()

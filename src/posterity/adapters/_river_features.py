@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,11 +46,13 @@ class NamedFeatures:
 
     def _check_one_for_all(self) -> None:
         for parameter in self._ONE_FOR_ALL:
-            shape = np.shape(getattr(self, parameter))
-            if shape:
+            given = getattr(self, parameter)
+            if np.shape(given) or isinstance(given, Mapping):
+                what = (
+                    "is by name" if isinstance(given, Mapping) else f"has shape {np.shape(given)}"
+                )
                 raise ValueError(
-                    f"{parameter} has shape {shape}: give one number for all features, as more "
-                    "may join later"
+                    f"{parameter} {what}: give one number for all features, as more may join later"
                 )
 
     def _learned_frame(self, X: Any) -> tuple[Array, Any]:

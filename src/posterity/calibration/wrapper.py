@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from posterity.linear.inputs import (
     refuse_no_weight,
     refuse_unusable,
 )
+from posterity.linear.named import as_read
 from posterity.transaction import all_or_nothing, branch_of
 
 Array = NDArray[np.float64]
@@ -220,6 +221,38 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self._learned_model  # noqa: B018  (raises where nothing was learned)
         row = self._one(x, reset=False).array
         return float(self._mean(transformed(self.model_, row))[0])
+
+    def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
+        """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression()).fit([[0], [1], [2], [3]], [1, 3, 5, 8])
+        >>> bool(model.predict_distribution_one([3.0]).mean() > 6.0)
+        True
+        """
+        self._learned_model  # noqa: B018  (raises where nothing was learned)
+        row = self._one(x, reset=False).array
+        return self.predict_distribution(as_read(self, cast(Array, row)))[0]
+
+    def predict_interval_one(
+        self, x: ArrayLike | Mapping[str, float], level: float = 0.95
+    ) -> tuple[float, float]:
+        """Ends of the interval for a new observation at one row ``x``.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.calibration import Conformal
+        >>> model = Conformal(BayesianLinearRegression()).fit([[0], [1], [2], [3]], [1, 3, 5, 8])
+        >>> low, high = model.predict_interval_one([3.0], 0.8)
+        >>> low < high
+        True
+        """
+        low, high = self.predict_distribution_one(x).interval(level)
+        return float(low), float(high)
 
     # ---- inner -----------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import Any
 
 import click
@@ -95,7 +97,7 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @click.argument("file", type=click.Path(allow_dash=True))
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
 @options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing")
-@options(*TABLE, "period", "slices")
+@options(*TABLE, "log_target", "period", "slices")
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict, then learn, every row of FILE, and say how good the predictions were.
@@ -144,17 +146,34 @@ def compare(**options: Any) -> None:
 
 
 @posterity.command(short_help="See it work, and draw a figure.")
-@click.argument("what", type=click.Choice(["diabetes", "drift", "bandit"]), default="diabetes")
+@click.argument(
+    "what", type=click.Choice(["rides", "diabetes", "drift", "bandit"]), default="rides"
+)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False),
     help="Where to write the figure (PNG).  "
     "[default: posterity-demo.png, or posterity-demo-drift.png and so on]",
 )
-def demo(what: str, output: str | None) -> None:
+@click.option(
+    "--data",
+    metavar="rides.csv",
+    type=click.Path(dir_okay=False),
+    help="With rides: write the table as well, to try the other verbs on.",
+)
+@click.option(
+    "--open/--no-open",
+    "opened",
+    default=None,
+    help="Whether to open the figure.  [default: on a terminal]",
+)
+def demo(what: str, output: str | None, data: str | None, opened: bool | None) -> None:
     """Predict, then learn, a stream row by row, and draw how it went.
 
-    diabetes (the default): scikit-learn's set of 442 patients (Efron, Hastie, Johnstone and
+    rides (the default): 4,000 simulated taxi rides, with dates, categories, holes and a few fares
+    that are wrong. Draws the intervals of the last of them, and how often intervals held.
+
+    diabetes: scikit-learn's set of 442 patients (Efron, Hastie, Johnstone and
     Tibshirani 2004): ten measurements of each patient, and the progression of the disease a year
     later. Draws coverage and error along time.
 
@@ -164,19 +183,14 @@ def demo(what: str, output: str | None) -> None:
     bandit: scikit-learn's 1,797 written digits; which one it is is decided, and only whether that
     was right is learned. Draws rewards and propensities along time, and judges others by the log.
     """
-    if what == "bandit":
-        from posterity.cli.bandit import run as run_bandit
-
-        guarded(run_bandit, output or "posterity-demo-bandit.png")
-        return
-    if what == "drift":
-        from posterity.cli.drift import run as run_drift
-
-        guarded(run_drift, output or "posterity-demo-drift.png")
-        return
-    from posterity.cli.demo import run
-
-    guarded(run, output or "posterity-demo.png")
+    work = f"posterity.cli.{'demo' if what == 'diabetes' else what}"
+    path = output or ("posterity-demo.png" if what == "rides" else f"posterity-demo-{what}.png")
+    if data is not None and what != "rides":
+        raise click.UsageError(f"--data is of rides, not of {what}")
+    given = {"data": data} if what == "rides" else {}
+    guarded(import_module(work).run, path, **given)
+    if sys.stdout.isatty() if opened is None else opened:
+        click.launch(path)
 
 
 @posterity.command(short_help="Serve decisions and predictions over HTTP.")

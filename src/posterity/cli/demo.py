@@ -36,11 +36,11 @@ def run(output: str) -> None:
     click.echo(f"\nCoverage and error along time are drawn in {path}")
 
 
-def checked_path(output: str) -> Path:
+def checked_path(output: str, option: str = "--output") -> Path:
     """Where to write; raises ``ValueError`` before any work when its folder is not there."""
     path = Path(output)
     if not path.parent.is_dir():
-        raise ValueError(f"{path.parent} is not a folder: make it first, or give another --output")
+        raise ValueError(f"{path.parent} is not a folder: make it first, or give another {option}")
     return path
 
 

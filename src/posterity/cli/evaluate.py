@@ -14,6 +14,7 @@ import click
 from sklearn.base import is_classifier
 
 from posterity.cli.forgetting import parse
+from posterity.cli.log_target import LoggedModel, check_log_target
 from posterity.cli.models import build, parse_one
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
@@ -52,6 +53,7 @@ class Settings(TableSettings):
     report: str | None = None
     period: int | None = None
     slices: tuple[str, ...] = ()
+    log_target: bool = False
     command: str = ""
 
 
@@ -73,6 +75,8 @@ def _run(settings: Settings, path: str) -> None:
         forgetting=parse(settings.forgetting),
     )
     check_lags(settings)
+    if settings.log_target:
+        check_log_target(model)
     table = settings.open(path, labels=is_classifier(model), drop_first=not settings.no_intercept)
     score = _score_numbers
     if is_classifier(model) or hasattr(model, "quantile"):
@@ -151,8 +155,9 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     page = None if settings.report is None else checked_page(settings.report)
     survey = Survey(table)
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+        scored = LoggedModel(model) if settings.log_target else model
         result = progressive_validation(
-            model if settings.time is None else TimedModel(model),
+            scored if settings.time is None else TimedModel(scored),
             survey if settings.time is None else TimedRows(survey, table),
             levels=settings.levels,
             delay=settings.delay,
@@ -206,6 +211,7 @@ def _document(
 
 def about(settings: Any, table: TableStream, survey: Survey) -> About:
     """What a report on a file is about."""
+    logged = getattr(settings, "log_target", False)
     shown = {
         "features": ", ".join(table.feature_names),
         "rows read": f"{table.n_rows_read:,}",
@@ -215,11 +221,13 @@ def about(settings: Any, table: TableStream, survey: Survey) -> About:
         "forgetting": getattr(settings, "forgetting", ""),
         "prior precision": str(getattr(settings, "prior_precision", "")),
         "models": getattr(settings, "models", ""),
+        "learned": f"the log of {settings.target}" if logged else "",
     }
     return About(
         title=f"{os.path.basename(settings.file)}: {settings.target}, predicted row by row",
         target=settings.target,
         command=settings.command,
+        log_target=logged,
         problems=[*notes(table), *survey.problems(table.feature_names, settings.target)],
         settings=[(name, value) for name, value in shown.items() if value],
     )

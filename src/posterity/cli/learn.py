@@ -14,6 +14,7 @@ from sklearn.base import is_classifier
 from posterity.cli.evaluate import notes as notes_on
 from posterity.cli.evaluate import nothing_left, progress_bar
 from posterity.cli.forgetting import parse
+from posterity.cli.log_target import check_log_target, learning_logs
 from posterity.cli.model_files import ModelFile, check_place, read_model
 from posterity.cli.models import build, parse_one
 from posterity.cli.tables import STANDARD_INPUT, TableSettings, called, table_path
@@ -36,6 +37,7 @@ class FitSettings(TableSettings):
     forgetting: str
     no_intercept: bool
     quiet: bool
+    log_target: bool = False
 
 
 def fit(settings: FitSettings) -> None:
@@ -49,6 +51,8 @@ def fit(settings: FitSettings) -> None:
         fit_intercept=not settings.no_intercept,
         forgetting=parse(settings.forgetting),
     )
+    if settings.log_target:
+        check_log_target(learner)
     labels, drop_first = is_classifier(learner), not settings.no_intercept
     with table_path(settings.file) as path:
         whole = settings.open(path, labels=labels, drop_first=False)
@@ -56,7 +60,8 @@ def fit(settings: FitSettings) -> None:
         means = ColumnMeans()
         if settings.missing in ("mean", "level"):
             table.fill_with(means)
-        _pass(table, learner, learner.partial_fit, quiet=settings.quiet)
+        learn = learning_logs(learner.partial_fit) if settings.log_target else learner.partial_fit
+        _pass(table, learner, learn, quiet=settings.quiet)
     if not hasattr(learner, "feature_names_in_"):
         raise nothing_left(called(settings.file), table)
     notes = {**_noted(settings, table, whole), **_tallied(means)}
@@ -77,6 +82,7 @@ def _noted(settings: FitSettings, table: TableStream, whole: TableStream) -> dic
         "columns": list(table.used_columns),
         "left_out": [name for name in whole.feature_names if name not in names],
         **{role: column for role, column in beside.items() if column is not None},
+        **({"log_target": True} if settings.log_target else {}),
         **({} if settings.text == TextFormat() else {"text": written}),
     }
 
@@ -183,7 +189,8 @@ def _pass_file(
     goal: Target = TargetLabels(column) if is_classifier(kept.model) else TargetNumbers(column)
     with table_path(file) as path:
         table = kept.open(path, goal, reading)
-        _pass(table, kept.model, learn, quiet=quiet)
+        logged = kept.notes.get("log_target") is True
+        _pass(table, kept.model, learning_logs(learn) if logged else learn, quiet=quiet)
     for note in kept.notes_on(table):
         _say(f"note: {note}", quiet)
     return table
@@ -225,7 +232,8 @@ def _check_alike(first: ModelFile, other: ModelFile) -> None:
             f"{first.path} holds a {kinds[0]} and {other.path} a {kinds[1]}: only models of one "
             "kind can be merged"
         )
-    for what, name in (("target", "target"), ("level left out", "left_out")):
+    shared = {"target": "target", "level left out": "left_out", "--log-target": "log_target"}
+    for what, name in shared.items():
         theirs = [kept.notes.get(name) for kept in (first, other)]
         if theirs[0] != theirs[1]:
             raise ValueError(

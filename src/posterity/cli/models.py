@@ -18,6 +18,7 @@ FAMILIES = {
     "negative-binomial": ("BayesianNegativeBinomialRegression", "dispersion"),
     "logistic": ("BayesianLogisticRegression", ""),
 }
+COUNTS = ("BayesianPoissonRegression", "BayesianNegativeBinomialRegression")
 PRIORS: dict[str, float | str] = {"auto": "auto", "ard": "ard", "flat": 0.0}
 # Word -> class of posterity.basis, and the parameter that its number goes to.
 BASES = {

@@ -195,6 +195,12 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
     "no_intercept": click.option(
         "--no-intercept", is_flag=True, help="Predict 0 where all features are 0."
     ),
+    "log_target": click.option(
+        "--log-target",
+        is_flag=True,
+        help="Learn the log of the target, which must be above 0: effects then multiply, and noise "
+        "grows with the target. Predictions and scores are of the target itself, by its median.",
+    ),
     "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines."),
     "quiet": click.option("--quiet", is_flag=True, help="No progress bar and no notes on stderr."),
 }

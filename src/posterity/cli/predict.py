@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import nothing_left, progress_bar
+from posterity.cli.log_target import Unlogged
 from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replacing
 from posterity.cli.tables import called, table_path
@@ -56,7 +57,8 @@ def run(
         with opened() as write, progress_bar(table, shown=shown) as advance:
             for rows in table.batches():
                 X = named(rows.X, names, kept.model)
-                predictions = wrapped(rows.y, _columns(kept.model, X, level, quantiles))
+                logged = kept.notes.get("log_target") is True
+                predictions = wrapped(rows.y, _columns(kept.model, X, level, quantiles, logged))
                 write(_beside(predictions, rows.beside))
                 if advance is not None:
                     advance(table.n_rows_read)
@@ -83,16 +85,21 @@ def _beside(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.Reco
     )
 
 
-def _columns(model: Any, X: Any, level: float, quantiles: tuple[float, ...]) -> dict[str, Any]:
+def _columns(
+    model: Any, X: Any, level: float, quantiles: tuple[float, ...], logged: bool
+) -> dict[str, Any]:
     if is_classifier(model):
         shares = model.predict_proba(X)
         predictions = {"label": model.classes_[np.argmax(shares, axis=1)]}
         return predictions | {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
     distribution = model.predict_distribution(X)
+    if logged:
+        distribution = Unlogged(distribution)
     lower, upper = distribution.interval(level)
-    predictions = {
-        "mean": distribution.mean(), "std": distribution.std(), "lower": lower, "upper": upper,
-    }  # fmt: skip
+    centre = {"mean": distribution.mean(), "std": distribution.std()}
+    if logged:
+        centre = {"median": distribution.median()}
+    predictions = {**centre, "lower": lower, "upper": upper}
     return predictions | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in quantiles}
 
 

@@ -12,11 +12,11 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.cli import text
 from posterity.cli.model_files import ModelFile, read_model
+from posterity.cli.models import COUNTS
 from posterity.cli.text import escape
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
 LEARNED = ("auto", "ard")
-COUNTS = ("BayesianPoissonRegression", "BayesianNegativeBinomialRegression")
 
 
 def run(model: str, *, level: float, as_json: bool) -> None:
@@ -49,7 +49,7 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "columns": list(kept.notes.get("columns") or []),
         "left_out": list(kept.notes.get("left_out") or []),
         "level": level,
-        "coefficients_of": _predicted(model, kept.notes.get("target") or "the target"),
+        "coefficients_of": _predicted(model, _learned_target(kept)),
         "coefficients": _coefficients(model, level),
         "prior_std_learned": _learned_prior(model),
     }
@@ -58,6 +58,11 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
     precision = document["noise_precision"]
     document["noise_std"] = None if not precision else _number(1.0 / math.sqrt(precision))
     return document
+
+
+def _learned_target(kept: ModelFile) -> str:
+    target = str(kept.notes.get("target") or "the target")
+    return f"the log of {target}" if kept.notes.get("log_target") is True else target
 
 
 def _predicted(model: Any, target: str) -> str:
@@ -75,7 +80,8 @@ def _predicted(model: Any, target: str) -> str:
 
 def _learned_prior(model: Any) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
-    if model.get_params(deep=False).get("prior_precision") not in LEARNED:
+    given = model.get_params(deep=False)
+    if given.get("prior_precision") not in LEARNED or given.get("prior") is not None:
         return []
     relative_to = getattr(model, "noise_precision_", 1.0)
     precisions = np.ravel(model.prior_precision_) * relative_to

@@ -102,7 +102,7 @@ several_quantiles = click.option(
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
 @options("weight")
-@options("time", "batch_rows", "memory", "missing", *TABLE, "no_intercept", "quiet")
+@options("time", "batch_rows", "memory", "missing", *TABLE, "log_target", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and write what was learned to a model file.
 

@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection
+from itertools import combinations
 
 # Signs with space around them: names may hold others, as in "pre-war".
 _SIGN = re.compile(r"\s+([+-])\s+")
 _PRODUCT = re.compile(r"\s*\*\s*")
 
 
-def read_statement(statement: str, names: Collection[str]) -> tuple[dict[str, float], float]:
-    """Weights and a constant: the statement says that their sum is positive.
+_COMPARISON = re.compile(r"<=|>=|<|>")
+
+
+def read_statement(statement: str, names: Collection[str]) -> tuple[dict[str, float], float, float]:
+    """Weights, and the low and high end between which the statement says that their sum lies.
 
     Raises ``ValueError`` where it can't be read.
     """
-    for comparison in re.finditer(r"<=|>=|<|>", statement):
-        sides = statement[: comparison.start()], statement[comparison.end() :]
-        left, right = (_read_sum(side.strip(), names) for side in sides)
-        if left is not None and right is not None:
-            greater, less = (left, right) if ">" in comparison.group() else (right, left)
-            weights = {
-                name: greater[0].get(name, 0.0) - less[0].get(name, 0.0)
-                for name in {**greater[0], **less[0]}
-            }
-            return weights, greater[1] - less[1]
+    # Signs of comparison may be part of a name.
+    comparisons = list(_COMPARISON.finditer(statement))
+    for some in [*((one,) for one in comparisons), *combinations(comparisons, 2)]:
+        starts = [0, *(one.end() for one in some)]
+        ends = [*(one.start() for one in some), len(statement)]
+        read = [
+            _read_sum(statement[start:end].strip(), names)
+            for start, end in zip(starts, ends, strict=True)
+        ]
+        sides = [side for side in read if side is not None]
+        signs = {one.group()[0] for one in some}
+        if len(sides) < len(read) or len(signs) > 1:
+            continue
+        if len(sides) == 2:
+            return _one_comparison(*(sides if signs == {"<"} else sides[::-1]))
+        low, (weights, constant), high = sides if signs == {"<"} else sides[::-1]
+        if not low[0] and not high[0]:
+            return weights, low[1] - constant, high[1] - constant
     listed = ", ".join(repr(name) for name in list(names)[:20]) or "no names"
     raise ValueError(
-        f"{statement!r} can't be read: write a comparison of names and numbers, as in 'age > 0' or "
-        f"'b - a > 0.5'; the coefficients are {listed}"
+        f"{statement!r} can't be read: write a comparison of names and numbers, as in 'age > 0', "
+        f"'b - a > 0.5' or '-0.1 < age < 0.1'; the coefficients are {listed}"
     )
+
+
+def _one_comparison(
+    less: tuple[dict[str, float], float], greater: tuple[dict[str, float], float]
+) -> tuple[dict[str, float], float, float]:
+    weights = {
+        name: greater[0].get(name, 0.0) - less[0].get(name, 0.0)
+        for name in {**greater[0], **less[0]}
+    }
+    return weights, less[1] - greater[1], math.inf
 
 
 def _read_sum(side: str, names: Collection[str]) -> tuple[dict[str, float], float] | None:

@@ -48,6 +48,12 @@ class JointDistribution:
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         raise NotImplementedError
 
+    def _draw_with_noise(
+        self, rng: np.random.Generator, size: tuple[int, ...]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draws, and the standard deviation of the noise in each."""
+        raise NotImplementedError
+
     # ---- coefficients by their names ----
 
     def __getitem__(self, name: Index | str) -> RowDistribution:
@@ -95,7 +101,9 @@ class JointDistribution:
         ----------
         statement : str
             Two sides with ``<`` or ``>`` between them; each is a number, a name, or a sum of them
-            with `` + ``, `` - `` and ``2 * name``.
+            with `` + ``, `` - `` and ``2 * name``. Or a sum between two numbers, as in
+            ``"-0.1 < age < 0.1"``: that the effect is practically none (region of practical
+            equivalence, ROPE).
 
         Raises
         ------
@@ -108,11 +116,29 @@ class JointDistribution:
         >>> posterior = MultivariateNormal([1.0, 2.0], [[2.0, 0], [0, 1.0]], names=["a", "b"])
         >>> round(posterior.probability("a > 0"), 4), round(posterior.probability("b > a"), 4)
         (0.9772, 0.8145)
+        >>> round(posterior.probability("0 < a < 1"), 4)
+        0.4772
         """
-        weights, constant = read_statement(statement, self.names or ())
+        weights, low, high = read_statement(statement, self.names or ())
         if not weights:
-            return float(constant > 0.0)
-        return float(self.contrast(weights).sf(-constant))
+            return float(low < 0.0 < high)
+        total = self.contrast(weights)
+        return max(0.0, float(total.sf(low) - total.sf(high)))
+
+    def draw_with_noise(
+        self, size: int, random_state: int | np.random.Generator | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draws (size, p) of all coefficients, as of :meth:`rvs`, each with the noise's sd (size,).
+
+        Examples
+        --------
+        >>> from posterity.distributions import MultivariateT
+        >>> posterior = MultivariateT(9.0, [1.0, 2.0], [[2.0, 0], [0, 1.0]], 0.5)
+        >>> draws, noise = posterior.draw_with_noise(4, random_state=0)
+        >>> draws.shape, bool((noise > 0.0).all())
+        ((4, 2), True)
+        """
+        return self._draw_with_noise(np.random.default_rng(random_state), (size,))
 
     def to_frame(self, level: float = 0.95) -> Any:
         """Table of the coefficients: a pandas data frame, with a row for each.

@@ -91,14 +91,19 @@ class _Joint(JointDistribution):
         return density
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        return self._draw_with_noise(rng, size)[0]
+
+    def _draw_with_noise(
+        self, rng: np.random.Generator, size: tuple[int, ...]
+    ) -> tuple[FloatArray, FloatArray]:
         from scipy.linalg import solve_triangular
 
         self._refuse_improper()
         p = self.mean.size
         directions = rng.standard_normal((math.prod(size), p))
         steps = solve_triangular(self.precision_root, directions.T).T.reshape(*size, p)
-        draws: FloatArray = self.mean + self.scale * self._radii(rng, size) * steps
-        return draws
+        noise = np.broadcast_to(self.scale * self._radii(rng, size), (*size, 1))
+        return self.mean + noise * steps, noise[..., 0]
 
     # ---- helpers ----
 

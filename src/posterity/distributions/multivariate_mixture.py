@@ -165,15 +165,20 @@ class MultivariateMixture(JointDistribution):
         return self.components[0].mean.size
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        return self._draw_with_noise(rng, size)[0]
+
+    def _draw_with_noise(
+        self, rng: np.random.Generator, size: tuple[int, ...]
+    ) -> tuple[FloatArray, FloatArray]:
         parts = self._parts()
         probabilities = np.array([weight for weight, _ in parts])
         chosen = rng.choice(len(parts), size=size, p=probabilities / probabilities.sum())
-        draws = np.empty((*size, self.components[0].mean.size))
+        draws, noise = np.empty((*size, self.components[0].mean.size)), np.empty(size)
         for k, (_, component) in enumerate(parts):
             # One that was not drawn is asked for nothing, but an improper one refuses all the same.
             here = np.asarray(chosen == k)
-            draws[here] = component.rvs(int(here.sum()), random_state=rng)
-        return draws
+            draws[here], noise[here] = component._draw_with_noise(rng, (int(here.sum()),))
+        return draws, noise
 
     # ---- helpers ----
 

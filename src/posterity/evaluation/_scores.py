@@ -25,8 +25,8 @@ def n_columns(levels: Sequence[float]) -> int:
 
 def score_columns(
     distribution: Any, y: FloatArray, levels: Sequence[float]
-) -> tuple[list[Column], FloatArray | None]:
-    """Columns (n,) to be summed, in the order of the constants above; and F(y), if it is told.
+) -> tuple[list[Column], FloatArray | None, FloatArray]:
+    """Columns (n,) to be summed, in the order of the constants above; F(y), if it is told; errors.
 
     A flat prediction (infinite intervals) is told by its interval, not by its standard deviation:
     a Student-t with two degrees of freedom or less has an infinite one and is still a prediction.
@@ -44,8 +44,8 @@ def score_columns(
     # A finite sum has finite entries: one cheap look spares the masks nearly always.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(first.sum() + scores.log_score.sum() + scores.crps.sum()):
-            return columns, scores.u
-    return _masked(columns, np.isfinite(first)), scores.u
+            return columns, scores.u, scores.error
+    return _masked(columns, np.isfinite(first)), scores.u, scores.error
 
 
 def _masked(columns: list[Column], scored: NDArray[np.bool_]) -> list[Column]:

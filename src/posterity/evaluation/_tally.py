@@ -14,6 +14,7 @@ from posterity.evaluation._scores import Column, n_columns
 from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import BaselineLedger
 from posterity.evaluation.pit import N_BINS, count_bins
+from posterity.evaluation.residuals import ResidualLedger
 from posterity.evaluation.result import ValidationResult, WorstRow, summarize
 from posterity.evaluation.slices import Sliced, SliceLedger
 
@@ -31,12 +32,15 @@ class ScoredBatch:
     columns : list of (n,) arrays, as `_scores` names them
     u : (n,) array or None
         F(y), where the distribution can say it.
+    error : (n,) array
+        y less the predicted mean.
     """
 
     X: Any
     y: FloatArray
     columns: list[Column]
     u: FloatArray | None
+    error: FloatArray
 
 
 class Tally:
@@ -50,6 +54,7 @@ class Tally:
         self._baselines = BaselineLedger(delay, period)
         self._counts: NDArray[np.int64] | None = np.zeros(N_BINS, dtype=np.int64)
         self._worst: list[WorstRow] = []
+        self._residuals = ResidualLedger()
         self._slices = [
             SliceLedger(feature, edges, levels) for feature, edges in (slices or {}).items()
         ]
@@ -71,6 +76,7 @@ class Tally:
             self._counts = None
         else:
             counted = columns[column.SCORED]
+            self._residuals.add(scored.y - scored.error, scored.u, counted.astype(bool))
             u = scored.u if counted.all() else scored.u[counted.astype(bool)]
             self._counts += count_bins(u)
 
@@ -97,4 +103,5 @@ class Tally:
                 self._baselines.results(),
             )
         )
-        return replace(found, worst=tuple(self._worst))
+        residuals = None if self._counts is None else self._residuals.result()
+        return replace(found, worst=tuple(self._worst), residuals=residuals)

@@ -191,12 +191,13 @@ def _delayed(
         seen += n
         still = slice(max(n_waiting + n - delay, 0), None)
         waiting = take(rows[0], still), rows[1][still], rows[2][still]
-        columns, u = score_columns(distribution, targets, levels)
+        columns, u, error = score_columns(distribution, targets, levels)
         yield ScoredBatch(
             batch[0],
             batch[1],
             [column[is_prediction] for column in columns],
             None if u is None else u[is_prediction],
+            error[is_prediction],
         )
     if waiting is not None:
         model.predict_then_learn(waiting[0], waiting[1], sample_weight=waiting[2])

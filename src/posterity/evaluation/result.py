@@ -18,6 +18,7 @@ from posterity.evaluation.baselines import Baseline
 from posterity.evaluation.coefficient_path import CoefficientPath
 from posterity.evaluation.drift import DriftPeriod, drift_periods
 from posterity.evaluation.pit import PIT
+from posterity.evaluation.residuals import Residuals
 from posterity.evaluation.slices import Slices
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class ValidationResult:
         Coefficients along the stream, where `follow` asked for them; not of merged results.
     worst : tuple of WorstRow
         The five rows with the largest errors, the largest first; not of merged results.
+    residuals : Residuals or None
+        Standardised residuals of some rows; None where there is no PIT, and of merged results.
     totals : object
         The sums that all this is made of: what :func:`merged` adds.
     """
@@ -133,6 +136,7 @@ class ValidationResult:
     slices: dict[str, Slices] = field(default_factory=dict, repr=False)
     path: CoefficientPath | None = field(default=None, repr=False)
     worst: tuple[WorstRow, ...] = field(default=(), repr=False)
+    residuals: Residuals | None = field(default=None, repr=False)
     totals: Totals = field(kw_only=True, repr=False)
 
     @property

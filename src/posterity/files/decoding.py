@@ -32,6 +32,7 @@ from posterity.files.registry import (
     POSTERIORS,
     class_of,
     name_of,
+    slots_of,
 )
 from posterity.files.types import check_type, hints_of
 from posterity.kernel import leading_dimension
@@ -188,6 +189,8 @@ def _made(kind: type, values: dict[str, Any]) -> Any:
         expected = {one.name for one in dataclasses.fields(kind)}
     elif hasattr(kind, "_fields"):
         expected = set(kind._fields)
+    elif slots_of(kind):
+        expected = set(slots_of(kind))
     else:
         return _with_attributes(kind, values)
     if values.keys() != expected:

@@ -36,7 +36,14 @@ from posterity.factor.grouped import GroupBank
 from posterity.files import triangles
 from posterity.files.container import NAMES
 from posterity.files.errors import ModelFileError
-from posterity.files.registry import CACHES, DERIVED, ESTIMATOR_FIELDS, FIELD_NAMES, name_of
+from posterity.files.registry import (
+    CACHES,
+    DERIVED,
+    ESTIMATOR_FIELDS,
+    FIELD_NAMES,
+    name_of,
+    slots_of,
+)
 
 AnyArray = NDArray[Any]
 Node = Any
@@ -107,6 +114,8 @@ class Encoder:
             attributes = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind)}
         elif hasattr(kind, "_fields"):
             attributes = value._asdict()
+        elif slots_of(kind):
+            attributes = {slot: getattr(value, slot) for slot in slots_of(kind)}
         else:
             attributes = dict(sorted(vars(value).items()))
         caches, names = CACHES.get(name, {}), ESTIMATOR_FIELDS | FIELD_NAMES.get(name, {})

@@ -69,6 +69,7 @@ HOMES = {
     "KnownNoise": "posterity.noise",
     "LearnedNoise": "posterity.noise",
     "UnitNoise": "posterity.noise",
+    "Normal": "posterity.distributions",
     # likelihoods
     "Bernoulli": "posterity.likelihoods",
     "CountsOrRates": "posterity.generalized.poisson",
@@ -233,7 +234,13 @@ LATER: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},
     "EvidencePosterior": {"alone": False, "rests": False},
-    "BayesianLinearRegression": {"noise": "constant"},
+    "BayesianGeneralizedLinear": {"prior": None},
+    "BayesianLinearRegression": {"noise": "constant", "prior": None},
+    "BayesianLogisticRegression": {"prior": None},
+    "BayesianNegativeBinomialRegression": {"prior": None},
+    "BayesianPoissonRegression": {"prior": None},
+    "BayesianQuantileRegression": {"prior": None},
+    "RobustBayesianRegression": {"prior": None},
     "GroupedPosterior": {
         "turn": None,
         "brief": None,
@@ -302,6 +309,20 @@ def name_of(kind: type) -> str | None:
         )
         _NAMES[kind] = next((name for name in likely if class_of(name) is kind), None)
     return _NAMES[kind]
+
+
+def slots_of(kind: type) -> tuple[str, ...]:
+    """The attributes of a class whose objects have no others; none of any other class.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> slots_of(Normal)
+    ('loc', 'scale')
+    """
+    if kind.__dictoffset__:
+        return ()
+    return tuple(slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ()))
 
 
 _NAMES: dict[type, str | None] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -152,6 +152,20 @@ class Classifier(GeneralizedModel):
             return self._likelihood().expected(self._eta_draws(X, size, rng, None))
         predictors = self._class_draws(size, rng) @ self._predicted_rows(X, None)[0].T
         return np.exp(log_softmax(predictors.transpose(0, 2, 1)))
+
+    _label_of_outputs: ClassVar[str] = "class"
+
+    def _outputs(self) -> list[str]:
+        return [] if self._many is None else [str(label) for label in self.classes_]
+
+    def _means_and_variances(  # type: ignore[override]
+        self, X: Any, size: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        if self._many is not None:
+            raise ValueError(
+                f"there are {len(self.classes_)} classes: R^2 is of numbers, or of two classes"
+            )
+        return super()._means_and_variances(X, size, rng)
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -315,7 +329,7 @@ class Classifier(GeneralizedModel):
             self._n_columns,
             intercept=self.fit_intercept,
             precision=cast(
-                Any, functions.in_units_of(getattr(self, "basis_", None), self.prior_precision)
+                Any, functions.in_units_of(getattr(self, "basis_", None), self._beliefs()[1])
             ),
             forgetting=self.forgetting,
             approximation=self.approximation,

@@ -12,10 +12,10 @@ from sklearn.utils import Tags
 
 from posterity.basis.contract import Bases
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, log_exposure
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
+from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.estimator import LinearEstimator
 from posterity.linear.inputs import read_points
 
@@ -42,8 +42,9 @@ class CountRegression(BayesianGeneralizedLinear):
     def __init__(
         self,
         *,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
+        prior_mean: Means = 0.0,
+        prior_precision: Precisions = "auto",
+        prior: Priors = None,
         fit_intercept: bool = True,
         approximation: Approximation = "auto",
         basis: Bases | None = None,
@@ -51,6 +52,7 @@ class CountRegression(BayesianGeneralizedLinear):
     ) -> None:
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
+        self.prior = prior
         self.fit_intercept = fit_intercept
         self.approximation = approximation
         self.basis = basis
@@ -262,6 +264,11 @@ class CountRegression(BayesianGeneralizedLinear):
         return math.exp(min(LinearEstimator.predict_one(self, x), LARGEST_LOG))
 
     # ---- inner -----------------------------------------------------------------------------------
+
+    def _means_and_variances(  # type: ignore[override]
+        self, X: Any, size: int, rng: np.random.Generator, *, exposure: ArrayLike | None = None
+    ) -> tuple[Array, Array]:
+        return super()._means_and_variances(X, size, rng, offset=exposure)
 
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         return log_exposure(added, n)

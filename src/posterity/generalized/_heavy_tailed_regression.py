@@ -16,6 +16,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
     """A linear model whose rows are reweighted; see the two that there are."""
 
     noise_scale: float | None
+    _noise_parameter: ClassVar[str | None] = "noise_scale"
     _n_waves: ClassVar[int | None] = 60
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -48,7 +49,8 @@ class HeavyTailedRegression(BayesianLinearRegression):
         """The noise in whose units the prior is stated."""
         if self.noise_scale is None:
             return KnownNoise(1.0)
-        return KnownNoise(_checked_scale(self.noise_scale) ** -2.0)  # type: ignore[operator]
+        scale = _checked_scale(self.noise_scale) / self._scale_unit  # type: ignore[operator]
+        return KnownNoise(scale**-2.0)
 
 
 def _checked_scale(noise_scale: float | None) -> float | None:

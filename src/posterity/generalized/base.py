@@ -28,6 +28,9 @@ class GeneralizedModel(LinearEstimator):
     # Rows are learned in several passes, each at the cost of the columns squared.
     _n_waves: ClassVar[int | None] = 60
 
+    _expects_eta: ClassVar[bool] = False
+    _noise_parameter: ClassVar[str | None] = None
+
     approximation: Approximation
 
     @property
@@ -40,10 +43,21 @@ class GeneralizedModel(LinearEstimator):
     def _likelihood(self) -> Likelihood:
         raise NotImplementedError
 
+    def _learned_likelihood(self) -> Likelihood:
+        """The likelihood with the parameters that were learned."""
+        return self._likelihood()
+
     def _expected(self, eta: RowDistribution) -> RowDistribution:
         """Distribution of the mean of targets, from that of eta."""
         likelihood = self._likelihood()
         return Transformed(eta, likelihood.expected, likelihood.eta_of)
+
+    def _means_and_variances(
+        self, X: Any, size: int, rng: np.random.Generator, *, offset: ArrayLike | None = None
+    ) -> tuple[Array, Array]:
+        likelihood, eta = self._learned_likelihood(), self._eta_draws(X, size, rng, offset)
+        around = likelihood.predictive(eta, np.zeros_like(eta))
+        return likelihood.expected(eta), np.asarray(around.var()).mean(axis=1)
 
     def _noise(self) -> Noise:
         return KnownNoise(1.0)  # the rows that stand for observations are in units of their own

@@ -12,10 +12,10 @@ from sklearn.base import RegressorMixin
 from posterity.basis.contract import Bases
 from posterity.distributions import Normal
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, GeneralizedModel, one_for_each_row
 from posterity.likelihoods import Likelihood
+from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points
 
 Array = NDArray[np.float64]
@@ -33,11 +33,14 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
     likelihood : Likelihood
         One of :mod:`posterity.likelihoods`, as ``Bernoulli("probit")``, or your own. What it has as
         parameters (a scale, a dispersion) is taken as known.
-    prior_mean : float or (m,) array, default 0.0
+    prior_mean : float, (m,) array or dict, default 0.0
         Prior mean of the coefficients.
-    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, default "auto"
+    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
         Prior precision of the coefficients, in 1 / coefficient units squared; "auto" learns it
         from the evidence. 0.0 is a flat prior: maximum likelihood.
+    prior : dict of posterity.distributions.Normal, optional
+        Both in one, by feature name, as in ``{"price": Normal(-1.0, 0.5)}``. Features that neither
+        it nor a dict of precisions names have a flat prior.
     fit_intercept : bool, default True
         Whether to learn an intercept. Its prior is flat in :meth:`fit`; online the first row is met
         with Normal(0, 10^2), or with what the target tells where eta is its location.
@@ -96,8 +99,9 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         self,
         likelihood: Likelihood,
         *,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
+        prior_mean: Means = 0.0,
+        prior_precision: Precisions = "auto",
+        prior: Priors = None,
         fit_intercept: bool = True,
         approximation: Approximation = "auto",
         basis: Bases | None = None,
@@ -106,6 +110,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         self.likelihood = likelihood
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
+        self.prior = prior
         self.fit_intercept = fit_intercept
         self.approximation = approximation
         self.basis = basis

@@ -12,10 +12,10 @@ from sklearn.base import ClassifierMixin
 
 from posterity.basis.contract import Bases
 from posterity.distributions import Categorical
-from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._classifier import Classifier
 from posterity.generalized.base import Approximation
+from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points, refuse_no_weight
 from posterity.transaction import all_or_nothing
 
@@ -33,13 +33,16 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     Parameters
     ----------
-    prior_mean : float or (m,) array, default 0.0
+    prior_mean : float, (m,) array or dict, default 0.0
         Prior mean of the coefficients of the second class's log odds. What classes have in common
         no label tells of: with more than two, a prior mean has no effect.
-    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, default "auto"
+    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
         Prior precision of the coefficients, in 1 / coefficient units squared; "auto" learns it
         from the evidence. A number is 1 / C of scikit-learn's LogisticRegression. 0.0 is a flat
         prior: maximum likelihood, which exists unless the classes are separated.
+    prior : dict of posterity.distributions.Normal, optional
+        Both in one, by feature name, as in ``{"price": Normal(-1.0, 0.5)}``. Features that neither
+        it nor a dict of precisions names have a flat prior.
     fit_intercept : bool, default True
         Whether to learn an intercept. Its prior is flat in :meth:`fit`; online the first row is met
         with Normal(0, 10^2).
@@ -103,8 +106,9 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     def __init__(
         self,
         *,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
+        prior_mean: Means = 0.0,
+        prior_precision: Precisions = "auto",
+        prior: Priors = None,
         fit_intercept: bool = True,
         approximation: Approximation = "auto",
         basis: Bases | None = None,
@@ -112,6 +116,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     ) -> None:
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
+        self.prior = prior
         self.fit_intercept = fit_intercept
         self.approximation = approximation
         self.basis = basis

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from posterity.basis.contract import Bases
-from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
 from posterity.generalized.base import Approximation
 from posterity.likelihoods import NegativeBinomial
+from posterity.linear.base import Means, Precisions, Priors
 from posterity.posteriors.dispersed import DispersedPosterior
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
     dispersion : float, optional
         ``alpha`` of statsmodels, 1 / ``size`` of R, > 0; None: learned. Its prior is exponential in
         its root, with mean 1 (Simpson et al. 2017), between 1e-5 and 100.
-    prior_mean, prior_precision, fit_intercept, approximation, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, approximation, basis, forgetting
         As in :class:`posterity.BayesianPoissonRegression`. What is forgotten are rates, not the
         dispersion.
 
@@ -84,8 +84,9 @@ class BayesianNegativeBinomialRegression(CountRegression):
         self,
         *,
         dispersion: float | None = None,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
+        prior_mean: Means = 0.0,
+        prior_precision: Precisions = "auto",
+        prior: Priors = None,
         fit_intercept: bool = True,
         approximation: Approximation = "auto",
         basis: Bases | None = None,
@@ -94,6 +95,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
         super().__init__(
             prior_mean=prior_mean,
             prior_precision=prior_precision,
+            prior=prior,
             fit_intercept=fit_intercept,
             approximation=approximation,
             basis=basis,
@@ -110,6 +112,9 @@ class BayesianNegativeBinomialRegression(CountRegression):
 
     def _likelihood(self) -> DispersedCounts:
         return DispersedCounts() if self.dispersion is None else DispersedCounts(self.dispersion)
+
+    def _learned_likelihood(self) -> DispersedCounts:
+        return DispersedCounts(self.dispersion_)
 
     def _start(self) -> None:
         super()._start()

@@ -44,7 +44,7 @@ class BayesianPoissonRegression(CountRegression):
 
     Parameters
     ----------
-    prior_mean, prior_precision, fit_intercept, approximation, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, approximation, basis, forgetting
         As in :class:`posterity.BayesianGeneralizedLinear`. With approximation "laplace", which is
         that of ``fit`` by default, ``fit`` ends where scikit-learn's PoissonRegressor does with
         alpha = prior_precision / n.

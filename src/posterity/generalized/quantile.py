@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis.contract import Bases
 from posterity.distributions import Mixture, Normal
-from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._quantile_posterior import QuantilePosterior
+from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points
 
 Array = NDArray[np.float64]
@@ -26,7 +26,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     ----------
     quantile : float, default 0.5
         q, in (0, 1); 0.5 is the median.
-    prior_mean, prior_precision, fit_intercept, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, basis, forgetting
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned. "auto" learns one scale for all
         coefficients, and uses its best value.
@@ -77,8 +77,9 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         self,
         *,
         quantile: float = 0.5,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
+        prior_mean: Means = 0.0,
+        prior_precision: Precisions = "auto",
+        prior: Priors = None,
         noise_scale: float | None = None,
         fit_intercept: bool = True,
         basis: Bases | None = None,
@@ -87,6 +88,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         self.quantile = quantile
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
+        self.prior = prior
         self.noise_scale = noise_scale
         self.fit_intercept = fit_intercept
         self.basis = basis
@@ -157,7 +159,20 @@ class BayesianQuantileRegression(HeavyTailedRegression):
 
     _kind = QuantilePosterior
 
+    def _means_and_variances(
+        self, X: Any, size: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        raise ValueError(
+            "R^2 is of means, and this model learns a quantile: score(X, y) is its D^2"
+        )
+
     def _working_noise(self) -> AsymmetricLaplaceNoise:
+        if not np.isscalar(self.quantile) or isinstance(self.quantile, str):
+            raise ValueError(
+                f"quantile is {self.quantile!r}: it must be one number; for several fit a model "
+                "for each, and sort their predictions, np.sort([m.predict(X) for m in models], "
+                "axis=0), so that they do not cross"
+            )
         if not 0.0 < self.quantile < 1.0:
             raise ValueError(f"quantile is {self.quantile}: it must lie between 0 and 1, as in 0.9")
         return AsymmetricLaplaceNoise(self.quantile)

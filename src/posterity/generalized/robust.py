@@ -6,16 +6,19 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from posterity.basis.contract import Bases
-from posterity.evidence import Strategy
+from posterity.distributions.transformed import NODE_SHARES, NODES
 from posterity.forgetting import Forgetting
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
-from posterity.linear.inputs import read_points
+from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.inputs import read_points, read_rows, refuse_unusable
+from posterity.linear.named import as_read
 from posterity.linear.reader import asked
 
 Array = NDArray[np.float64]
@@ -33,7 +36,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         Distribution of the noise. "laplace" with a flat prior is least absolute deviations.
     df : float, default 4.0
         Degrees of freedom of the Student-t: small expects many outliers, large few.
-    prior_mean, prior_precision, fit_intercept, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, basis, forgetting
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned (Laplace: 4 / noise_scale_^2).
         "auto" learns one scale for all coefficients, and uses its best value.
@@ -94,8 +97,9 @@ class RobustBayesianRegression(HeavyTailedRegression):
         *,
         likelihood: str = "student_t",
         df: float = 4.0,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
+        prior_mean: Means = 0.0,
+        prior_precision: Precisions = "auto",
+        prior: Priors = None,
         noise_scale: float | None = None,
         fit_intercept: bool = True,
         basis: Bases | None = None,
@@ -105,6 +109,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         self.df = df
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
+        self.prior = prior
         self.noise_scale = noise_scale
         self.fit_intercept = fit_intercept
         self.basis = basis
@@ -139,6 +144,67 @@ class RobustBayesianRegression(HeavyTailedRegression):
         columns = self._columns_at(X)
         predictive = self._posterior.mixture_of(lambda one: one.core_predictive(columns))
         return np.stack(predictive.interval(level), axis=1)
+
+    def row_weights(self, X: Any, y: Any) -> Array:
+        """(n,) weight of each row: near 1 for those that the line expects, small where it doubts.
+
+        The posterior mean of the weight that the row has in the noise's scale mixture, given what
+        is known of the line. The model keeps no rows, so give those that were learned, or others.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+        y : (n,) array
+            Their targets.
+
+        Returns
+        -------
+        (n,) array
+            Under Student-t noise the mean of (df + 1) / (df + e^2 / scale^2), e the error, which is
+            1 + 1/df at most (Lange, Little and Taylor 1989). Under Laplace noise, whose pull is
+            bounded, that of scale / |e|, but 1 at most.
+
+        Examples
+        --------
+        >>> X, y = np.arange(8.0)[:, None], [0.1, 1.0, 2.1, 30.0, 3.9, 5.1, 5.9, 7.2]
+        >>> model = RobustBayesianRegression().fit(X, y)
+        >>> (model.row_weights(X, y) < 0.5).nonzero()[0].tolist()
+        [3]
+        """
+        self._posterior  # noqa: B018 - not fitted comes first
+        X, targets, _ = read_rows(self, X, y, None, reset=False)
+        refuse_unusable(self, X, targets)
+        line, scale = self._eta_distribution(as_read(self, X), None), self.noise_scale_
+        # Where nothing is known of the line, a row is taken as it is.
+        known = np.isfinite(line.ppf(0.25)) & np.isfinite(scale)
+        weights = np.zeros(len(X))
+        for probability, share in zip(ndtr(NODES), NODE_SHARES, strict=True):
+            with np.errstate(all="ignore"):
+                off = np.abs(targets[:, 0] - line.ppf(probability)) / scale
+                weights += share * self._weight_at(off)
+        return np.where(known, weights, 1.0)
+
+    @property
+    def weights_(self) -> Array:
+        """Not here: the model keeps no rows, :meth:`row_weights` takes them."""
+        raise AttributeError(
+            "there is no weights_, as the model keeps no rows: row_weights(X, y) says which rows "
+            "it doubts"
+        )
+
+    def _weight_at(self, off: Array) -> Array:
+        """Weight of a row that is so many scales off."""
+        if self.likelihood == "laplace":
+            return 1.0 / np.maximum(off, 1.0)
+        return (self.df + 1.0) / (self.df + np.square(off))
+
+    def _means_and_variances(
+        self, X: Any, size: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        if self.likelihood == "student_t" and self.df <= 2.0:
+            raise ValueError(f"noise of df={self.df:g} has no variance, as R^2 needs: give df > 2")
+        spread = 2.0 if self.likelihood == "laplace" else self.df / (self.df - 2.0)
+        return self._eta_draws(X, size, rng, None), np.full(size, spread * self.noise_scale_**2)
 
     def _columns_at(self, X: Any) -> Array:
         self._posterior  # noqa: B018 - not fitted comes first

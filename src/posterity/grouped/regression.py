@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.forgetting import Exponential, Stabilized
 from posterity.grouped.base import GroupedModel
 from posterity.grouped.inputs import By, drop_weightless_rows, read
@@ -371,6 +372,42 @@ class GroupedRegression(GroupedModel):
         True
         """
         return plain_model(self, self._slot_of(key))
+
+    def summary(self, level: float = 0.95, *, groups: Any = None) -> Any:
+        """Table of what was learned of each group: a pandas data frame.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Probability that an interval holds the coefficient.
+        groups : sequence of keys, optional
+            Which groups; all by default. Each takes some milliseconds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The tables of :meth:`model_of` each group, one below the other, after a column group.
+
+        Raises
+        ------
+        KeyError
+            If no row of a group has come.
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
+        >>> model.summary()[["group", "name"]].to_numpy().tolist()
+        [['a', 'intercept'], ['a', 'x0'], ['b', 'intercept'], ['b', 'x0']]
+        """
+        keys = self.groups_ if groups is None else groups
+        keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
+        tables = [self.model_of(key).summary(level) for key in keys]
+        for key, table in zip(keys, tables, strict=True):
+            table.insert(0, "group", [key] * len(table))
+        return require_pandas().concat(tables)
 
 
 __all__ = ["GroupedRegression"]

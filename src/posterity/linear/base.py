@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from posterity import evidence
 from posterity.basis import Basis
 from posterity.basis.contract import Bases
+from posterity.distributions import Normal
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
 from posterity.linear.inputs import read_points
+from posterity.linear.named_priors import beliefs
 from posterity.linear.state import SHARED, PosteriorEstimator
 from posterity.linear.targets import set_targets, set_targets_of_row
 from posterity.noise import Joint
@@ -28,6 +30,10 @@ from posterity.priors import GaussianPrior
 from posterity.transaction import lock_of
 
 Array = NDArray[np.float64]
+# What is given of a prior: for all columns, for each, or by name.
+Means = ArrayLike | Mapping[str, float]
+Precisions = ArrayLike | str | evidence.Strategy | Mapping[str, float]
+Priors = Mapping[str, Normal] | None
 
 # Names of strategies that learn the prior precision.
 LEARNED: dict[str, evidence.Strategy] = {
@@ -39,8 +45,11 @@ LEARNED: dict[str, evidence.Strategy] = {
 class LinearModel(PosteriorEstimator[LinearPosterior]):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
-    prior_mean: ArrayLike
-    prior_precision: ArrayLike | str | evidence.Strategy
+    prior_mean: Means
+    prior_precision: Precisions
+    prior: Priors = None
+    # The parameter that leaves the noise to be learned where it is None, if there is one.
+    _noise_parameter: ClassVar[str | None] = "noise_precision"
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
     fit_intercept: bool
@@ -80,12 +89,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     def posterior_(self) -> Joint:
         """Joint posterior of [intercept, coefficients]."""
         posterior = self._posterior
-        names = getattr(self, "feature_names_in_", None)
-        if self.basis is not None:
-            n_functions = posterior.n_coefficients - self._offset
-            names = functions.names(self.basis_, names, n_functions)
-        elif names is None:
-            names = [f"x{column}" for column in range(self.n_features_in_)]
+        names = self._column_names(posterior.n_coefficients - self._offset)
         return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
 
     def summary(self, level: float = 0.95, *, X: Any = None) -> Any:
@@ -209,6 +213,8 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _begin(self, X: Array, y: Array | None = None, weights: Array | None = None) -> None:
         """Start from the prior; the first batch, ``X`` (n, d) and ``y`` (n, q), fixes the basis."""
+        if self.fit_intercept not in (True, False):
+            raise ValueError(f"fit_intercept is {self.fit_intercept!r}: it must be True or False")
         if self.basis is not None:
             some = slice(None) if weights is None or not weights.any() else weights > 0.0
             targets = None if y is None else y[some]
@@ -258,8 +264,9 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         fresh = self._fresh()
         if y is not None and self.takes_targets:
             set_targets_of_row(fresh, y)
-        if isinstance(x, Mapping):
-            fresh._set_features(len(x), list(x))
+        if hasattr(x, "keys"):  # a mapping, or a row of a data frame
+            names = list(x.keys())
+            fresh._set_features(len(names), names)
         else:
             fresh._set_features(np.size(x), None)
         fresh._begin(fresh._reader().values(x))
@@ -291,17 +298,29 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)
-        noise, strategy = self._noise(), learned_by(self.prior_precision, LEARNED)
+        given_mean, precision = self._beliefs()
+        noise, strategy = self._noise(), learned_by(precision, LEARNED)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
-            precision = functions.in_units_of(basis, self.prior_precision)
-            prior = GaussianPrior(self.prior_mean, cast(ArrayLike, precision))
+            precision = functions.in_units_of(basis, precision)
+            prior = GaussianPrior(given_mean, cast(ArrayLike, precision))
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
-        mean = GaussianPrior(self.prior_mean, 0.0)
+        mean = GaussianPrior(given_mean, 0.0)
         shapes = None if basis is None else functions.shapes(basis)
         return EvidencePosterior.learned(
             strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
         )
+
+    def _beliefs(self) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy]:
+        """Prior mean and precision, those by name as arrays (m,)."""
+        return beliefs(self, lambda: self._column_names(self._n_columns))
+
+    def _column_names(self, count: int) -> list[str]:
+        """Names of the features, or of the ``count`` functions of them."""
+        names = getattr(self, "feature_names_in_", None)
+        if self.basis is not None:
+            return functions.names(self.basis_, names, count)
+        return [f"x{column}" for column in range(count)] if names is None else list(names)
 
     @property
     def _n_columns(self) -> int:

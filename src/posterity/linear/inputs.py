@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -62,6 +62,12 @@ def read_rows(
 
 def read_points(model: BaseEstimator, X: Any) -> Array:
     """``X`` (n, m), to predict at; finite."""
+    if isinstance(X, Mapping) and not issparse(X):  # dok_matrix is a dict
+        raise TypeError(
+            "X is a mapping, as of one row: give it to predict_one, predict_distribution_one or "
+            "predict_interval_one; several rows come as an array or a data frame, as in "
+            "pandas.DataFrame([x])"
+        )
     X = _read_features(model, X, reset=False)
     # A sum is not finite when a term isn't; only then is it worth looking where.
     if not np.isfinite(np.sum(X)):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.linear.base import LinearModel
+from posterity.linear.effects import average_effects, share_explained
 from posterity.linear.inputs import read_points
-from posterity.linear.named import NamedRows
+from posterity.linear.named import as_read
 from posterity.linear.targets import target_row
 
 Array = NDArray[np.float64]
@@ -144,7 +145,122 @@ class LinearReader(LinearModel):
         """
         return self._eta_draws(X, size, rng, None)
 
+    def average_effects(
+        self,
+        X: Any,
+        *,
+        per: Literal["unit", "sd"] = "unit",
+        level: float = 0.95,
+        size: int = 1000,
+        rng: int | np.random.Generator | None = 0,
+        **how: Any,
+    ) -> Any:
+        """Mean change of the expected target when one feature changes, the others as they are.
+
+        In units of the target: of labels the change of the probability, of counts that of the
+        expected count, through whatever basis there is. Also known as average marginal effects.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+            Rows to average over; a few thousand are enough.
+        per : "unit" or "sd"
+            How much a feature goes up by: 1, or its standard deviation in ``X``. One that is 0 or 1
+            in all rows goes from 0 to 1. Columns named as levels of a category are (color=red,
+            color[T.red]), of which no row has two, go to this level from the one that has no
+            column; if each has one, from the first.
+        level : float, default 0.95
+            Probability that an interval holds the effect.
+        size : int, default 1000
+            Number of draws from the posterior, where effects are not linear in the coefficients.
+        rng : int or numpy.random.Generator, default 0
+            As :func:`numpy.random.default_rng` takes it.
+        **how
+            Other options of :meth:`sample_mean`, such as ``exposure``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each feature, labelled by its name, with the columns name, mean, sd, low, high
+            and probability_positive; where there are more than two classes, or several targets, a
+            row for each of them, which the column class or target names.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Notes
+        -----
+        The mean over rows of ``E[y | x + step] - E[y | x]``, for each draw of the coefficients
+        (Gelman and Pardoe 2007, "Average predictive comparisons").
+
+        Examples
+        --------
+        >>> from posterity import BayesianLogisticRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+        >>> effects = BayesianLogisticRegression(prior_precision=1.0).fit(X, y).average_effects(X)
+        >>> bool(0.05 < effects.loc["x0", "mean"] < 0.15)   # of the probability, by one unit
+        True
+        """
+        return average_effects(self, X, per=per, level=level, size=size, rng=rng, how=how)
+
+    def sample_r2(
+        self, X: Any, size: int = 1000, rng: int | np.random.Generator | None = None, **how: Any
+    ) -> Array:
+        """Draws (size,) of the share of the targets' variance at ``X`` that is explained.
+
+        Bayesian R^2 (Gelman, Goodrich, Gabry and Vehtari 2019): for each draw of the coefficients
+        and the noise, the variance of the expected targets over that plus the mean variance of
+        targets around them. It lies between 0 and 1, and needs no targets. Of several targets
+        (size, q).
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+            Usually the rows that were learned.
+        size : int, default 1000
+        rng : int or numpy.random.Generator, optional
+            As :func:`numpy.random.default_rng` takes it.
+        **how
+            Other options of :meth:`sample_mean`, such as ``exposure``.
+
+        Raises
+        ------
+        ValueError
+            If the posterior is still improper, the noise has no one variance, or there are more
+            than two classes.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [1.0, 2.9, 5.2, 7.0, 8.9]
+        >>> r2 = BayesianLinearRegression().fit(X, y).sample_r2(X, rng=0)
+        >>> bool(r2.mean() > 0.95), r2.shape
+        (True, (1000,))
+        """
+        rng = np.random.default_rng(rng)
+        return share_explained(*self._means_and_variances(X, size, rng, **how))
+
     # ---- inner -----------------------------------------------------------------------------------
+
+    # Whether the expected target is the linear predictor itself.
+    _expects_eta: ClassVar[bool] = True
+    # What several numbers for one row are called in a table.
+    _label_of_outputs: ClassVar[str] = "target"
+
+    def _outputs(self) -> list[str]:
+        """Labels of the numbers that are expected of one row, where there are several."""
+        if not hasattr(self, "n_targets_"):
+            return []
+        names = getattr(self, "target_names_", None)
+        return [f"y{place}" for place in range(self.n_targets_)] if names is None else list(names)
+
+    def _means_and_variances(
+        self, X: Any, size: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Draws of the expected targets (size, n), and of the mean variance around them (size,)."""
+        raise NotImplementedError
 
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         """What users say is added to eta, as numbers (n,)."""
@@ -174,8 +290,7 @@ class LinearReader(LinearModel):
     def _row(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """One row, as methods that take many read it."""
         self._posterior  # noqa: B018 - not fitted comes first
-        values, names = self._path.values(x), getattr(self, "feature_names_in_", None)
-        return values if names is None else NamedRows(values, tuple(names))
+        return as_read(self, self._path.values(x))
 
     @property
     def _predicts_lean(self) -> bool:

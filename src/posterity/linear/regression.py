@@ -13,9 +13,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
 from posterity.basis.contract import Bases
-from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear import functions
+from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.linear.inputs import (
     read_points,
@@ -42,9 +42,9 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
 
     Parameters
     ----------
-    prior_mean : float or (m,) array, default 0.0
-        Prior mean of the coefficients.
-    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, default "auto"
+    prior_mean : float, (m,) array or dict, default 0.0
+        Prior mean of the coefficients; a dict has it by feature name, and 0 for all others.
+    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
         Prior precision of the coefficients. "auto" learns one scale for all from the evidence, on
         features of unit variance, so that no unit matters, and integrates over what the data leave
         open of it (:class:`posterity.evidence.Integrated`); "ard" learns one for each feature, a
@@ -53,7 +53,12 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         semi-definite matrix; 0.0 is a flat prior (ordinary least squares). Given with
         ``noise_precision`` known it is the precision of the coefficients themselves (Bishop's
         alpha, in 1 / coefficient units squared); with the noise learned it is relative to the
-        noise's: ``w | sigma^2 ~ Normal(prior_mean, sigma^2 / prior_precision)``.
+        noise's: ``w | sigma^2 ~ Normal(prior_mean, sigma^2 / prior_precision)``. A dict has it by
+        feature name, ``{"price": 4.0}``, and 0.0, flat, for all others.
+    prior : dict of posterity.distributions.Normal, optional
+        Both in one, by feature name, as in ``{"price": Normal(-1.0, 0.5)}``: mean and standard
+        deviation of the coefficient itself, so ``noise_precision`` must be given. Features that are
+        not named have a flat prior.
     noise_precision : float, optional
         1 / variance of the noise, in 1 / target units squared. None: learned, and predictions
         are Student-t; a number: known, and predictions are normal.
@@ -149,8 +154,9 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     def __init__(
         self,
         *,
-        prior_mean: ArrayLike = 0.0,
-        prior_precision: ArrayLike | str | Strategy = "auto",
+        prior_mean: Means = 0.0,
+        prior_precision: Precisions = "auto",
+        prior: Priors = None,
         noise_precision: float | None = None,
         noise_prior: tuple[float, float] = (0.0, 0.0),
         noise: Literal["constant", "linear"] = "constant",
@@ -160,6 +166,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     ) -> None:
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
+        self.prior = prior
         self.noise_precision = noise_precision
         self.noise_prior = noise_prior
         self.noise = noise
@@ -276,11 +283,24 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         """
         known = self._posterior
         X, targets, _ = read_rows(self, X, y, None, reset=False)
-        read_points(self, X)
         refuse_unusable(self, X, targets)
         return leave_one_out(known, self._columns(X), targets)
 
     # ---- inner -----------------------------------------------------------------------------------
+
+    def _means_and_variances(
+        self, X: Any, size: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        if self.noise != "constant":
+            raise ValueError(
+                f"noise is {self.noise!r}: R^2 needs noise of one variance, noise='constant'"
+            )
+        posterior, (rows, _) = self.posterior_, self._predicted_rows(X, None)
+        several = getattr(posterior, "each", None)
+        drawn = [one.draw_with_noise(size, rng) for one in several or (posterior,)]
+        means = np.stack([coefficients @ rows.T for coefficients, _ in drawn], axis=-1)
+        variances = np.stack([np.square(noise) for _, noise in drawn], axis=-1)
+        return (means, variances) if several else (means[..., 0], variances[..., 0])
 
     @all_or_nothing
     def _learned(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from posterity.evaluation import CoefficientPath, ValidationResult
+from posterity.evaluation.residuals import Residuals
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -24,6 +25,7 @@ CONFIG = {
     "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
              "labelColor": "#333", "titleColor": "#333", "gridColor": "#e4e4e4"},
     "legend": {"labelFontSize": 12, "titleFontSize": 12, "orient": "top", "labelLimit": 400,
+               "columns": 2,
                "symbolSize": 200, "symbolOpacity": 1},
     "view": {"stroke": None},
 }  # fmt: skip
@@ -249,6 +251,43 @@ def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
     ), values
 
 
+def residuals(found: Residuals, unit: str) -> tuple[Spec, Rows]:
+    """Standardised residuals by predicted mean, and their running mean."""
+    values = [
+        {"row": int(row), "predicted": plain(mean), "residual": plain(residual)}
+        for row, mean, residual in zip(found.row, found.predicted, found.standardised, strict=True)
+    ]
+    means = [
+        {"predicted": plain(mean), "residual": plain(residual)}
+        for mean, residual in zip(*found.running_mean(), strict=True)
+    ]
+    tooltips = tooltip(
+        row=("row", ",.0f"), predicted=("predicted", ",.4~g"), residual=("residual", ".2f")
+    )
+    x = quantity("predicted", f"predicted mean ({unit})", scale={"zero": False})
+    y = quantity("residual", "standardised residual")
+    key = ["a row", "mean of neighbours"]
+    layers: list[Spec] = [
+        {
+            "data": {"values": [{"end": -1.96}, {"end": 0.0}, {"end": 1.96}]},
+            "mark": {"type": "rule", "color": "#767676", "strokeDash": [4, 4], "aria": False},
+            "encoding": {"y": quantity("end")},
+        },
+        {
+            "transform": [{"calculate": f"'{key[0]}'", "as": "what"}],
+            "mark": {"type": "point", "filled": True, "size": 18, "opacity": 0.55},
+            "encoding": {"x": x, "y": y, "color": names("what", key), "tooltip": tooltips},
+        },
+        {
+            "data": {"values": means},
+            "transform": [{"calculate": f"'{key[1]}'", "as": "what"}],
+            "mark": {"type": "line", "strokeWidth": 2.5},
+            "encoding": {"x": x, "y": y, "color": names("what", key)},
+        },
+    ]
+    return chart("Residuals by predicted mean", values, layers), values
+
+
 def coefficients(rows: Rows, unit: str) -> Spec:
     """Coefficients times the spread of their features, with intervals: the largest on top."""
     tooltips = tooltip(
@@ -258,9 +297,11 @@ def coefficients(rows: Rows, unit: str) -> Spec:
     y = {"field": "name", "type": "nominal", "sort": None, "title": None,
          "axis": {"labelLimit": 260}}  # fmt: skip
     title = f"coefficient ({unit})"
+    # On a phone names leave little room: the title ends where the axis does.
+    axis = {"titleAnchor": "end", "titleAlign": "right"}
     layers = [
         {"data": {"values": [{"zero": 0}]}, "mark": {"type": "rule", "color": "#767676"},
-         "encoding": {"x": quantity("zero", title)}},
+         "encoding": {"x": quantity("zero", title, axis=axis)}},
         {"mark": {"type": "rule", "strokeWidth": 3, "color": COLOURS[0]},
          "encoding": {"y": y, "x": quantity("low_drawn", title), "x2": {"field": "high_drawn"},
                       "tooltip": tooltips}},

@@ -18,6 +18,7 @@ FloatArray = NDArray[np.float64]
 MOST_COEFFICIENTS = 200
 DRAWN_COEFFICIENTS = 25
 FOLLOWED = 5
+FEWEST_RESIDUALS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,8 @@ class About:
         What was found wrong with the data.
     settings : sequence of (str, str)
         What was asked for, by name.
+    log_target : bool
+        Whether the model has learned the log of the target: its coefficients are of that.
     """
 
     title: str
@@ -42,6 +45,7 @@ class About:
     command: str = ""
     problems: Sequence[str] = ()
     settings: Sequence[tuple[str, str]] = ()
+    log_target: bool = False
 
     @property
     def unit(self) -> str:
@@ -102,6 +106,7 @@ def validation_report(
     page.parts.append(cards(_cards(result, about)))
     _errors(page, result, about)
     _trust(page, result)
+    _residuals(page, result, about)
     _drift(page, result)
     if result.slices:
         page.section("By slice", *slice_tables(result))
@@ -222,6 +227,22 @@ def _trust(page: Page, result: ValidationResult) -> None:
     page.section("Can the intervals be trusted?", *content)
 
 
+def _residuals(page: Page, result: ValidationResult, about: About) -> None:
+    found = result.residuals
+    if found is None or len(found.row) < FEWEST_RESIDUALS:
+        return
+    spec, values = charts.residuals(found, about.unit)
+    shown = "" if len(found.row) >= result.n_rows - result.n_unscored else " Not all are drawn."
+    caption = (
+        "A residual is standardised by the whole predicted distribution: 95% lie between the outer "
+        "dashed lines if it is right. If the mean of neighbours bends, so does the function: try "
+        "--model spline. If the dots spread like a funnel, the noise depends on the features: try "
+        f"--noise linear. Dots far outside are outliers: try --model robust.{shown}"
+    )
+    numbers = _numbers(values[:: max(len(values) // 50, 1)], ("row", "predicted", "residual"))
+    page.section("What do the residuals look like?", page.chart(spec, caption, numbers))
+
+
 def _drift(page: Page, result: ValidationResult) -> None:
     found = result.drift_periods()
     if not found:
@@ -253,7 +274,7 @@ def slice_tables(result: ValidationResult, of: str = "") -> list[Html]:
 def _coefficients(
     page: Page, rows: charts.Rows, about: About, path: CoefficientPath | None
 ) -> None:
-    header = ("feature", "coefficient", "95% from", "to", "times the feature's spread")
+    header = ("feature", "coefficient", "95% from", "to", "per sd of the feature")
     table_rows = [
         (row["name"], f"{row['mean']:.5g}", _end(row["low"]), _end(row["high"]),
          f"{row['drawn']:.4g}")
@@ -265,7 +286,8 @@ def _coefficients(
     drawn = [row for row in rows if row["finite"] and not row["is_intercept"]][:DRAWN_COEFFICIENTS]
     content: list[Any] = []
     if drawn:
-        unit = f"{about.unit} for a typical change of the feature"
+        learned = f"log of {about.target}" if about.log_target else about.unit
+        unit = f"{learned} per sd of the feature"
         spec = charts.coefficients(drawn, unit)
         said = (
             "What a change of each feature by one standard deviation does to the prediction, the "

@@ -1,0 +1,150 @@
+"""Average effects: what the expected target changes by when one feature changes, on average."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.distributions._limits import checked_level
+from posterity.distributions.joint_distribution import require_pandas
+from posterity.linear.inputs import read_points
+from posterity.linear.named import as_read
+
+Array = NDArray[np.float64]
+
+# Columns of one category: color=red, as of posterity.io, or color[T.red], as of formulas.
+_LEVEL = re.compile(r"(.+?)(?:=.*|\[.*\])")
+# Expected targets held at once.
+_DRAWN_AT_ONCE = 2_000_000
+
+
+def average_effects(
+    model: Any,
+    X: Any,
+    *,
+    per: str,
+    level: float,
+    size: int,
+    rng: int | np.random.Generator | None,
+    how: dict[str, Any],
+) -> Any:
+    """As :meth:`LinearReader.average_effects` says."""
+    if per not in ("unit", "sd"):
+        raise ValueError(f"per is {per!r}: it must be 'unit' or 'sd'")
+    checked_level(level)
+    pandas = require_pandas()
+    if size < 1:
+        raise ValueError(f"size is {size}: it must be at least 1")
+    model._posterior  # noqa: B018 - not fitted comes first
+    X = read_points(model, X)
+    names = feature_names(model)
+    seed = int(np.random.default_rng(rng).integers(2**63))
+    rows = []
+    for name, low, high in _changed(X, names, per):
+        for label, effect in _effects(model, low, high, size, seed, how):
+            rows.append([name, *label, *_described(effect, level)])
+    described = ["mean", "sd", "low", "high", "probability_positive"]
+    which = [model._label_of_outputs] if model._outputs() else []
+    columns = ["name", *which, *described]
+    return pandas.DataFrame(rows, columns=columns, index=[row[0] for row in rows])
+
+
+def feature_names(model: Any) -> list[str]:
+    """Names of the features that the model learned, x0, x1, ... if they came without."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return [f"x{column}" for column in range(model.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def _changed(X: Array, names: list[str], per: str) -> Iterator[tuple[str, Array, Array]]:
+    """Each feature's name, and the rows before and after it changes."""
+    levels = _levels(X, names)
+    for column, name in enumerate(names):
+        low, high = X.copy(), X.copy()
+        values = X[:, column]
+        if column in levels:
+            others = levels[column]
+            low[:, others] = high[:, others] = 0.0
+            high[:, column] = 1.0
+            if X[:, others].any(axis=1).all():  # one is always there: the first is the reference
+                low[:, others[0]] = 1.0
+                if column == others[0]:
+                    continue
+        elif np.isin(values, (0.0, 1.0)).all():
+            low[:, column], high[:, column] = 0.0, 1.0
+        else:
+            high[:, column] += values.std() if per == "sd" else 1.0
+        yield name, low, high
+
+
+def _levels(X: Array, names: list[str]) -> dict[int, list[int]]:
+    """For each column that is a level of a category, as color=red, all columns of its category."""
+    found: dict[str, list[int]] = {}
+    for column, name in enumerate(names):
+        category = _LEVEL.fullmatch(name)
+        if category:
+            found.setdefault(category[1], []).append(column)
+    exclusive = [
+        columns
+        for columns in found.values()
+        if np.isin(X[:, columns], (0.0, 1.0)).all() and (X[:, columns].sum(axis=1) <= 1.0).all()
+    ]
+    return {column: columns for columns in exclusive for column in columns}
+
+
+def _effects(
+    model: Any, low: Array, high: Array, size: int, seed: int, how: dict[str, Any]
+) -> Iterator[tuple[list[str], Any]]:
+    """Labels of the outputs, and the mean change of each: a distribution, or draws (size,)."""
+    outputs = model._outputs()
+    if model._expects_eta and not outputs:
+        rows = [model._predicted_rows(as_read(model, X), None)[0] for X in (low, high)]
+        change = (rows[1] - rows[0]).mean(axis=0)
+        yield [], model.posterior_.project(change[None])[0]
+        return
+    # The same coefficients before and after: the same seed.
+    change = _mean_of_draws(model, high, size, seed, how)
+    change -= _mean_of_draws(model, low, size, seed, how)
+    if not outputs:
+        yield [], change
+    for place, label in enumerate(outputs):
+        yield [label], change[:, place]
+
+
+def _mean_of_draws(model: Any, X: Array, size: int, seed: int, how: dict[str, Any]) -> Array:
+    """Draws of the expected target's mean over the rows, (size,) or (size, q)."""
+    n, total = len(X), 0.0
+    step = max(1, _DRAWN_AT_ONCE // size)
+    for start in range(0, n, step):
+        some = slice(start, start + step)
+        given = {name: value[some] if np.ndim(value) else value for name, value in how.items()}
+        total = total + model.sample_mean(as_read(model, X[some]), size, seed, **given).sum(axis=1)
+    return np.asarray(total / n)
+
+
+def _described(effect: Any, level: float) -> tuple[float, float, float, float, float]:
+    """Mean, sd, ends of the interval, and the probability that it is positive."""
+    if isinstance(effect, np.ndarray):
+        low, high = np.quantile(effect, [0.5 - 0.5 * level, 0.5 + 0.5 * level]).tolist()
+        positive = float(np.mean(effect > 0.0)) + 0.5 * float(np.mean(effect == 0.0))
+        return float(effect.mean()), float(effect.std()), low, high, positive
+    ends = effect.interval(level)
+    mean, sd = float(effect.mean()), float(effect.std())
+    return mean, sd, float(ends[0]), float(ends[1]), float(effect.sf(0.0))
+
+
+def share_explained(means: Array, variances: ArrayLike) -> Array:
+    """R^2 of each draw (size,): of expected targets (size, n), and the mean noise variance.
+
+    Examples
+    --------
+    >>> share_explained(np.array([[1.0, 3.0]]), [3.0])
+    array([0.25])
+    """
+    explained = means.var(axis=1)
+    return np.asarray(explained / (explained + np.asarray(variances)))

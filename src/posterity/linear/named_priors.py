@@ -1,0 +1,94 @@
+"""Priors by the names of features, made into one number for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions import Normal
+
+Array = NDArray[np.float64]
+Names = Callable[[], Sequence[str]]
+
+_HOW = "as in prior={'price': Normal(-1.0, 0.5)}, with Normal from posterity.distributions"
+
+
+def beliefs(model: Any, names: Names) -> tuple[Any, Any]:
+    """Prior mean and precision of ``model``: as they are, or an array (m,) where given by name.
+
+    Columns that are not named have the mean 0 and the precision 0, which is flat.
+
+    Raises
+    ------
+    ValueError
+        For a name that no column has, and for a ``prior`` that can't be used.
+    """
+    mean, precision, prior = model.prior_mean, model.prior_precision, model.prior
+    if prior is not None:
+        _check_alone(mean, precision)
+        _check_noise(model)
+        mean, precision = _moments(prior)
+    return _by_name("prior_mean", mean, names), _by_name("prior_precision", precision, names)
+
+
+def _by_name(parameter: str, given: Any, names: Names) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    columns = list(names())
+    values = np.zeros(len(columns))
+    for name, value in given.items():
+        if name not in columns:
+            raise ValueError(_unknown(parameter, name, columns))
+        if np.ndim(value) or isinstance(value, str):
+            raise ValueError(f"{parameter}[{name!r}] is {value!r}: it must be a number")
+        values[columns.index(name)] = value
+    return values
+
+
+def _unknown(parameter: str, name: Any, columns: list[str]) -> str:
+    if name == "intercept":
+        return (
+            f"{parameter} names the intercept, whose prior is flat: leave it out, or use "
+            "fit_intercept=False and a feature that is 1 in each row"
+        )
+    more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
+    listed = ", ".join(map(repr, columns[:20])) + more
+    return f"{parameter} names {name!r}, which is no feature: the features are {listed}"
+
+
+def _moments(prior: Any) -> tuple[dict[Any, float], dict[Any, float]]:
+    """Means and precisions of normal distributions, by name."""
+    if not isinstance(prior, Mapping):
+        raise TypeError(f"prior is {prior!r}: give a distribution for each named feature, {_HOW}")
+    for name, one in prior.items():
+        if not isinstance(one, Normal) or one.shape or not 0.0 < float(one.scale) < np.inf:
+            raise ValueError(
+                f"prior[{name!r}] is {one!r}: it must be one normal distribution of finite "
+                f"positive scale, {_HOW}"
+            )
+    return (
+        {name: float(one.loc) for name, one in prior.items()},
+        {name: float(one.scale) ** -2.0 for name, one in prior.items()},
+    )
+
+
+def _check_alone(mean: Any, precision: Any) -> None:
+    plain = np.isscalar(mean) and mean == 0.0
+    if not (plain and isinstance(precision, str) and precision == "auto"):
+        raise ValueError(
+            "prior is given, and prior_mean or prior_precision too: give prior alone (the prior of "
+            "features that it does not name is flat), or the other two"
+        )
+
+
+def _check_noise(model: Any) -> None:
+    learned = model._noise_parameter
+    if learned is not None and getattr(model, learned) is None:
+        raise ValueError(
+            f"prior is given in units of the coefficients, but the noise is learned, and priors "
+            f"are then relative to it: give {learned}, or prior_mean and prior_precision by name, "
+            "the precision being (sd of the noise / sd of the prior)^2"
+        )

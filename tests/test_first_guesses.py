@@ -1,0 +1,200 @@
+"""What one types first, without reading: each works, or says what does.
+
+A guess is a line or two of Python, or a command. Those with a message are refused by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    RobustBayesianRegression,
+)
+from posterity.datasets import load_rides
+
+pandas = pytest.importorskip("pandas")
+
+RNG = np.random.default_rng(0)
+N = 120
+X = pandas.DataFrame({"age": RNG.normal(size=N), "hour": RNG.uniform(0, 24, N)})
+X["size"] = RNG.normal(size=N)
+LINE = 0.3 + 0.8 * X["age"] - 0.2 * X["size"]
+Y = LINE + 0.5 * RNG.normal(size=N)
+YES = np.where(RNG.random(N) < 1.0 / (1.0 + np.exp(-LINE)), "yes", "no")
+COUNTS = RNG.poisson(np.exp(LINE))
+GROUPS = np.repeat(list("abcdef"), N // 6)
+LINEAR = BayesianLinearRegression().fit(X, Y)
+LABELS = BayesianLogisticRegression().fit(X, YES)
+POISSON = BayesianPoissonRegression().fit(X, COUNTS)
+ROBUST = RobustBayesianRegression().fit(X, Y)
+ROW = {"age": 0.5, "hour": 12.0, "size": 0.0}
+
+IMPORTS = """
+import posterity
+from posterity import *
+from posterity.basis import Fourier, Spline
+from posterity.calibration import Conformal
+from posterity.distributions import Normal
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+"""
+PYTHON = {
+    # what was learned
+    "LINEAR.summary()": None,
+    "LINEAR.summary().loc['age', 'mean']": None,
+    "LABELS.summary()['odds_ratio']": None,
+    "POISSON.summary()['rate_ratio']": None,
+    "GroupedRegression().fit(X, Y, groups=GROUPS).summary()": None,
+    "LINEAR.posterior_['age'].interval(0.9)": None,
+    "LINEAR.posterior_.marginal('age').mean()": None,
+    "LINEAR.posterior_.probability('age > 0')": None,
+    "LINEAR.posterior_.probability('-0.1 < size < 0.1')": None,
+    "LINEAR.posterior_.contrast({'age': 1, 'size': -1})": None,
+    "LINEAR.posterior_.to_frame()": None,
+    "LINEAR.posterior_['agee']": "there is no coefficient 'agee': there are",
+    "LINEAR.average_effects(X)": None,
+    "LABELS.average_effects(X, per='sd')": None,
+    "LINEAR.sample_r2(X).mean()": None,
+    "ROBUST.row_weights(X, Y).argmin()": None,
+    "ROBUST.weights_": "row_weights(X, y) says which rows",
+    # predictions
+    "LINEAR.predict_interval(X, of='mean')": None,
+    "POISSON.predict_interval(X, of='mean')": None,
+    "LABELS.predict_interval(X)": None,
+    "LINEAR.predict_mean_distribution(X).std()": None,
+    "LINEAR.predict(X, return_std=True)": None,
+    "LINEAR.sample_mean(X, 10)": None,
+    "LINEAR.predict_interval(X, 95)": "level must lie between 0 and 1",
+    "LINEAR.predict_distribution_one(ROW)": None,
+    "LINEAR.predict_interval_one(ROW)": None,
+    "LINEAR.predict_distribution(ROW)": "predict_distribution_one",
+    "LINEAR.predict_interval(ROW)": "predict_interval_one",
+    "LINEAR.predict(ROW)": "predict_one",
+    "LINEAR.predict_one({'age': 1.0, 'hour': None, 'size': 0.0})": "'hour'",
+    "LINEAR.predict_one({'age': 1.0, 'hour': 'noon', 'size': 0.0})": "'hour'",
+    "LINEAR.predict_one({**ROW, 'humidity': 1.0})": "unexpected 'humidity'",
+    "BayesianLinearRegression().fit(X, Y).learn_one(ROW, 1.0)": None,
+    "BayesianLinearRegression().fit(X, Y).predict_then_learn_one(ROW, 1.0)": None,
+    "BayesianLinearRegression().learn_one(X.iloc[0], 1.0)": None,
+    "Conformal(BayesianLinearRegression()).fit(X, Y).predict_interval_one(ROW)": None,
+    "LINEAR.leave_one_out(X, Y).logpdf(Y).sum()": None,
+    # settings
+    "BayesianLinearRegression(basis={'hour': Fourier(period=24), 'age': Spline()}).fit(X, Y)": None,
+    "BayesianLinearRegression(basis='auto').fit(X, Y)": None,
+    "BayesianLinearRegression(basis='spline').fit(X, Y)": "posterity.basis.Spline()",
+    "BayesianLinearRegression(prior_mean={'age': 1.0}).fit(X, Y)": None,
+    "BayesianLinearRegression(prior_precision={'age': 4.0}).fit(X, Y)": None,
+    "BayesianLinearRegression(prior_precision={'agee': 4.0}).fit(X, Y)": "is no feature: the",
+    "BayesianPoissonRegression(prior={'age': Normal(1, 0.5)}).fit(X, COUNTS)": None,
+    "BayesianLinearRegression(prior={'age': Normal(1, 0.5)}).fit(X, Y)": "give noise_precision, or",
+    "BayesianLinearRegression(prior={'age': (1, 0.5)}, noise_precision=1.0).fit(X, Y)": "Normal(-1",
+    "BayesianQuantileRegression(quantile=[0.1, 0.5, 0.9]).fit(X, Y)": "one number",
+    "BayesianQuantileRegression(quantile=90).fit(X, Y)": "must lie between 0 and 1",
+    "BayesianLinearRegression(fit_intercept='yes').fit(X, Y)": "fit_intercept",
+    "BayesianLinearRegression(prior_precision='ridge').fit(X, Y)": "it must be 'auto' or 'ard'",
+    "BayesianLinearRegression(forgetting='adaptive').fit(X, Y)": "posterity.forgetting",
+    "BayesianGeneralizedLinear('poisson').fit(X, COUNTS)": "as Poisson()",
+    "BayesianNegativeBinomialRegression().fit(X, COUNTS, exposure=np.full(N, 2.0))": None,
+    "BayesianLogisticRegression().partial_fit(X, YES, classes=['no', 'yes', 'maybe'])": None,
+    "BayesianLinearRegression().fit(X.assign(when=pandas.Timestamp('2024-01-01')), Y)": "'when'",
+    "BayesianLinearRegression().fit(X.assign(zone=pandas.Categorical(GROUPS)), Y)": "OneHotEncoder",
+    "BayesianLinearRegression().fit(X.assign(age=np.nan), Y)": "'age'",
+    "BayesianLinearRegression().fit(X, YES)": "y",
+    "posterity.save(LINEAR, '/no/such/folder/m.posterity')": "/no/such/folder",
+    "load_rides().head()": None,
+    "clone(LINEAR).fit(X, Y)": None,
+    "make_pipeline(StandardScaler(), LINEAR).fit(X, Y).predict(X, return_std=True)": None,
+}
+
+
+@pytest.mark.parametrize("guess", PYTHON)
+def test_in_python(guess: str) -> None:
+    _held(lambda: exec(f"{IMPORTS}\n{guess}", dict(globals())), PYTHON[guess])
+
+
+def _held(work: Any, message: str | None) -> None:
+    if message is None:
+        work()
+        return
+    with pytest.raises((ValueError, TypeError, AttributeError, OSError)) as raised:
+        work()
+    assert message in str(raised.value), raised.value
+
+
+# {} is a folder with rides.csv, small.csv, labels.csv, european.csv and dates.csv.
+COMMANDS = {
+    "--help": None,
+    "--version": None,
+    "evaluate rides.csv --target fare --dates calendar --missing level": None,
+    "evaluate rides.csv --target fare": "--dates",
+    "evaluate rides.csv --target fare --dates calendar": "--missing",
+    "evaluate rides.csv --target fair --dates calendar": "'fare'",
+    "evaluate rides.csv --targt fare": "--target",
+    "evaluate small.csv --target y --model ridge": "give linear, robust, quantile",
+    "evaluate small.csv --target y --model quantile:0.9": None,
+    "evaluate small.csv --target y --lag 1,24": None,
+    "evaluate small.csv --target y --categories zone": None,
+    "evaluate small.csv --target y --slice zone --json": None,
+    "evaluate small.csv --target y --drop a": None,
+    "evaluate rides.csv --target fare --dates days --missing level --log-target": None,
+    "evaluate labels.csv --target bought": "--model logistic",
+    "evaluate labels.csv --target bought --model logistic": None,
+    "evaluate european.csv --target y": "--decimal ,",
+    "evaluate european.csv --target y --decimal , --thousands .": None,
+    "evaluate dates.csv --target y --dates calendar": "--date-format",
+    "evaluate dates.csv --target y --dates calendar --date-format %m/%d/%y": None,
+    "evaluate none --target y": "none",
+    "evaluate nothing.csv --target y": "nothing.csv",
+    "compare small.csv --target y --models auto,robust": None,
+    "compare small.csv --target y": "--models",
+    "fit small.csv --target y --output m.posterity": None,
+    "show m.posterity": None,
+    "predict m.posterity small.csv --keep a": None,
+    "predict m.posterity small.csv --interval 0.9": "see posterity predict --help",
+    "update m.posterity small.csv": None,
+    "summary m.posterity": "see posterity --help",
+    "forecast small.csv --target y --horizon 3": None,
+    "fit small.csv --target y": "--output",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    place = tmp_path_factory.mktemp("guesses")
+    rides = load_rides().head(600)
+    rides.to_csv(place / "rides.csv", index=False)
+    a, zone = RNG.normal(size=200), RNG.integers(1, 4, 200)
+    y = 3.0 + a + 0.5 * zone + RNG.normal(size=200)
+    table = pandas.DataFrame({"a": a, "zone": zone, "y": y})
+    table.to_csv(place / "small.csv", index=False)
+    table.assign(bought=np.where(y > 4, "yes", "no")).drop(columns="y").to_csv(
+        place / "labels.csv", index=False
+    )
+    table.round(2).to_csv(place / "european.csv", index=False, sep=";", decimal=",")
+    dates = pandas.date_range("2021-04-20", periods=200).strftime("%m/%d/%y")
+    table.assign(when=dates).to_csv(place / "dates.csv", index=False)
+    (place / "empty").mkdir()
+    return place
+
+
+def test_at_the_command_line(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    testing = pytest.importorskip("click.testing")
+    from posterity.cli.commands import posterity as command
+
+    monkeypatch.chdir(folder)
+    failed = []
+    for guess, message in COMMANDS.items():
+        result = testing.CliRunner().invoke(command, guess.split())
+        said = result.stderr + (repr(result.exception) if result.exit_code == 1 else "")
+        right = result.exit_code == 0 if message is None else message in result.stderr
+        if not right or (message is not None and result.exit_code == 0):
+            failed.append((guess, message, said[-300:]))
+    assert not failed
