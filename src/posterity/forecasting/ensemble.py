@@ -12,7 +12,7 @@ from posterity.factor.grouped import GroupBank
 from posterity.forecasting import shared
 from posterity.forecasting.checks import FEWEST_ROWS
 from posterity.forecasting.forms import Form
-from posterity.forecasting.marginals import Component, crps_of_one
+from posterity.forecasting.marginals import crps_of_one
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths, paths
 from posterity.forecasting.posterior import Posterior, Prior
@@ -68,8 +68,7 @@ class Learner:
         one_by_one = learn_each(self.bank, levels, self.form, columns.start, columns.stop - 1)
         for column in columns:
             if column > columns.start:
-                next(one_by_one)
-                self.learned = column
+                self.bank, self.learned = next(one_by_one), column
             yield self.standing(levels, future(column))
 
     def standing(self, levels: Levels, future: Array) -> ArmSummaries:
@@ -214,29 +213,93 @@ def tried(
     Series may be some of ``n_series`` that are forecast.
     """
     origins, h = windows(panel.length, h, n_series or len(panel))
-    shape = (len(learners), len(panel), len(origins), h)
-    mean, sd, crps = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
-    outcomes = np.stack(
-        [panel.values[:, origin : origin + h] for origin in origins] or [np.zeros((len(panel), h))],
-        axis=1,
-    )[:, : len(origins)]
-    for number, learner in enumerate(learners):
-        log = learner.form.log
-        for window, origin in enumerate(origins):
-            learner.learn_until(levels[log], origin)
-            known = learner.knows
-            if not known.any():
-                continue
-            future = panel.columns[:, origin : origin + h]
-            found = together(learner.paths(levels[log], future, size, window))
-            part = Component(found.mean, found.sd, log)
-            both = part.matched()
-            y = np.where(known[:, None], outcomes[:, window], np.nan)
-            mean[number, :, window], sd[number, :, window] = both
-            crps[number, :, window] = crps_of_one(part, y)
-        learner.learn_until(levels[log], panel.length)
-    logs = np.array([learner.form.log for learner in learners])
-    return TrialScores(mean, sd, crps, outcomes, logs)
+    trials = Trials.of(learners, h)
+    trials.run(learners, levels, panel, origins, size)
+    for learner in learners:
+        learner.learn_until(levels[learner.form.log], panel.length)
+    return trials.scores(panel, origins, h)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What forms, in logarithms where ``log`` (F,), said of the next ``h`` steps, by column.
+
+    ``said`` has (3, F, S, h) for each column right before which they were tried: mean, sd and crps
+    of :class:`TrialScores`.
+    """
+
+    log: NDArray[np.bool_]
+    h: int
+    said: dict[int, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, learners: Sequence[Learner], h: int) -> Trials:
+        """Nothing said yet."""
+        return cls(np.array([learner.form.log for learner in learners]), h)
+
+    def run(
+        self,
+        learners: Sequence[Learner],
+        levels: dict[bool, Levels],
+        panel: Panel,
+        origins: Sequence[int],
+        size: int,
+    ) -> None:
+        """Have learners learn up to each of these columns, and forecast from there."""
+        for number, learner in enumerate(learners):
+            waiting = []
+            for window, origin in enumerate(origins):
+                own = levels[learner.form.log]
+                learner.learn_until(own, origin)
+                waiting.append(learner.standing(own, columns_from(panel, origin, self.h)))
+                # Of few series all windows are forecast together, as if they were more series.
+                if learner.form.shared or len(panel) > FEW_SERIES or origin == origins[-1]:
+                    start = ArmSummaries.stacked(waiting)
+                    found = together(learner.paths_from(start, size, window))
+                    before = list(origins[window + 1 - len(waiting) : window + 1])
+                    self.add(number, before, start.knows, found, panel)
+                    waiting = []
+
+    def add(
+        self,
+        number: int,
+        columns: Sequence[int],
+        knows: NDArray[np.bool_],
+        found: Paths,
+        panel: Panel,
+    ) -> None:
+        """Paths (n S, K, h) of a form from n columns on, and how they did."""
+        y = outcomes_from(panel, columns, self.h).swapaxes(0, 1).reshape(-1, self.h)
+        mean, sd = found.steps.matched()
+        known = knows[:, None]
+        crps = crps_of_one(mean, sd, np.where(known, y, np.nan), log=found.log)
+        each = np.stack([np.where(known, mean, np.nan), np.where(known, sd, np.nan), crps])
+        for column, one in zip(columns, np.split(each, len(columns), axis=1), strict=True):
+            if column not in self.said:
+                self.said[column] = np.full((3, len(self.log), *one.shape[1:]), np.nan)
+            self.said[column][:, number] = one
+
+    def scores(self, panel: Panel, origins: Sequence[int], h: int) -> TrialScores:
+        """What was said of the first ``h`` steps from these columns on."""
+        shape = (3, len(self.log), len(panel), 0, h)
+        some = [self.said[origin][..., None, :h] for origin in origins]
+        mean, sd, crps = np.concatenate([np.empty(shape), *some], axis=3)
+        return TrialScores(mean, sd, crps, outcomes_from(panel, origins, h), self.log)
+
+
+def columns_from(panel: Panel, column: int, h: int) -> Array:
+    """(S, h, m) exogenous columns from a column on; NaN beyond the end."""
+    known = panel.columns[:, column : column + h]
+    short = h - known.shape[1]
+    if not short:
+        return known
+    return np.pad(known, ((0, 0), (0, short), (0, 0)), constant_values=np.nan)
+
+
+def outcomes_from(panel: Panel, columns: Sequence[int], h: int) -> Array:
+    """(S, n, h) values from each of these columns on; NaN beyond the end."""
+    padded = np.pad(panel.values, ((0, 0), (0, h)), constant_values=np.nan)
+    return padded[:, np.asarray(columns, dtype=np.intp)[:, None] + np.arange(h)]
 
 
 def windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:

@@ -8,11 +8,13 @@ recursion. So S draws are a mixture of S Gaussians, with the noise along each pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.forms import Form
+from posterity.forecasting.marginals import Component, spread_by
 from posterity.forecasting.posterior import Draws
 
 Array = NDArray[np.float64]
@@ -32,16 +34,26 @@ class Paths:
     noise: Array
     log: bool
 
-    @property
+    @cached_property
     def sd(self) -> Array:
         """(S, K, h) standard deviation at each step."""
         return np.asarray(
             self.noise[:, :, None] * np.sqrt(np.cumsum(np.square(self.responses), axis=2))
         )
 
+    @property
+    def steps(self) -> Component:
+        """Each step by itself."""
+        return Component(self.mean, self.sd, self.log)
+
     def in_units(self, unit: Array) -> Paths:
         """The same where a level of 1 was ``unit`` (S, 1)."""
         return Paths(self.mean * unit[:, None], self.responses, self.noise * unit, self.log)
+
+    def spread_by(self, factor: float) -> Paths:
+        """The same with other spreads."""
+        mean = spread_by(self.steps, factor).mean
+        return Paths(mean, self.responses, factor * self.noise, self.log)
 
     def covariance(self) -> Array:
         """(S, K, h, h) between steps: sigma^2 sum_j psi_j psi_{j+k}."""
