@@ -20,6 +20,7 @@ from posterity.forecasting.checks import (
     check_forms,
     check_horizon,
     check_parameters,
+    warn_of_constant,
     warn_of_short,
 )
 from posterity.forecasting.ensemble import Learner, Priors, TrialScores, begun, tried
@@ -424,6 +425,7 @@ class Forecaster(BaseEstimator):
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
             panel, forms = self._learned, self.forms_
+            warn_of_constant(panel)
             warn_of_short(panel, self.periods_)
             if self.forms is not None:
                 check_forms(panel, forms)
