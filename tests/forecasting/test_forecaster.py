@@ -97,6 +97,17 @@ def test_the_order_of_rows_does_not_matter(monthly: Array, library: str) -> None
     assert str(one.forecast(2).times[0, -1])[:10] == "2024-02-29"
 
 
+def test_the_order_of_series_does_not_matter(monthly: Array) -> None:
+    """Nor with a prior that they share, or a spread."""
+    series = {name: y[:40] for name, y in panel_of(monthly).items()}
+    forms = [*SIMPLE, Form(1, (1, 2, 3), shared=True)]
+    one = Forecaster(forms=forms).fit(series).forecast(6)
+    two = Forecaster(forms=forms).fit(dict(reversed(series.items()))).forecast(6)
+    order = [two.ids.index(name) for name in one.ids]
+    np.testing.assert_allclose(one.quantile(0.9), two.quantile(0.9)[order], rtol=1e-7)
+    np.testing.assert_allclose(one.total().std(), two.total().std()[order], rtol=1e-7)
+
+
 def test_scale_and_level(monthly: Array) -> None:
     forms = [Form(1, (1, 2, 3)), Form(12, (1, 12, 13))]
     plain = Forecaster(forms=forms).fit(monthly).forecast(5)
