@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.forecasting.ensemble import Learner, TrialScores, together
+from posterity.forecasting.ensemble import Learner, together
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.trials import TrialScores
 from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, weights
 
 Array = NDArray[np.float64]

@@ -23,13 +23,14 @@ from posterity.forecasting.checks import (
     warn_of_constant,
     warn_of_short,
 )
-from posterity.forecasting.ensemble import Learner, Priors, TrialScores, begun, tried
+from posterity.forecasting.ensemble import Learner, Priors, begun
 from posterity.forecasting.forecast import Forecast, answered, common_of
 from posterity.forecasting.forms import Form, forms_for, remembering
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.progress import GROWTH, Ends, Progress, progress
 from posterity.forecasting.recent import following, next_row, some_of
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.trials import TrialScores, tried
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
 from posterity.transaction import all_or_nothing

@@ -230,7 +230,7 @@ def _window(form: Form) -> Array:
 
 @lru_cache(maxsize=1024)
 def _reach(form: Form) -> NDArray[np.intp]:
-    looked_at = form.window.any(axis=1)
+    looked_at = np.asarray(form.window.any(axis=1))
     looked_at[form.difference - 1] = True
     return np.flatnonzero(looked_at) + 1
 

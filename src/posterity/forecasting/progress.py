@@ -9,23 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.ensemble import (
-    ArmSummaries,
-    Learner,
-    Trials,
-    TrialScores,
-    begun,
-    columns_from,
-    outcomes_from,
-    together,
-    windows,
-)
+from posterity.forecasting.ensemble import ArmSummaries, Learner, begun, together
 from posterity.forecasting.forecast import usable_of
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import Marginals, spread_by
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.trials import (
+    Trials,
+    TrialScores,
+    columns_from,
+    outcomes_from,
+    windows,
+)
 from posterity.forecasting.weighing import CommonScores, weights
 
 Array = NDArray[np.float64]
