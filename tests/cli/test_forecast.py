@@ -131,7 +131,7 @@ def test_gaps_are_noted(table: Path, tmp_path: Path) -> None:
     table.write_text("\n".join(lines) + "\n")
     options = ("--target", "sold", "--time", "day", "--series", "shop", "--horizon", 3)
     result = invoke(table, *options)
-    assert result.stderr.startswith("note: there are gaps: after 2026-03-01")
+    assert result.stderr.startswith("note: times are 1 day apart, and there are gaps: after 2026")
     assert len(rows_of(result)) == 6
 
 

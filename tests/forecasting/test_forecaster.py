@@ -15,6 +15,8 @@ from sklearn.exceptions import NotFittedError
 from posterity.files import dumps, loads
 from posterity.forecasting import Forecaster, ForecastWarning, Form, GapWarning
 from posterity.forecasting.forms import forms_for
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.rows import Levels, learn, learn_each, new_bank
 from posterity.forgetting import (
     Adaptive,
     Changepoint,
@@ -93,6 +95,17 @@ def test_the_order_of_rows_does_not_matter(monthly: Array, library: str) -> None
     same(one, other)
     assert one.periods_ == (12,)
     assert str(one.forecast(2).times[0, -1])[:10] == "2024-02-29"
+
+
+def test_the_order_of_series_does_not_matter(monthly: Array) -> None:
+    """Nor with a prior that they share, or a spread."""
+    series = {name: y[:40] for name, y in panel_of(monthly).items()}
+    forms = [*SIMPLE, Form(1, (1, 2, 3), shared=True)]
+    one = Forecaster(forms=forms).fit(series).forecast(6)
+    two = Forecaster(forms=forms).fit(dict(reversed(series.items()))).forecast(6)
+    order = [two.ids.index(name) for name in one.ids]
+    np.testing.assert_allclose(one.quantile(0.9), two.quantile(0.9)[order], rtol=1e-7)
+    np.testing.assert_allclose(one.total().std(), two.total().std()[order], rtol=1e-7)
 
 
 def test_scale_and_level(monthly: Array) -> None:
@@ -221,6 +234,37 @@ def test_progressive_forecasts_are_those_of_models_that_know_the_past(monthly: A
     np.testing.assert_array_equal(progress.outcomes[0, 0], monthly[100:102])
     assert np.isnan(progress.median[2, 0, 1])
     same(model, Forecaster(forms=SIMPLE).fit(monthly[:103]))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_forms_are_weighed_in_a_stream_as_at_rest(monthly: Array, shared: bool) -> None:
+    """What forms say on the way is what they are tried by when they are weighed anew."""
+    forms = [*SIMPLE, Form(1, (1, 2, 3), log=True, shared=shared)]
+    series = panel_of(monthly) if shared else {"a": monthly}
+    model = Forecaster(forms=forms).fit({name: y[:60] for name, y in series.items()})
+    progress = model.forecast_then_learn({name: y[60:84] for name, y in series.items()}, h=6)
+    for row in (0, 6, 12, 19):  # where they are weighed anew
+        then = Forecaster(forms=forms).fit({name: y[: 60 + row] for name, y in series.items()})
+        expected = then.forecast(6).median()[..., :3]
+        near = 0.01 if shared else 1e-9
+        np.testing.assert_allclose(
+            progress.median[row, :, :3].reshape(expected.shape), expected, rtol=near
+        )
+
+
+def test_rows_learned_together_are_those_learned_one_by_one(monthly: Array) -> None:
+    rng = np.random.default_rng(0)
+    y = np.stack([monthly, monthly[::-1], rng.normal(size=144)])
+    y[1, 50:53] = np.nan
+    panel = Panel.of_arrays(dict(enumerate(y)))
+    levels, form = Levels.of(panel, log=False), Form(1, (1, 2, 12), discount=0.97)
+    together, one_by_one = new_bank(form, levels), new_bank(form, levels)
+    learn(together, levels, form, 0, 5)
+    learn(one_by_one, levels, form, 0, 5)
+    for column, bank in enumerate(learn_each(together, levels, form, 5, 80), start=5):
+        learn(one_by_one, levels, form, column, column + 1)
+        np.testing.assert_allclose(bank.triangles, one_by_one.triangles, rtol=1e-12, atol=1e-9)
+        np.testing.assert_allclose(bank.count, one_by_one.count)
 
 
 def test_progressive_validation_from_nothing(monthly: Array) -> None:
@@ -382,6 +426,23 @@ def test_what_is_refused(monthly: Array) -> None:
         Forecaster(forms=["arima"]).fit(monthly)  # type: ignore[list-item]
 
 
+def test_a_series_without_a_name_has_none_in_messages(monthly: Array) -> None:
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2024-01-01", periods=40, freq="D")
+    frame = pandas.DataFrame({"ds": days, "y": monthly[:40]})
+    twice = frame.assign(ds=[days[0], *days[:-1]])
+    refused(lambda: Forecaster().fit(twice), "^the series has the time 2024-01-01 twice")
+    with pytest.warns(GapWarning, match=r"1 day apart.* after 2024-01-03 of the series \(1 miss"):
+        Forecaster(forms=SIMPLE).fit(frame.drop(index=3))
+    refused(lambda: Forecaster().fit(frame.assign(y="a")), "^column 'y' has a value that is not a")
+    refused(lambda: Forecaster().fit([*monthly, np.inf]), "^the series is infinite at row 144")
+    refused(lambda: Forecaster().fit(frame.assign(ds=[None, *days[1:]])), "time of row 0")
+    refused(lambda: Forecaster().fit(monthly, X=["a"] * 144), "^X must be an array")
+    model = Forecaster(forms=SIMPLE).fit(frame.assign(price=1.0))
+    ahead = pandas.DataFrame({"ds": days[-1] + pandas.to_timedelta([1, 2], "D"), "price": np.nan})
+    refused(lambda: model.forecast(2, ahead), "'price' of X_future is missing at row 0")
+
+
 def test_forms_that_can_learn_nothing_say_why(monthly: Array) -> None:
     series = {"a": monthly, "b": monthly - 150.0}
     logs = Forecaster(forms=[Form(log=True)]).fit(series)
@@ -397,7 +458,8 @@ def test_what_is_refused_of_times(monthly: Array) -> None:
     times = pandas.date_range("2012-01-01", periods=144, freq="MS")
     frame = pandas.DataFrame({"unique_id": "a", "ds": times, "y": monthly})
     refused(
-        lambda: Forecaster().fit(frame.assign(ds=times[0])), "series 'a' has time 2012-01-01.*twice"
+        lambda: Forecaster().fit(frame.assign(ds=times[0])),
+        "series 'a' has the time 2012-01-01 twice",
     )
     refused(lambda: Forecaster().fit(frame).partial_fit(frame), "were learned already")
     refused(lambda: Forecaster().fit(frame.drop(columns="ds")), "needs the column 'ds'")
@@ -442,7 +504,7 @@ def test_what_is_warned_of(monthly: Array) -> None:
     pandas = pytest.importorskip("pandas")
     times = pandas.date_range("2012-01-01", periods=144, freq="MS")
     frame = pandas.DataFrame({"unique_id": "a", "ds": times, "y": monthly})
-    with pytest.warns(GapWarning, match=r"after 2016-02-01.* of series 'a' \(2 missing\)"):
+    with pytest.warns(GapWarning, match=r"1 month apart.* after 2016-02-01 of series 'a' \(2 miss"):
         gaps = Forecaster(forms=SIMPLE).fit(frame.drop(index=[50, 51]))
     blank = frame.assign(y=np.where(np.isin(np.arange(144), [50, 51]), np.nan, monthly))
     same(gaps, Forecaster(forms=SIMPLE).fit(blank))

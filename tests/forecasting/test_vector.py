@@ -11,7 +11,7 @@ from scipy import stats
 
 from posterity import BayesianLinearRegression
 from posterity.files import dumps, loads
-from posterity.forecasting import VectorAutoregression
+from posterity.forecasting import ForecastWarning, VectorAutoregression
 from posterity.forecasting.minnesota import NOISE_ROWS, Nodes
 
 FLAT = (np.inf, np.inf)
@@ -74,7 +74,8 @@ def test_one_signal_in_closed_form() -> None:
 def test_links_are_regressions_of_the_library() -> None:
     y = simulated(60)
     model = VectorAutoregression(lags=2).fit(y)
-    unit, centre = model._units()
+    signals = model._signals()
+    unit, centre = signals.unit, signals.centre
     scaled = (y - centre) / unit
     X, now = np.hstack([scaled[1:-1], scaled[:-2]]), scaled[2:]
     nodes = Nodes(np.array([0.3]), np.array([0.1]), np.array([1.0]))
@@ -172,13 +173,44 @@ def test_rows_with_a_value_missing_are_not_learned() -> None:
     assert np.isfinite(VectorAutoregression(lags=2).fit(y).forecast(3).median()).all()
 
 
+def test_a_constant_signal_stays_where_it_is() -> None:
+    """It is said, and the others are forecast as if it was not there."""
+    y = simulated(60)
+    fixed = np.full(60, 5.3)
+    alone = VectorAutoregression(lags=2).fit({"a": y[:, 0], "c": y[:, 2]})
+    beside = VectorAutoregression(lags=2).fit({"a": y[:, 0], "b": fixed, "c": y[:, 2]})
+    with pytest.warns(ForecastWarning, match="series 'b' is constant"):
+        forecast = beside.forecast(4)
+    expected = alone.forecast(4)
+    for mine, theirs in zip(forecast.interval(0.8), expected.interval(0.8), strict=True):
+        np.testing.assert_array_equal(mine[[0, 2]], theirs)
+        np.testing.assert_array_equal(mine[1], 5.3)
+    assert (forecast.rvs(20, random_state=0)[:, 1] == 5.3).all()
+    assert beside.helps()["b", "a"] == beside.helps()["c", "b"] == 0.0
+    assert beside.helps()["a", "c"] == alone.helps()["a", "c"]
+    np.testing.assert_array_equal(beside.coef_[:, [0, 2]][:, :, [0, 2]], alone.coef_)
+    np.testing.assert_allclose(
+        beside.intercept_[[0, 1, 2]], [alone.intercept_[0], 5.3, alone.intercept_[1]]
+    )
+    assert not beside.impulse_responses(3).median()[:, 1].any()
+    with pytest.raises(ValueError, match=r"series 'b' was constant.*no density"):
+        forecast.joint_logpdf(np.zeros((3, 4)))
+    with pytest.warns(ForecastWarning, match="are constant"):
+        both = VectorAutoregression().fit({"a": fixed, "b": -fixed}).forecast(3)
+    np.testing.assert_array_equal(both.interval(), [[[5.3] * 3, [-5.3] * 3]] * 2)
+
+
 def test_what_is_refused() -> None:
     y = simulated(30)
+    with pytest.raises(ValueError, match="series 'b' was never observed"):
+        VectorAutoregression().fit({"a": y[:, 0], "b": np.full(30, np.nan)})
     with pytest.raises(ValueError, match="lags is 0"):
         VectorAutoregression(lags=0).fit(y)
     with pytest.raises(ValueError, match="tightness is"):
         VectorAutoregression(tightness=(0.0, 1.0)).fit(y)
-    with pytest.raises(ValueError, match="there are 1 rows of 3 signals with 3 lags"):
+    with pytest.raises(
+        ValueError, match=r"of 4 rows 1 can be learned, .* of the 3 signals or of their 3"
+    ):
         VectorAutoregression(lags=3).fit(y[:4])
     with pytest.raises(ValueError, match="end at different times"):
         VectorAutoregression().fit({"a": y[:, 0], "b": y[:20, 1]})

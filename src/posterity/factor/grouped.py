@@ -152,6 +152,13 @@ class GroupBank:
         some.size, some.clock = len(some._arrays[0]), self.clock
         return some
 
+    def repeated(self, times: int) -> GroupBank:
+        """A bank with so many copies of all groups, one after another."""
+        many = GroupBank(self.n_coefficients)
+        many._arrays = [np.concatenate([array[: self.size]] * times) for array in self._arrays]
+        many.size, many.clock = len(many._arrays[0]), self.clock
+        return many
+
     def copy(self) -> GroupBank:
         """An independent bank with the same content."""
         twin = GroupBank.__new__(GroupBank)

@@ -37,7 +37,7 @@ def unpacked(halves: Array, q: int) -> Array:
     return stack
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def places(q: int, ld: int) -> Places:
     """Where the upper triangle (q, q) is in the memory of (q, ld), row by row."""
     rows, columns = np.triu_indices(q)

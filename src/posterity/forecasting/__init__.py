@@ -7,7 +7,8 @@ from posterity.forecasting.forms import Form
 from posterity.forecasting.hierarchy import CoherentForecast, reconcile
 from posterity.forecasting.progress import Progress
 from posterity.forecasting.reading import GapWarning
-from posterity.forecasting.vector import ImpulseResponses, VectorAutoregression, VectorForecast
+from posterity.forecasting.vector import VectorAutoregression
+from posterity.forecasting.vector_forecast import ImpulseResponses, VectorForecast
 
 __all__ = [
     "CoherentForecast",

@@ -19,6 +19,8 @@ DAY = 86_400
 MONTH = 28
 # Periods of a series by the seconds, or months, of its step.
 OF_MONTHS = {1: (12,), 3: (4,)}
+# What seconds are told in, the longest that divides them.
+UNITS = (("weeks", 7 * DAY), ("days", DAY), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 # Distances that are looked at to find the step.
 ENOUGH = 100_000
 
@@ -70,7 +72,7 @@ class Calendar:
         between = np.flatnonzero(rest)
         if len(between):
             raise ValueError(
-                f"time {times[between[0]]} does not fit: times are {self.step} {self.unit} apart, "
+                f"time {shown(times[between[0]])} does not fit: times are {self.distance} apart, "
                 "and it lies between two of them; bring the series to a regular grid, leaving out "
                 "what was not observed"
             )
@@ -94,9 +96,13 @@ class Calendar:
         return np.asarray(days.astype(self.dtype))
 
     @property
-    def unit(self) -> str:
-        """What a step is counted in, in words."""
-        return self.kind if self.kind != "numbers" else "units"
+    def distance(self) -> str:
+        """A step in words."""
+        count, unit = self.step, "units" if self.kind == "numbers" else str(self.kind)
+        if self.kind == "seconds":
+            unit, size = next((name, size) for name, size in UNITS if count % size == 0)
+            count //= size
+        return f"{count} {unit if count > 1 else unit.removesuffix('s')}"
 
     @property
     def periods(self) -> tuple[int, ...] | None:
@@ -151,8 +157,24 @@ def as_times(values: Any) -> NDArray[Any]:
             f"times have the type {times.dtype}: they must be datetime64 or whole numbers"
         )
     if times.dtype.kind == "M" and np.isnat(times).any():
-        raise ValueError(f"time {int(np.flatnonzero(np.isnat(times))[0])} (from 0) is missing")
+        missing = int(np.flatnonzero(np.isnat(times))[0])
+        raise ValueError(f"the time of row {missing} (from 0) is missing")
     return times
+
+
+def shown(time: Any) -> str:
+    """A time in words: days without their hour.
+
+    Examples
+    --------
+    >>> shown(np.datetime64("2024-01-31T00:00:00.000")), shown(np.datetime64("2024-01-31T08:30:00"))
+    ('2024-01-31', '2024-01-31T08:30:00')
+    """
+    text = str(time)
+    if getattr(time, "dtype", np.dtype(object)).kind == "M" and "T" in text:
+        text = text.split(".")[0] if set(text.partition(".")[2]) <= {"0"} else text
+        text = text.removesuffix("T00:00:00")
+    return text
 
 
 # ---- inner ---------------------------------------------------------------------------------------

@@ -93,17 +93,20 @@ def check_forms(panel: Panel, forms: Sequence[Form]) -> None:
             raise ValueError(f"{name}, of {rows} rows, {why}: {advice}")
 
 
-def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
-    """Warn of series that are constant, or shorter than two of their shortest season."""
-    values = panel.values
-    constant = np.nanmax(values, axis=1) == np.nanmin(values, axis=1)
+def warn_of_constant(panel: Panel) -> None:
+    """Warn of series that never changed."""
+    constant = np.nanmax(panel.values, axis=1) == np.nanmin(panel.values, axis=1)
     if constant.any():
         warnings.warn(
             f"{_named(panel, constant)} constant: nothing says how much the next values may "
             "differ, and the intervals have no width",
             ForecastWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
+
+
+def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
+    """Warn of series that are shorter than two of their shortest season."""
     season = min(periods, default=0)
     short = panel.observed < 2 * season
     if short.any():

@@ -1,4 +1,4 @@
-"""Forms that have learned the same series, and what each has been worth at the horizon."""
+"""Forms that have learned the same series, and where each stands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from posterity.factor.grouped import GroupBank
 from posterity.forecasting import shared
 from posterity.forecasting.checks import FEWEST_ROWS
 from posterity.forecasting.forms import Form
-from posterity.forecasting.marginals import Component, crps_of_one
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths, paths
 from posterity.forecasting.posterior import Posterior, Prior
@@ -20,8 +19,6 @@ from posterity.forecasting.rows import Levels, learn, learn_each, new_bank
 
 Array = NDArray[np.float64]
 
-# Windows that forms are weighed on, the last of each series; more where there are few series.
-WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
 # Numbers in the paths that are made at once.
 BLOCK = 3_000_000
 # The occasion of a forecast that is no trial.
@@ -68,8 +65,7 @@ class Learner:
         one_by_one = learn_each(self.bank, levels, self.form, columns.start, columns.stop - 1)
         for column in columns:
             if column > columns.start:
-                next(one_by_one)
-                self.learned = column
+                self.bank, self.learned = next(one_by_one), column
             yield self.standing(levels, future(column))
 
     def standing(self, levels: Levels, future: Array) -> ArmSummaries:
@@ -157,38 +153,6 @@ class ArmSummaries:
         return triangles, scale
 
 
-@dataclass(frozen=True, eq=False)
-class TrialScores:
-    """What forms said of the last windows of a panel before they learned them.
-
-    ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
-    ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed; ``outcomes``
-    (S, W, h).
-    """
-
-    mean: Array
-    sd: Array
-    crps: Array
-    outcomes: Array
-    log: NDArray[np.bool_]
-
-    @property
-    def n_windows(self) -> int:
-        """W."""
-        return self.crps.shape[2]
-
-    def without(self, window: int) -> TrialScores:
-        """What was said of the other windows."""
-        some = np.arange(self.n_windows) != window
-        return TrialScores(
-            self.mean[:, :, some],
-            self.sd[:, :, some],
-            self.crps[:, :, some],
-            self.outcomes[:, some],
-            self.log,
-        )
-
-
 def begun(
     forms: Sequence[Form], panel: Panel, priors: Priors | None = None
 ) -> tuple[list[Learner], dict[bool, Levels]]:
@@ -199,51 +163,6 @@ def begun(
         for form in forms
     ]
     return learners, levels
-
-
-def tried(
-    learners: list[Learner],
-    levels: dict[bool, Levels],
-    panel: Panel,
-    h: int,
-    size: int,
-    n_series: int | None = None,
-) -> TrialScores:
-    """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way.
-
-    Series may be some of ``n_series`` that are forecast.
-    """
-    origins, h = windows(panel.length, h, n_series or len(panel))
-    shape = (len(learners), len(panel), len(origins), h)
-    mean, sd, crps = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
-    outcomes = np.stack(
-        [panel.values[:, origin : origin + h] for origin in origins] or [np.zeros((len(panel), h))],
-        axis=1,
-    )[:, : len(origins)]
-    for number, learner in enumerate(learners):
-        log = learner.form.log
-        for window, origin in enumerate(origins):
-            learner.learn_until(levels[log], origin)
-            known = learner.knows
-            if not known.any():
-                continue
-            future = panel.columns[:, origin : origin + h]
-            found = together(learner.paths(levels[log], future, size, window))
-            part = Component(found.mean, found.sd, log)
-            both = part.matched()
-            y = np.where(known[:, None], outcomes[:, window], np.nan)
-            mean[number, :, window], sd[number, :, window] = both
-            crps[number, :, window] = crps_of_one(part, y)
-        learner.learn_until(levels[log], panel.length)
-    logs = np.array([learner.form.log for learner in learners])
-    return TrialScores(mean, sd, crps, outcomes, logs)
-
-
-def windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:
-    """Columns right before which forms forecast, and how many steps, at most a quarter of all."""
-    h = min(h, max(length // 4, 1))
-    most = WINDOWS if n_series > FEW_SERIES else MOST_WINDOWS
-    return [length - h * k for k in range(most, 0, -1) if h * k <= length // 2], h
 
 
 def together(parts: Iterator[Paths]) -> Paths:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.forecasting.ensemble import Learner, TrialScores, together
+from posterity.forecasting.ensemble import Learner, together
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.trials import TrialScores
 from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, weights
 
 Array = NDArray[np.float64]
@@ -81,7 +82,7 @@ class StepDistribution:
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability scores of outcomes ``y``, less is better.
 
-        The integral is done numerically, to a few thousandths of the score at most.
+        The integral is done numerically, to a thousandth of the score.
         """
         return self._shaped(self.marginals.crps(self._read(y)))
 
@@ -166,8 +167,7 @@ class Forecast(StepsAhead):
         single: bool,
     ) -> Forecast:
         """From the paths of each form and their weights (S, F)."""
-        components = [Component(some.mean, some.sd, some.log) for some in paths]
-        marginals = Marginals(components, weights)
+        marginals = Marginals([some.steps for some in paths], weights)
         return cls(ids, marginals, single, times, tuple(forms), tuple(paths))
 
     @property
@@ -237,7 +237,7 @@ def answered(
     common = common or CommonScores.of(said, usable)
     shares = weights(said, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    paths = [spread_by(each[number], common.factor) for number in counted]
+    paths = [each[number].spread_by(common.factor) for number in counted]
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(
         panel.ids,
@@ -282,14 +282,6 @@ def usable_of(
         narrow.append(some & np.concatenate([one for _, one in found]))
     best = np.array(narrow)
     return np.where(best.any(axis=0), best, np.array(usable))
-
-
-def spread_by(path: Paths, factor: float | Array) -> Paths:
-    """The same with other spreads; ``factor`` may be one for each series (S, 1)."""
-    factor = np.reshape(factor, (-1, 1))
-    centre = path.mean.mean(axis=1, keepdims=True)
-    mean = centre + factor[:, :, None] * (path.mean - centre)
-    return Paths(mean, path.responses, factor * path.noise, path.log)
 
 
 # ---- inner ---------------------------------------------------------------------------------------

@@ -20,15 +20,17 @@ from posterity.forecasting.checks import (
     check_forms,
     check_horizon,
     check_parameters,
+    warn_of_constant,
     warn_of_short,
 )
-from posterity.forecasting.ensemble import Learner, Priors, TrialScores, begun, tried
+from posterity.forecasting.ensemble import Learner, Priors, begun
 from posterity.forecasting.forecast import Forecast, answered, common_of
 from posterity.forecasting.forms import Form, forms_for, remembering
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.progress import GROWTH, Ends, Progress, progress
 from posterity.forecasting.recent import following, next_row, some_of
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.trials import TrialScores, tried
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
 from posterity.transaction import all_or_nothing
@@ -424,6 +426,7 @@ class Forecaster(BaseEstimator):
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
             panel, forms = self._learned, self.forms_
+            warn_of_constant(panel)
             warn_of_short(panel, self.periods_)
             if self.forms is not None:
                 check_forms(panel, forms)

@@ -108,6 +108,11 @@ class Form:
         """
         return _window(self)
 
+    @property
+    def reach(self) -> NDArray[np.intp]:
+        """(m,) lags whose values matter."""
+        return _reach(self)
+
     def __str__(self) -> str:
         words = ["log"] if self.log else []
         words.append(f"difference {self.difference}")
@@ -221,6 +226,13 @@ def _window(form: Form) -> Array:
     window = np.hstack([window, means.reshape(len(means), length).T])
     window.setflags(write=False)
     return window
+
+
+@lru_cache(maxsize=1024)
+def _reach(form: Form) -> NDArray[np.intp]:
+    looked_at = np.asarray(form.window.any(axis=1))
+    looked_at[form.difference - 1] = True
+    return np.flatnonzero(looked_at) + 1
 
 
 def _smooth(form: Form, half: float, length: int) -> Array:

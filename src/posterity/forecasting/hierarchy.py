@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.forecast import Forecast, StepsAhead
 from posterity.forecasting.marginals import Component, Marginals
-from posterity.forecasting.vector import VectorForecast
+from posterity.forecasting.vector_forecast import VectorForecast
 
 Array = NDArray[np.float64]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
+
+from posterity import kernel
 
 Array = NDArray[np.float64]
 
@@ -18,9 +21,11 @@ LARGEST_LOG, LARGEST_SD = 600.0, 6.0
 # Numbers that are worked on at once, steps of the search for a quantile, and how near it must come.
 BLOCK, STEPS, NEAR = 2_000_000, 60, 1e-9
 # Nodes of the integral that is the CRPS, on either side of the outcome.
-NODES = 32
-# Beyond these quantiles nothing is left, roughly.
-TAIL = 1e-5
+NODES = 16
+# Beyond quantiles with about this probability nothing is left, roughly.
+TAIL = 3e-5
+# Inverses of standard deviations that are zero.
+POINT = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,26 +39,6 @@ class Component:
     def part(self, which: slice) -> Component:
         """Some of the series."""
         return Component(self.mean[which], self.sd[which], self.log)
-
-    def cdf(self, y: Array) -> Array:
-        """Distribution function (S, h) at ``y`` (S, h)."""
-        return np.asarray(ndtr(self._z(y)).mean(axis=1))
-
-    def density(self, y: Array) -> Array:
-        """Density (S, h) at ``y`` (S, h)."""
-        z = self._z(y)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            height = (np.exp(-0.5 * z * z) / (ROOT_2_PI * self.sd)).mean(axis=1)
-            if self.log:
-                return np.where(y > 0.0, height / np.where(y > 0.0, y, 1.0), 0.0)
-        return np.asarray(height)
-
-    def _z(self, y: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            x = np.log(np.maximum(y, 0.0)) if self.log else y
-            z = (x[:, None, :] - self.mean) / self.sd
-        z[np.isnan(z)] = 0.0
-        return np.asarray(z)
 
     def moments(self) -> tuple[Array, Array]:
         """(S, h) mean and variance of the values."""
@@ -81,12 +66,6 @@ class Component:
         folded = np.where(self.sd > 0.0, folded, off)
         return mean, 0.5 * ROOT_2_PI * folded.mean(axis=1)
 
-    def quantile_of_matched(self, q: float | Array) -> Array:
-        """(S, h) quantiles of that normal, as values."""
-        mean, sd = self.matched()
-        x = mean + ndtri(q) * np.minimum(sd, LARGEST_SD if self.log else np.inf)
-        return np.exp(np.minimum(x, LARGEST_LOG)) if self.log else np.asarray(x)
-
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
@@ -106,12 +85,12 @@ class Marginals:
 
     def cdf(self, y: Array) -> Array:
         """(S, h) probabilities of no more than ``y``."""
-        return self._mixed(lambda part: part.cdf(y))
+        return self._by_blocks(lambda some, which: some._score(y[which])[0])
 
     def logpdf(self, y: Array) -> Array:
         """(S, h) log densities."""
         with np.errstate(divide="ignore"):
-            return np.log(self._mixed(lambda part: part.density(y)))
+            return np.log(self._by_blocks(lambda some, which: some._score(y[which])[1]))
 
     def quantile(self, q: float | Array) -> Array:
         """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,) or (S, h)."""
@@ -140,40 +119,23 @@ class Marginals:
     def _by_blocks(self, of: Callable[[Marginals, slice], Array]) -> Array:
         numbers = sum(part.mean.shape[1] * part.mean.shape[2] for part in self.components)
         share = max(1, BLOCK // max(1, numbers))
+        if len(self.weights) <= share:
+            return of(self, slice(None))
         parts = [slice(start, start + share) for start in range(0, len(self.weights), share)]
         return np.concatenate([of(self._part(which), which) for which in parts])
 
     def _part(self, which: slice) -> Marginals:
         return Marginals([part.part(which) for part in self.components], self.weights[which])
 
-    def _quantile(self, q: Array, near: float = NEAR) -> Array:
-        """Newton's method on the scale of normal scores, within a bracket that always closes."""
-        low, high = self._bracket(q)
-        guesses = np.stack([part.quantile_of_matched(q) for part in self.components], axis=2)
-        weights = self.weights[:, None, :]
-        x = (np.where(weights > 0.0, guesses, 0.0) * weights).sum(axis=2)
-        x = np.clip(x, low, high)
-        answer, cells = x.reshape(-1), self._cells()
-        left = np.flatnonzero(high.reshape(-1) > low.reshape(-1))
-        low, high = low.reshape(-1)[left], high.reshape(-1)[left]
-        level = q.reshape(-1)[left]
-        for _ in range(STEPS):
-            if not len(left):
-                break
-            x = answer[left]
-            cdf, density = cells.score(x, left)
-            u = ndtri(np.clip(cdf, 1e-300, 1.0 - 1e-16))
-            above = cdf >= level
-            high, low = np.where(above, x, high), np.where(above, low, x)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = (ndtri(level) - u) * np.exp(-0.5 * u * u) / (ROOT_2_PI * density)
-                inside = (x + step >= low) & (x + step <= high)
-            moved = np.where(inside, x + step, 0.5 * (low + high))
-            answer[left] = moved
-            done = (np.abs(cdf - level) < near) | (high - low <= 4e-16 * np.abs(x))
-            left, low, high, level = left[~done], low[~done], high[~done], level[~done]
-        return answer.reshape(len(self.weights), -1)
+    def _score(self, y: Array) -> tuple[Array, Array]:
+        """Distribution function and density (S, h) at ``y`` (S, h)."""
+        cdf, density = self._cells.score(np.reshape(y, (-1, 1)))
+        return cdf.reshape(y.shape), density.reshape(y.shape)
 
+    def _quantile(self, q: Array) -> Array:
+        return self._cells.quantile(q.reshape(-1), NEAR).reshape(q.shape)
+
+    @cached_property
     def _cells(self) -> Cells:
         parts = []
         for log in (False, True):
@@ -183,96 +145,160 @@ class Marginals:
                 if part.log == log and weight.any()
             ]
             if some:
+                weights = np.concatenate([share for _, share in some], axis=1)
                 means = np.concatenate([part.mean for part, _ in some], axis=1)
                 sds = np.concatenate([part.sd for part, _ in some], axis=1)
-                shares = np.concatenate([share for _, share in some], axis=1)
-                counts = shares > 0.0
+                counts = weights > 0.0
                 means, sds = np.where(counts, means, 0.0), np.where(counts, sds, 1.0)
-                parts.append((log, _by_cell(means), _by_cell(sds), _by_cell(shares)))
+                precisions = 1.0 / np.maximum(sds, 1.0 / POINT)
+                parts.append(Normals(log, *map(_by_cell, (weights, means, precisions))))
         return Cells(parts)
 
-    def _bracket(self, q: Array) -> tuple[Array, Array]:
-        """The lowest and the highest quantile of all normals of positive weight."""
-        low: Any = np.inf
-        high: Any = -np.inf
-        for number, part in enumerate(self.components):
-            some = self.weights[:, number, None] > 0.0
-            if some.any():
-                sd = np.minimum(part.sd, LARGEST_SD) if part.log else part.sd
-                each = part.mean + ndtri(q)[:, None] * sd
-                each = np.exp(np.clip(each, -LARGEST_LOG, LARGEST_LOG)) if part.log else each
-                low = np.where(some, np.minimum(low, each.min(axis=1)), low)
-                high = np.where(some, np.maximum(high, each.max(axis=1)), high)
-        return np.asarray(low), np.asarray(high)
-
     def _crps(self, y: Array) -> Array:
-        """Gauss-Legendre on either side of the outcome, out to where nothing is left."""
+        """Gauss-Legendre on either side of the outcome, out to where nothing is left.
+
+        In u, x = median + s sinh(u), s the standard deviation of a normal as high as the median's
+        density: nodes are as dense as the mass, and reach far into long tails.
+        """
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
         nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
-        low, high = (self._quantile(np.full(y.shape, q), 0.1 * TAIL) for q in (TAIL, 1.0 - TAIL))
-        below, above = np.maximum(y - low, 0.0), np.maximum(high - y, 0.0)
+        shape, y = y.shape, y.reshape(-1)
+        cells = self._cells
+        low, high = (cells.quantile(np.full(len(y), q), 0.5 * TAIL) for q in (TAIL, 1.0 - TAIL))
+        median = cells.quantile(np.full(len(y), 0.5), 0.01)
+        with np.errstate(divide="ignore"):
+            unit = 1.0 / (ROOT_2_PI * cells.score(median[:, None])[1][:, 0])
+        unit = np.clip(unit, 1e-6 * (high - low) + 1e-300, high - low + 1e-300)
         # What is between the outcome and the mass counts whole.
         total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
-        first, last = np.minimum(y, high), np.maximum(y, low)
-        lower, upper = np.minimum(below, high - low), np.minimum(above, high - low)
-        cells = self._cells()
-        for node, weight in zip(nodes, weights, strict=True):
-            left = cells.cdf((first - lower * (1.0 - node)).reshape(-1)).reshape(y.shape)
-            right = cells.cdf((last + upper * node).reshape(-1)).reshape(y.shape)
-            total = total + weight * (lower * np.square(left) + upper * np.square(1.0 - right))
-        return np.asarray(total)
+        ends = np.stack([low, np.clip(y, low, high), high])
+        first, middle, last = np.arcsinh((ends - median) / unit)
+        left = first[:, None] + (middle - first)[:, None] * nodes
+        right = middle[:, None] + (last - middle)[:, None] * nodes
+        u = np.hstack([left, right])
+        cdf = cells.score(median[:, None] + unit[:, None] * np.sinh(u))[0]
+        each = np.square(np.hstack([cdf[:, :NODES], 1.0 - cdf[:, NODES:]])) * np.cosh(u)
+        total += unit * (middle - first) * (each[:, :NODES] @ weights)
+        total += unit * (last - middle) * (each[:, NODES:] @ weights)
+        return total.reshape(shape)
+
+
+def spread_by(part: Component, factor: float | Array) -> Component:
+    """The same with other spreads; ``factor`` may be one for each series (S, 1)."""
+    factor = np.reshape(factor, (-1, 1, 1))
+    centre = part.mean.mean(axis=1, keepdims=True)
+    return Component(centre + factor * (part.mean - centre), factor * part.sd, part.log)
+
+
+@dataclass(frozen=True, eq=False)
+class Normals:
+    """Weights, means and inverses of standard deviations of n mixtures of K normals, (n, K) each.
+
+    Of the values themselves or of their logarithms.
+    """
+
+    log: bool
+    weight: Array
+    mean: Array
+    precision: Array
+
+    def quantiles(self, u: Array) -> Array:
+        """(n, K) values of each normal at the normal scores ``u`` (n,)."""
+        sd = 1.0 / self.precision
+        if not self.log:
+            return np.asarray(self.mean + u[:, None] * sd)
+        x = self.mean + u[:, None] * np.minimum(sd, LARGEST_SD)
+        return np.exp(np.clip(x, -LARGEST_LOG, LARGEST_LOG))
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The same with series and steps in one axis, of which some may be asked for.
+    """The same with series and steps in one axis (n), of which some may be asked for."""
 
-    ``parts`` are all normals (n, K) of the values, and all of the logarithms: whether they are of
-    logarithms, means, standard deviations, and weights.
+    parts: list[Normals]
+
+    def score(self, y: Array, which: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+        """Distribution function and density (c, m) at ``y`` (c, m) of the cells ``which`` (c,)."""
+        return self._sum(kernel.mixture_scores, y, which)
+
+    def score_slowly(self, y: Array, which: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+        """The same by scipy."""
+        return self._sum(_mixture_scores, y, which)
+
+    def _sum(
+        self,
+        scores: Callable[..., tuple[Array, Array]],
+        y: Array,
+        which: NDArray[np.intp] | None,
+    ) -> tuple[Array, Array]:
+        which = np.arange(len(y)) if which is None else which
+        cdf, density = np.zeros(y.shape), np.zeros(y.shape)
+        for part in self.parts:
+            x = y
+            if part.log:
+                with np.errstate(divide="ignore"):
+                    x = np.log(np.maximum(y, 0.0))
+            below, height = scores(x, which, part.weight, part.mean, part.precision)
+            cdf += below
+            density += height / np.where(y > 0.0, y, np.inf) if part.log else height
+        return cdf, density
+
+    def quantile(self, q: Array, near: float) -> Array:
+        """Quantiles (n,) of probability ``q`` (n,), or ``near`` it.
+
+        By Newton's method on the scale of normal scores, within a bracket that always closes.
+        """
+        answer, low, high = self._bracket(ndtri(q))
+        left = np.flatnonzero(high > low)
+        low, high, level = low[left], high[left], q[left]
+        for _ in range(STEPS):
+            if not len(left):
+                break
+            x = answer[left]
+            cdf, density = (some[:, 0] for some in self.score(x[:, None], left))
+            u = ndtri(np.clip(cdf, 1e-300, 1.0 - 1e-16))
+            above = cdf >= level
+            high, low = np.where(above, x, high), np.where(above, low, x)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                step = (ndtri(level) - u) * np.exp(-0.5 * u * u) / (ROOT_2_PI * density)
+                inside = (x + step >= low) & (x + step <= high)
+            answer[left] = np.where(inside, x + step, 0.5 * (low + high))
+            done = (np.abs(cdf - level) < near) | (high - low <= 4e-16 * np.abs(x))
+            left, low, high, level = left[~done], low[~done], high[~done], level[~done]
+        return answer
+
+    def _bracket(self, u: Array) -> tuple[Array, Array, Array]:
+        """The weighted mean, the lowest and the highest of all normals' quantiles at ``u`` (n,)."""
+        mean, low, high = np.zeros(len(u)), np.full(len(u), np.inf), np.full(len(u), -np.inf)
+        for part in self.parts:
+            each, counts = part.quantiles(u), part.weight > 0.0
+            mean += np.einsum("nk,nk->n", part.weight, each)
+            low = np.minimum(low, np.where(counts, each, np.inf).min(axis=1))
+            high = np.maximum(high, np.where(counts, each, -np.inf).max(axis=1))
+        return np.clip(mean, low, high), low, high
+
+
+def _mixture_scores(
+    y: Array, which: NDArray[np.intp], weight: Array, mean: Array, precision: Array
+) -> tuple[Array, Array]:
+    weight, mean, precision = weight[which], mean[which], precision[which]
+    cdf, density = np.empty(y.shape), np.empty(y.shape)
+    for place, x in enumerate(y.T):
+        z = (x[:, None] - mean) * precision
+        cdf[:, place] = np.einsum("nk,nk->n", weight, ndtr(z))
+        height = precision * np.exp(-0.5 * np.square(z)) / ROOT_2_PI
+        density[:, place] = np.einsum("nk,nk->n", weight, height)
+    return cdf, density
+
+
+def crps_of_one(mean: Array, sd: Array, y: Array, *, log: bool) -> Array:
+    """CRPS of one normal, or lognormal: what forms are weighed by, of those nearest to forecasts.
+
+    In closed form (Gneiting and Raftery 2007, eq. 21; Baran and Lerch 2015). Outcomes that are not
+    observed have NaN.
     """
-
-    parts: list[tuple[bool, Array, Array, Array]]
-
-    def cdf(self, y: Array) -> Array:
-        """Distribution function (n,) at ``y`` (n,)."""
-        total = np.zeros(len(y))
-        for z, _, weight, _ in self._scores(y, slice(None)):
-            total += np.einsum("nk,nk->n", ndtr(z), weight)
-        return total
-
-    def score(self, y: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Distribution function and density (n,) at ``y`` (n,) of the cells ``which`` (n,)."""
-        total, density = np.zeros(len(y)), np.zeros(len(y))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            for z, sd, weight, unit in self._scores(y, which):
-                total += np.einsum("nk,nk->n", ndtr(z), weight)
-                height = np.exp(-0.5 * np.square(z)) / sd
-                density += np.einsum("nk,nk->n", height, weight) / (ROOT_2_PI * unit)
-        return total, density
-
-    def _scores(
-        self, y: Array, which: slice | NDArray[np.intp]
-    ) -> Iterator[tuple[Array, Array, Array, Array | float]]:
-        """z (n, K), standard deviations, weights, and what y moves by as that of the part does."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            log = np.log(np.maximum(y, 0.0))
-            for in_logs, mean, sd, weight in self.parts:
-                spread = sd[which]
-                z = ((log if in_logs else y)[:, None] - mean[which]) / spread
-                if not spread.all():
-                    z[np.isnan(z)] = 0.0
-                yield z, spread, weight[which], np.where(y > 0.0, y, np.inf) if in_logs else 1.0
-
-
-def crps_of_one(part: Component, y: Array) -> Array:
-    """(S, h) CRPS of the one normal, or lognormal, nearest to a component.
-
-    In closed form (Gneiting and Raftery 2007, eq. 21; Baran and Lerch 2015): what forms are
-    weighed by. Outcomes that are not observed have NaN.
-    """
-    mean, sd = part.matched()
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if not part.log:
+        if not log:
             sd = np.maximum(sd, 1e-300)
             z = (y - mean) / sd
             height = np.exp(-0.5 * z * z) / ROOT_2_PI
@@ -288,4 +314,4 @@ def crps_of_one(part: Component, y: Array) -> Array:
 
 def _by_cell(values: Array) -> Array:
     """(S, K, h) as (S h, K)."""
-    return np.swapaxes(values, 1, 2).reshape(-1, values.shape[1])
+    return np.ascontiguousarray(np.swapaxes(values, 1, 2).reshape(-1, values.shape[1]))

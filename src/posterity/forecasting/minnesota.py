@@ -135,15 +135,15 @@ class SystemDraws:
     roots: Array
 
 
-def node_weights(links: list[Regressions]) -> tuple[Array, float]:
+def node_weights(nodes: Nodes, links: list[Regressions]) -> tuple[Array, float]:
     """(G,) posterior weights of the nodes, all as likely before, and the log evidence."""
-    total = np.sum([link.log_evidence for link in links], axis=0)
+    total = sum((link.log_evidence for link in links), np.zeros(len(nodes)))
     return np.exp(total - logsumexp(total)), float(logsumexp(total) - np.log(len(total)))
 
 
 def means(system: System, nodes: Nodes, links: list[Regressions]) -> Array:
     """(p, q) posterior means of the coefficients of the chain's reduced form at each mean."""
-    weights = node_weights(links)[0]
+    weights = node_weights(nodes, links)[0]
     found = np.zeros((system.n_features, system.n_signals))
     for node in np.flatnonzero(weights > 1e-12):
         steps = [_solved(link.triangles[node], 0.0) for link in links]
@@ -153,7 +153,7 @@ def means(system: System, nodes: Nodes, links: list[Regressions]) -> Array:
 
 def draws(system: System, nodes: Nodes, links: list[Regressions], size: int) -> SystemDraws:
     """Draws of a fixed set of points of low discrepancy."""
-    weights = node_weights(links)[0]
+    weights = node_weights(nodes, links)[0]
     widths = [link.triangles.shape[1] for link in links]
     points = sobol(size, 1 + sum(widths))
     which = np.minimum(np.searchsorted(np.cumsum(weights), points[:, 0]), len(weights) - 1)
@@ -187,6 +187,6 @@ def _reduced(system: System, steps: list[Array], delta: float) -> tuple[Array, A
     for j, step in enumerate(steps):
         ties[j, :j] = step[p:]
     inverse: Array = np.asarray(np.linalg.inv(np.eye(q) - ties), dtype=np.float64)
-    weights = np.column_stack([step[:p] for step in steps]) @ inverse.T
+    weights = np.array([step[:p] for step in steps]).reshape(q, p).T @ inverse.T
     weights[1 : q + 1] += delta * np.eye(q)
     return weights, inverse

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.calendar import Calendar, Index
+from posterity.forecasting.calendar import Calendar, Index, shown
 
 Array = NDArray[np.float64]
 
@@ -49,7 +49,10 @@ class Panel:
     @classmethod
     def of_arrays(cls, series: dict[Any, Any], *, single: bool = False) -> Panel:
         """Series without times: their rows are numbered from 0."""
-        arrays = {name: as_values(one, name) for name, one in series.items()}
+        arrays = {
+            name: as_values(one, "the series" if single else f"series {name!r}")
+            for name, one in series.items()
+        }
         length = max((len(one) for one in arrays.values()), default=0)
         values = np.full((len(arrays), length), np.nan)
         for row, one in zip(values, arrays.values(), strict=True):
@@ -148,9 +151,9 @@ class Panel:
             first = early[0]
             raise ValueError(
                 f"{self.called(other.ids[first])} has a row at "
-                f"{self.calendar.times(begun[first])}, but its rows up to "
-                f"{self.calendar.times(ends[new[first]])} were learned already: new rows must be "
-                "later, each time once"
+                f"{shown(self.calendar.times(begun[first]))}, but its rows up to "
+                f"{shown(self.calendar.times(ends[new[first]]))} were learned already: new rows "
+                "must be later, each time once"
             )
         ends[new] = other.ends
         later = [(self, old), (other, new)]
@@ -174,16 +177,16 @@ class Panel:
         return "the series" if self.single else f"series {name!r}"
 
 
-def as_values(series: Any, name: Any) -> Array:
-    """A series (n,) as numbers; NaN where it was not observed."""
+def as_values(values: Any, name: str) -> Array:
+    """A series or a column (n,), by its name in words, as numbers; NaN was not observed."""
     try:
-        values = np.asarray(series, dtype=np.float64)
+        values = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"series {name!r} has a value that is not a number: {error}") from error
+        raise ValueError(f"{name} has a value that is not a number: {error}") from error
     if values.ndim != 1:
-        raise ValueError(f"series {name!r} has shape {values.shape}: it must be (n,)")
-    check_finite(values, f"series {name!r}")
-    return values
+        raise ValueError(f"{name} has shape {values.shape}: it must be (n,)")
+    check_finite(values, name)
+    return np.asarray(values)
 
 
 def check_finite(values: Array, name: str) -> None:

@@ -8,11 +8,13 @@ recursion. So S draws are a mixture of S Gaussians, with the noise along each pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.forms import Form
+from posterity.forecasting.marginals import Component, spread_by
 from posterity.forecasting.posterior import Draws
 
 Array = NDArray[np.float64]
@@ -32,16 +34,26 @@ class Paths:
     noise: Array
     log: bool
 
-    @property
+    @cached_property
     def sd(self) -> Array:
         """(S, K, h) standard deviation at each step."""
         return np.asarray(
             self.noise[:, :, None] * np.sqrt(np.cumsum(np.square(self.responses), axis=2))
         )
 
+    @property
+    def steps(self) -> Component:
+        """Each step by itself."""
+        return Component(self.mean, self.sd, self.log)
+
     def in_units(self, unit: Array) -> Paths:
         """The same where a level of 1 was ``unit`` (S, 1)."""
         return Paths(self.mean * unit[:, None], self.responses, self.noise * unit, self.log)
+
+    def spread_by(self, factor: float) -> Paths:
+        """The same with other spreads."""
+        mean = spread_by(self.steps, factor).mean
+        return Paths(mean, self.responses, factor * self.noise, self.log)
 
     def covariance(self) -> Array:
         """(S, K, h, h) between steps: sigma^2 sum_j psi_j psi_{j+k}."""
@@ -73,13 +85,9 @@ def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
     if form.drift:
         added += weights[:, :, -1:]
     recursion = _recursion(form, weights)
-    length = recursion.shape[2]
-    levels = np.empty((*draws.noise.shape, length + h))
-    levels[:, :, :length] = last[:, None, :]
-    for step in range(h):
-        past = levels[:, :, step : step + length]
-        levels[:, :, length + step] = np.einsum("skl,skl->sk", past, recursion) + added[:, :, step]
-    return Paths(levels[:, :, length:], responses, draws.noise, form.log)
+    added += recursion @ _known(last, form.reach, h)
+    levels = _continued(recursion, form.reach, added)
+    return Paths(levels, responses, draws.noise, form.log)
 
 
 def usual(responses: Array) -> NDArray[np.bool_]:
@@ -96,27 +104,42 @@ def usual(responses: Array) -> NDArray[np.bool_]:
 
 
 def _recursion(form: Form, coefficients: Array) -> Array:
-    """(S, K, L) coefficients of the levels, that of the oldest first."""
-    recursion = coefficients[:, :, : form.window.shape[1]] @ form.window.T
-    recursion[:, :, form.difference - 1] += 1.0
-    return np.asarray(recursion[:, :, ::-1])
+    """(S, K, m) coefficients of the levels at the lags that the form looks at."""
+    lags = form.reach
+    recursion = coefficients[:, :, : form.window.shape[1]] @ form.window[lags - 1].T
+    recursion[:, :, lags == form.difference] += 1.0
+    return np.asarray(recursion)
 
 
-def _responses(recursion: Array, h: int) -> Array:
-    length = recursion.shape[2]
-    responses = np.zeros((*recursion.shape[:2], length + h - 1))
-    responses[:, :, length - 1] = 1.0
+def _known(last: Array, lags: NDArray[np.intp], h: int) -> Array:
+    """(S, m, h) levels at these lags before each step, of the ``last`` ones (S, L); 0 of others."""
+    back = lags[:, None] - np.arange(h)
+    return np.where(back > 0, last[:, -np.maximum(back, 1)], 0.0)
+
+
+def _continued(recursion: Array, lags: NDArray[np.intp], added: Array) -> Array:
+    """(S, K, h) levels of the steps, by the recursion of what is ``added`` (S, K, h) at each."""
+    h = added.shape[2]
+    near = np.zeros((*recursion.shape[:2], h))
+    near[:, :, h - lags[lags < h]] = recursion[:, :, lags < h]
+    levels = added.copy()
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(1, h):
-            past = responses[:, :, step - 1 : step - 1 + length]
-            np.einsum("skl,skl->sk", past, recursion, out=responses[:, :, length - 1 + step])
-    return responses[:, :, length - 1 :]
+            before = levels[:, :, :step], near[:, :, h - step :]
+            levels[:, :, step] += np.einsum("skl,skl->sk", *before)
+    return levels
+
+
+def _responses(form: Form, coefficients: Array, h: int) -> Array:
+    impulse = np.zeros((*coefficients.shape[:2], h))
+    impulse[:, :, 0] = 1.0
+    return _continued(_recursion(form, coefficients), form.reach, impulse)
 
 
 def _without_explosions(form: Form, draws: Draws, h: int) -> tuple[Draws, Array]:
     """Draws, those that explode replaced by others; where all do, halfway to the naive forecast."""
     weights, noise = draws.coefficients, draws.noise
-    responses = _responses(_recursion(form, weights), h)
+    responses = _responses(form, weights, h)
     fine = usual(responses)
     for _ in range(HALVINGS):
         lost = np.flatnonzero(~fine.any(axis=1))
@@ -124,7 +147,7 @@ def _without_explosions(form: Form, draws: Draws, h: int) -> tuple[Draws, Array]
             break
         weights = weights.copy() if weights is draws.coefficients else weights
         weights[lost] *= 0.5
-        responses[lost] = _responses(_recursion(form, weights[lost]), h)
+        responses[lost] = _responses(form, weights[lost], h)
         fine[lost] = usual(responses[lost])
     chosen = np.tile(np.arange(fine.shape[1]), (len(fine), 1))
     for series in np.flatnonzero(~fine.all(axis=1) & fine.any(axis=1)):

@@ -7,23 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from posterity.forecasting.ensemble import (
-    ArmSummaries,
-    Learner,
-    TrialScores,
-    begun,
-    together,
-    tried,
-)
-from posterity.forecasting.forecast import spread_by, usable_of
+from posterity.forecasting.ensemble import ArmSummaries, Learner, begun, together
+from posterity.forecasting.forecast import usable_of
 from posterity.forecasting.forms import Form
-from posterity.forecasting.marginals import Component, Marginals
+from posterity.forecasting.marginals import Marginals, spread_by
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.trials import (
+    Trials,
+    TrialScores,
+    columns_from,
+    outcomes_from,
+    windows,
+)
 from posterity.forecasting.weighing import CommonScores, weights
 
 Array = NDArray[np.float64]
@@ -114,7 +113,7 @@ def progress(
     """
     n, series = whole.length - first, len(whole)
     median, low, high, crps, pit = (np.full((n, series, h), np.nan) for _ in range(5))
-    outcomes = _outcomes(whole, first, h)
+    outcomes = outcomes_from(whole, range(first, whole.length), h).swapaxes(0, 1)
     ends = ends or (lambda _number, _pit: _central(level, h))
     for columns, marginals in _stretches(whole, first, h, forms, size):
         rows = slice(columns.start - first, columns.stop - first)
@@ -144,26 +143,33 @@ def _stretches(
     In a stretch forms have the same weights, but for what they can say.
     """
     most = max(1, BLOCK // (len(whole) * len(forms) * size * h))
+    learners, levels = begun(forms, whole.before(whole.length - first))
+    trials = Trials.of(learners, h)
     while first < whole.length:
         now = whole.before(whole.length - first)
-        learners, levels = begun(forms, now)
-        said = tried(learners, levels, now, h, size)
+        origins, steps = windows(first, h, len(whole))
+        missing = [origin for origin in origins if origin not in trials.said]
+        if missing:
+            trials.run(*begun(forms, now), whole, missing, size)
+        tried = trials.scores(now, origins, steps)
         due = min(first + max(h, int(GROWTH * first)), whole.length)
         past = whole.before(whole.length - due)
         levels = {log: Levels.of(past, log=log, first=first) for log in levels}
+        for learner in learners:
+            learner.priors.clear()
         for start in range(first, due, most):
             columns = range(start, min(start + most, due))
-            yield columns, _marginals(learners, levels, said, whole, columns, h, size)
+            yield columns, _marginals(learners, levels, trials, tried, whole, columns, size)
         first = due
 
 
 def _marginals(
     learners: Sequence[Learner],
     levels: dict[bool, Levels],
-    said: TrialScores,
+    trials: Trials,
+    tried: TrialScores,
     whole: Panel,
     columns: range,
-    h: int,
     size: int,
 ) -> Marginals:
     """Forecasts before each of these columns, which are learned on the way."""
@@ -171,20 +177,19 @@ def _marginals(
     knows = []
 
     def future(column: int) -> Array:
-        known = whole.columns[:, column : column + h]
-        return np.pad(known, ((0, 0), (0, h - known.shape[1]), (0, 0)), constant_values=np.nan)
+        return columns_from(whole, column, trials.h)
 
-    for learner in learners:
+    for number, learner in enumerate(learners):
         each = list(learner.standings(levels[learner.form.log], columns, future))
         learner.prior(each[0])
         start = ArmSummaries.stacked(each)
         knows.append(start.knows)
         paths.append(together(learner.paths_from(start, size)))
+        trials.add(number, columns, start.knows, paths[-1], whole)
     usable = usable_of(knows, [[path] for path in paths])
-    shares, factors = _weighed(said, usable.reshape(len(learners), len(columns), -1))
+    shares, factors = _weighed(tried, usable.reshape(len(learners), len(columns), -1))
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    spread = [spread_by(paths[number], factors) for number in counted]
-    parts = [Component(some.mean, some.sd, some.log) for some in spread]
+    parts = [spread_by(paths[number].steps, factors) for number in counted]
     return Marginals(parts, shares[:, counted])
 
 
@@ -211,9 +216,3 @@ def _central(level: float, h: int) -> tuple[Array, Array]:
 def _within(columns: range, whole: Panel, h: int) -> NDArray[np.bool_]:
     """(n, 1, h) which steps from these columns on are rows of the panel."""
     return (np.array(columns)[:, None] + np.arange(h) < whole.length)[:, None]
-
-
-def _outcomes(whole: Panel, first: int, h: int) -> Array:
-    """(n, S, h) what came of what was forecast before each column; NaN beyond the end."""
-    padded = np.pad(whole.values[:, first:], ((0, 0), (0, h - 1)), constant_values=np.nan)
-    return np.ascontiguousarray(np.swapaxes(sliding_window_view(padded, h, axis=1), 0, 1))

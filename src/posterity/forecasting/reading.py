@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times
+from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, shown
 from posterity.forecasting.panel import Panel, as_values, check_finite
 
 Array = NDArray[np.float64]
@@ -80,7 +80,7 @@ def future(data: Any, panel: Panel, h: int) -> Array:
         )
     names = columns_of(data)
     if names is None:
-        table = np.asarray(data, dtype=np.float64).reshape(len(data), -1)
+        table = _table(data, "X_future")
         found = np.broadcast_to(table, (len(panel), *table.shape))
     else:
         found = _future_frame(data, names, panel, h)
@@ -109,9 +109,9 @@ def _of_values(data: Any, calendar: Calendar | None) -> Panel:
     else:
         times = _index_times(data)
         if times is not None:
-            rows = as_values(data, TARGET)[:, None]
-            panel = _placed((0,), np.zeros(len(rows), dtype=np.int64), times, rows, (), calendar)
-            return _alone(panel)
+            rows = as_values(data, "the series")[:, None]
+            which = np.zeros(len(rows), dtype=np.int64)
+            return _alone(_placed((TARGET,), which, times, rows, (), calendar))
         try:
             array = np.asarray(data, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -128,11 +128,11 @@ def _of_values(data: Any, calendar: Calendar | None) -> Panel:
 
 
 def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
-    y = as_values(_column(frame, TARGET), TARGET)
+    y = as_values(_column(frame, TARGET), f"column {TARGET!r}")
     exogenous = tuple(name for name in names if name not in {ID, TIME, TARGET})
     rows = np.column_stack([y, *(_exogenous(frame, name) for name in exogenous)])
     times = as_times(_column(frame, TIME)) if TIME in names else _index_times(frame)
-    ids = _column(frame, ID) if ID in names else np.zeros(len(y), dtype=np.int64)
+    ids = _column(frame, ID) if ID in names else np.array([TARGET] * len(y))
     if times is None:
         if ID in names:
             raise ValueError(f"a frame of several series needs the column {TIME!r}: when each was")
@@ -151,7 +151,7 @@ def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
 def _wide(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
     series = [name for name in names if name != TIME]
     times = as_times(_column(frame, TIME)) if TIME in names else _index_times(frame)
-    values = [as_values(_column(frame, name), name) for name in series]
+    values = [as_values(_column(frame, name), f"column {name!r}") for name in series]
     if times is None:
         return Panel.of_arrays(dict(zip(series, values, strict=True)))
     which = np.repeat(np.arange(len(series)), len(times))
@@ -176,8 +176,8 @@ def _placed(
     double = np.flatnonzero(same & (times[1:] == times[:-1]))
     if len(double):
         raise ValueError(
-            f"series {ids[which[double[0]]]!r} has time {times[double[0]]} twice: each time may "
-            "come once; add the rows up, or choose one"
+            f"{_called(ids, which[double[0]])} has the time {shown(times[double[0]])} twice: each "
+            "time may come once; add the rows up, or choose one"
             + ("" if len(ids) > 1 else ", or say which series each row is of (unique_id)")
         )
     if calendar is None:
@@ -204,13 +204,14 @@ def _warn_of_gaps(
     if not len(gaps):
         return
     listed = ", ".join(
-        f"after {calendar.times(index[gap])} of series {ids[which[gap]]!r} "
+        f"after {shown(calendar.times(index[gap]))} of {_called(ids, which[gap])} "
         f"({index[gap + 1] - index[gap] - 1} missing)"
         for gap in gaps[:NAMED]
     )
     more = f", and {len(gaps) - NAMED} more" if len(gaps) > NAMED else ""
     warnings.warn(
-        f"there are gaps: {listed}{more}; what is missing is not learned, and lags bridge it",
+        f"times are {calendar.distance} apart, and there are gaps: {listed}{more}; what is missing "
+        "is not learned, and lags bridge it",
         GapWarning,
         stacklevel=2,
     )
@@ -223,7 +224,7 @@ def _with_columns(panel: Panel, X: Any) -> Panel:
         raise ValueError("X is for a single series: for several, give a frame with the columns")
     names = columns_of(X)
     if names is None:
-        table = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+        table = _table(X, "X")
         names = [f"x{column}" for column in range(table.shape[1])]
     else:
         table = np.column_stack([_exogenous(X, name) for name in names])
@@ -241,7 +242,7 @@ def _future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
             f"X_future lacks the column {lost[0]!r}: the forecaster has learned "
             f"{list(panel.names)}, and needs each in the next {h} steps"
         )
-    table = np.column_stack([_exogenous(frame, name) for name in panel.names])
+    table = np.column_stack([_exogenous(frame, name, " of X_future") for name in panel.names])
     if TIME not in names:
         if len(panel) > 1:
             raise ValueError(f"X_future of several series needs the columns {ID!r} and {TIME!r}")
@@ -258,21 +259,32 @@ def _future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
 
 
 def _alone(panel: Panel) -> Panel:
-    return replace(panel, ids=(TARGET,), single=True)
+    return replace(panel, single=True)
 
 
 def _column(frame: Any, name: str) -> NDArray[Any]:
     return np.asarray(frame[name])
 
 
-def _exogenous(frame: Any, name: str) -> Array:
-    values = as_values(_column(frame, name), name)
+def _exogenous(frame: Any, name: str, where: str = "") -> Array:
+    column = f"exogenous column {name!r}{where}"
+    values = as_values(_column(frame, name), column)
     missing = np.flatnonzero(np.isnan(values))
     if len(missing):
-        raise ValueError(
-            f"exogenous column {name!r} is missing at row {missing[0]} (from 0): only y may be"
-        )
+        raise ValueError(f"{column} is missing at row {missing[0]} (from 0): only y may be")
     return values
+
+
+def _called(ids: tuple[Any, ...], number: int) -> str:
+    return "the series" if ids == (TARGET,) else f"series {ids[number]!r}"
+
+
+def _table(rows: Any, name: str) -> Array:
+    """Exogenous columns (n, m) that come as an array."""
+    try:
+        return np.asarray(rows, dtype=np.float64).reshape(len(rows), -1)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array (n, m) of numbers: {error}") from error
 
 
 def _index_times(data: Any) -> NDArray[Any] | None:

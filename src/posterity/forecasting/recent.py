@@ -57,7 +57,7 @@ def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLi
     return replace(
         panel,
         ids=(name,),
-        values=as_values([y], name)[None],
+        values=as_values([y], panel.called(name))[None],
         ends=np.array([end + 1]),
         columns=columns[None, None],
     )

@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 # Numbers in the rows that are made at once.
 BLOCK = 4_000_000
+# Columns that are learned at once, at most, and the multiply-adds that one may cost.
+MOST_TOGETHER, TOGETHER = 16, 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,20 +88,29 @@ def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) ->
 
 def learn_each(
     bank: GroupBank, levels: Levels, form: Form, first: int, stop: int
-) -> Iterator[None]:
-    """The same, a column at each step of the iterator; all of their rows are made at once."""
+) -> Iterator[GroupBank]:
+    """The same as it is after each column. What ``bank`` knows stays as it is.
+
+    Some columns are learned at once, each by a copy that learns those before it, too.
+    """
     begin = min(max(first, form.length), stop)
-    yield from itertools.repeat(None, begin - first)
-    if stop == begin:
-        return
-    rows, numbers, at = _rows(levels, form, begin, stop, slice(0, bank.size))
-    order = np.argsort(at, kind="stable")
-    rows, numbers = rows[order], numbers[order]
-    ends = np.searchsorted(at[order], np.arange(stop - begin + 1))
-    slots = np.arange(bank.size)
-    for low, high in itertools.pairwise(ends):
-        _learn(bank, rows[low:high], numbers[low:high], slots, form.discount)
-        yield
+    yield from itertools.repeat(bank, begin - first)
+    size = bank.size
+    ahead = int(np.clip(TOGETHER // (size * bank.n_coefficients**2 + 1), 1, MOST_TOGETHER))
+    for start in range(begin, stop, ahead):
+        columns = min(ahead, stop - start)
+        rows, numbers, at = _rows(levels, form, start, start + columns, slice(0, size))
+        copy, row = np.nonzero(at <= np.arange(columns)[:, None])
+        order = np.lexsort((at[row], copy))
+        copy, row = copy[order], row[order]
+        copies = bank.repeated(columns)
+        slots = np.arange(copies.size)
+        _learn(
+            copies, rows[row], (copy * size + numbers[row]).astype(np.int32), slots, form.discount
+        )
+        for column in range(columns):
+            bank = copies.taken(slots // size == column)
+            yield bank
 
 
 def n_columns(form: Form, levels: Levels) -> int:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from posterity.factor import Factor
 from posterity.forecasting import minnesota, reading
-from posterity.forecasting.checks import check_horizon
-from posterity.forecasting.forecast import StepDistribution, StepsAhead
-from posterity.forecasting.marginals import Component, Marginals
+from posterity.forecasting.checks import check_horizon, warn_of_constant
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.recent import following
 from posterity.forecasting.rows import carried
+from posterity.forecasting.signals import Signals
+from posterity.forecasting.vector_forecast import ImpulseResponses, VectorForecast
 
 Array = NDArray[np.float64]
 
@@ -26,115 +24,6 @@ Array = NDArray[np.float64]
 MOST_LAGS, ROWS_FOR_LAG = 8, 5
 # A draw whose largest root is beyond 1 + this / h explodes within the horizon.
 EXPLOSIVE = 2.0
-
-
-@dataclass(frozen=True, eq=False)
-class VectorForecast(StepsAhead):
-    """The joint distribution of the next h steps of q signals: K Gaussians, equally probable.
-
-    Attributes
-    ----------
-    ids : tuple
-        Names of the signals.
-    times : (q, h) array
-    paths : (K, h, q) array
-        Means.
-    responses : (K, h, q, q) array
-        What a unit shock of the second signal (in the order given) adds to the first, so many
-        steps later.
-    """
-
-    paths: Array
-    responses: Array
-
-    @classmethod
-    def of(
-        cls, ids: tuple[Any, ...], times: NDArray[Any], paths: Array, responses: Array
-    ) -> VectorForecast:
-        """From means and responses."""
-        sd = np.sqrt(np.cumsum(np.square(responses).sum(axis=3), axis=1))
-        marginals = _marginals(np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1)))
-        return cls(ids, marginals, False, times, paths, responses)
-
-    def rvs(self, size: int = 1000, random_state: Any = None) -> Array:
-        """Sample paths (size, q, h): signals and steps are jointly drawn."""
-        rng = np.random.default_rng(random_state)
-        count, h, q = self.paths.shape
-        which = rng.integers(count, size=size)
-        shocks = rng.standard_normal((size, h, q))
-        drawn = self.paths[which].copy()
-        for lag in range(h):
-            drawn[:, lag:] += np.einsum(
-                "kij,ktj->kti", self.responses[which, lag], shocks[:, : h - lag]
-            )
-        return np.swapaxes(drawn, 1, 2)
-
-    def total(self, steps: slice | int | None = None) -> StepDistribution:
-        """The sum over steps, all by default or the first ``steps``, of each signal."""
-        chosen = slice(steps) if isinstance(steps, int) or steps is None else steps
-        h = self.paths.shape[1]
-        weights = np.zeros(h)
-        weights[chosen] = 1.0
-        if not weights.any():
-            raise ValueError(f"there is no step in {steps}: the horizon has {h}")
-        variance = sum(
-            np.square(np.einsum("klij,l->kij", self.responses[:, : h - t], weights[t:])).sum(axis=2)
-            for t in range(h)
-        )
-        mean = np.einsum("khi,h->ki", self.paths, weights)
-        marginals = _marginals(mean.T[:, :, None], np.sqrt(variance).T[:, :, None])
-        return StepDistribution(self.ids, marginals, False)
-
-    def joint_logpdf(self, y: ArrayLike) -> float:
-        """Log density of one path ``y`` (q, h) of all signals, steps together.
-
-        Under each draw the shocks that the path needs are independent standard normals.
-        """
-        off = np.asarray(y, dtype=np.float64).T - self.paths
-        count, h, q = off.shape
-        shocks, root = np.zeros((count, h, q)), self.responses[:, 0]
-        for step in range(h):
-            known = sum(
-                np.einsum("kij,kj->ki", self.responses[:, step - t], shocks[:, t])
-                for t in range(step)
-            )
-            shocks[:, step] = np.linalg.solve(root, (off[:, step] - known)[:, :, None])[:, :, 0]
-        sizes = np.linalg.slogdet(root)[1]
-        logs = -0.5 * np.square(shocks).sum(axis=(1, 2)) - h * sizes
-        return float(logsumexp(logs) - np.log(count) - 0.5 * h * q * np.log(2.0 * np.pi))
-
-    def covariance(self) -> Array:
-        """(h, q, q) covariances of the signals, step by step."""
-        shocks = np.einsum("khij,khlj->hil", self.responses, self.responses) / len(self.paths)
-        off = self.paths - self.paths.mean(axis=0)
-        return np.cumsum(shocks, axis=0) + np.einsum("khi,khj->hij", off, off) / len(off)
-
-
-@dataclass(frozen=True, eq=False)
-class ImpulseResponses:
-    """What one standard deviation of a signal's own shock does to all, 0 to h steps later.
-
-    Shocks are orthogonal in the order of the signals: an early one moves later ones at once.
-
-    Attributes
-    ----------
-    ids : tuple
-        Names of the signals.
-    draws : (K, h + 1, q, q) array
-        [k, step, i, j]: of signal i to the shock of j.
-    """
-
-    ids: tuple[Any, ...]
-    draws: Array
-
-    def median(self) -> Array:
-        """(h + 1, q, q) medians."""
-        return np.asarray(np.median(self.draws, axis=0))
-
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Ends (h + 1, q, q) of the bands that hold each response with probability ``level``."""
-        low, high = np.quantile(self.draws, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
-        return low, high
 
 
 class VectorAutoregression(BaseEstimator):
@@ -232,18 +121,19 @@ class VectorAutoregression(BaseEstimator):
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""
         check_horizon(h)
+        warn_of_constant(self._fitted_panel)
         weights, roots = self._draws(h)
-        unit, centre = self._units()
-        lags, q = self.lags_, len(unit)
-        levels = np.empty((len(weights), lags + h, q))
-        levels[:, :lags] = (carried(self._fitted_panel.values).T[-lags:] - centre) / unit
+        signals, lags = self._signals(), self.lags_
+        last = signals.in_units(carried(self._fitted_panel.values).T[-lags:])
+        levels = np.empty((len(weights), lags + h, last.shape[1]))
+        levels[:, :lags] = last
         for step in range(h):
             past = levels[:, step : lags + step][:, ::-1].reshape(len(weights), -1)
             levels[:, lags + step] = weights[:, 0] + np.einsum("kp,kpq->kq", past, weights[:, 1:])
-        responses = _responses(weights, roots, lags, h) * unit[:, None]
+        responses = signals.responses(_responses(weights, roots, lags, h))
         panel = self._fitted_panel
         times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
-        return VectorForecast.of(panel.ids, times, levels[:, lags:] * unit + centre, responses)
+        return VectorForecast.of(panel.ids, times, signals.as_given(levels[:, lags:]), responses)
 
     def predict(self, h: int) -> Array:
         """Point forecasts, the medians, of the next ``h`` steps (q, h)."""
@@ -253,20 +143,22 @@ class VectorAutoregression(BaseEstimator):
         """Responses of all signals to each one's shock, up to ``h`` steps later."""
         check_horizon(h)
         weights, roots = self._draws(h)
-        unit = self._units()[0][:, None]
-        return ImpulseResponses(self.ids_, _responses(weights, roots, self.lags_, h + 1) * unit)
+        responses = _responses(weights, roots, self.lags_, h + 1)
+        return ImpulseResponses(self.ids_, self._signals().responses(responses))
 
     def helps(self) -> dict[tuple[Any, Any], float]:
         """Which signal helps to predict which: {(from, to): natural log of the Bayes factor}.
 
         Of the lags of the first in the equation of the second, against none of them, averaged over
-        the tightnesses. Above 3 says twenty to one that it helps, below -3 that it does not.
+        the tightnesses. Above 3 says twenty to one that it helps, below -3 that it does not. A
+        constant signal says nothing of others, nor they of it: 0.
         """
-        system, nodes = self._system(), self._nodes()
-        found = {}
-        for j, to in enumerate(self.ids_):
+        system, nodes, varies = self._system(), self._nodes(), self._signals().varies
+        ids = [name for name, one in zip(self.ids_, varies, strict=True) if one]
+        found = {(name, to): 0.0 for to in self.ids_ for name in self.ids_ if name != to}
+        for j, to in enumerate(ids):
             whole = logsumexp(system.link(j, nodes, before=False).log_evidence)
-            for i, name in enumerate(self.ids_):
+            for i, name in enumerate(ids):
                 if i != j:
                     less = system.link(j, nodes, before=False, without=i)
                     found[name, to] = float(whole - logsumexp(less.log_evidence))
@@ -290,28 +182,28 @@ class VectorAutoregression(BaseEstimator):
     @property
     def coef_(self) -> Array:
         """(lags, q, q) posterior means."""
-        unit = self._units()[0]
-        weights = self._means()[1:].reshape(self.lags_, len(unit), len(unit))
-        return np.swapaxes(weights, 1, 2) * unit[:, None] / unit
+        system = self._system()
+        weights = self._means()[1:].reshape(self.lags_, system.n_signals, system.n_signals)
+        return self._signals().effects(np.swapaxes(weights, 1, 2))
 
     @property
     def intercept_(self) -> Array:
         """(q,) posterior means."""
-        unit, centre = self._units()
-        return self._means()[0] * unit + centre - self.coef_.sum(axis=0) @ centre
+        signals = self._signals()
+        return signals.as_given(self._means()[0]) - self.coef_.sum(axis=0) @ signals.centre
 
     @property
     def tightness_(self) -> tuple[float, float]:
         """Geometric posterior means of the tightness of own lags and of others'."""
         nodes = self._nodes()
-        weights = minnesota.node_weights(self._chain())[0]
+        weights = minnesota.node_weights(nodes, self._chain())[0]
         own, others = (float(np.exp(weights @ np.log(one))) for one in (nodes.own, nodes.others))
         return own, others
 
     @property
     def log_evidence_(self) -> float:
         """Log evidence, averaged over the grid."""
-        return minnesota.node_weights(self._chain())[1]
+        return minnesota.node_weights(self._nodes(), self._chain())[1]
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -354,12 +246,11 @@ class VectorAutoregression(BaseEstimator):
             return minnesota.Nodes.grid()
         return minnesota.Nodes.given(*self.tightness)
 
-    def _units(self) -> tuple[Array, Array]:
-        """(q,) sizes of the signals' AR(1) errors, and their means."""
-        return self._kept("units", lambda: _units(self._fitted_panel.values.T))
+    def _signals(self) -> Signals:
+        return self._kept("signals", lambda: Signals.of(self._fitted_panel))
 
     def _system(self) -> minnesota.System:
-        return self._kept("system", self._read)
+        return self._kept("system", lambda: self._signals().system(self.lags_))
 
     def _chain(self) -> list[minnesota.Regressions]:
         return self._kept("chain", lambda: self._system().chain(self._nodes()))
@@ -372,21 +263,6 @@ class VectorAutoregression(BaseEstimator):
         system = self._system()
         drawn = minnesota.draws(system, self._nodes(), self._chain(), self.n_draws)
         return _without_explosions(drawn, self.lags_, h)
-
-    def _read(self) -> minnesota.System:
-        unit, centre = self._units()
-        values, lags = (self._fitted_panel.values.T - centre) / unit, self.lags_
-        rows = _rows(values, lags)
-        q = values.shape[1]
-        if len(rows) < 2:
-            raise ValueError(
-                f"there are {len(rows)} rows of {q} signals with {lags} lags and no value missing: "
-                "give more, or take fewer lags"
-            )
-        p = rows.shape[1] - q
-        factor = Factor(p, q)
-        factor.append(rows[:, :p].copy(), rows[:, p:].copy())
-        return minnesota.System(factor.triangle[:, : p + q].copy(), len(rows), lags)
 
     def _kept(self, name: str, make: Any) -> Any:
         kept = self.__dict__.setdefault("_answers", {})
@@ -402,40 +278,12 @@ class VectorAutoregression(BaseEstimator):
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _marginals(mean: Array, sd: Array) -> Marginals:
-    """Mixtures of equally probable normals (S, K, h)."""
-    part = Component(np.ascontiguousarray(mean), np.ascontiguousarray(sd), log=False)
-    return Marginals([part], np.ones((len(mean), 1)))
-
-
-def _rows(values: Array, lags: int) -> Array:
-    """Rows [1, lag 1 of all, lag 2 of all, ..., now] without those that lack a value."""
-    n = len(values)
-    if n <= lags:
-        return np.zeros((0, 1 + values.shape[1] * (lags + 1)))
-    past = [values[lags - lag : n - lag] for lag in range(1, lags + 1)]
-    rows = np.hstack([np.ones((n - lags, 1)), *past, values[lags:]])
-    return np.asarray(rows[np.isfinite(rows).all(axis=1)])
-
-
-def _units(values: Array) -> tuple[Array, Array]:
-    unit, centre = np.ones(values.shape[1]), np.zeros(values.shape[1])
-    for j, one in enumerate(values.T):
-        known = one[np.isfinite(one)]
-        centre[j] = known.mean() if len(known) else 0.0
-        rows = _rows(one[:, None] - centre[j], 1)
-        if len(rows):
-            solution = np.linalg.lstsq(rows[:, :2], rows[:, 2], rcond=None)[0]
-            errors = rows[:, 2] - rows[:, :2] @ solution
-            size = np.sqrt(np.square(errors).sum() / max(len(rows) - 2, 1))
-            unit[j] = size if size > 1e-12 * np.abs(known).max(initial=0.0) else 1.0
-    return unit, centre
-
-
 def _without_explosions(drawn: minnesota.SystemDraws, lags: int, h: int) -> tuple[Array, Array]:
     """The draws, those that explode within the horizon replaced by others."""
     weights = drawn.weights
     count, _, q = weights.shape
+    if not q:
+        return weights, drawn.roots
     companion = np.zeros((count, q * lags, q * lags))
     companion[:, :q] = np.swapaxes(weights[:, 1:], 1, 2)
     companion[:, q:, : q * (lags - 1)] = np.eye(q * (lags - 1))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from posterity.forecasting.ensemble import TrialScores
+from posterity.forecasting.trials import TrialScores
 
 Array = NDArray[np.float64]
 

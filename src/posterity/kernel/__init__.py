@@ -63,7 +63,13 @@ from posterity.kernel._paths import (
     WindowPath,
     look_at_labels,
 )
-from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
+from posterity.kernel._scores import (
+    mixture_scores,
+    running_mean,
+    running_steps,
+    t_half_widths,
+    t_scores,
+)
 from posterity.kernel._sites import (
     expected_labels,
     find_moments,
@@ -125,6 +131,7 @@ __all__ = [
     "match_rows",
     "merge_groups",
     "mix_labels",
+    "mixture_scores",
     "normal_scores",
     "number_keys",
     "number_range",

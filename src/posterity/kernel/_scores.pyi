@@ -11,3 +11,10 @@ def running_mean(
     news: FloatArray, known: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]: ...
 def running_steps(news: FloatArray, known: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+def mixture_scores(
+    y: FloatArray,
+    which: NDArray[np.intp],
+    weight: FloatArray,
+    mean: FloatArray,
+    precision: FloatArray,
+) -> tuple[FloatArray, FloatArray]: ...

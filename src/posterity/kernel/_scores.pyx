@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Checked binding of posterity_scores.h: scores of many Student-t predictions, without the GIL."""
+"""Checked binding of posterity_scores.h and posterity_mixtures.h: scores of many predictions, without the GIL."""
 
 import numpy as np
 
@@ -18,6 +18,14 @@ cdef extern from "posterity_scores.h" nogil:
     void pk_half_widths(Py_ssize_t n, const pk_predictions *p, double u, double *halves)
     void pk_running_mean(Py_ssize_t n, const double *news, double *known, double *df, double *loc, double *scale)
     void pk_running_steps(Py_ssize_t n, const double *news, double *known, double *df, double *scale)
+
+cdef extern from "posterity_mixtures.h" nogil:
+    ctypedef struct pk_mixtures:
+        const double *weight
+        const double *mean
+        const double *precision
+        Py_ssize_t size
+    void pk_mixture_at(const pk_mixtures *m, Py_ssize_t which, double y, double *cdf, double *density)
 
 
 cdef Py_ssize_t _stride(const double[::1] values, Py_ssize_t n, str name) except -1:
@@ -100,3 +108,32 @@ def running_steps(const double[::1] news, double[::1] known):
         with nogil:
             pk_running_steps(n, &news[0], &known[0], &freedom[0], &spread[0])
     return df, scale
+
+
+def mixture_scores(const double[:, ::1] y, const cnp.intp_t[::1] which, const double[:, ::1] weight,
+                   const double[:, ::1] mean, const double[:, ::1] precision):
+    """Distribution functions and densities (n, m) of mixtures ``which`` (n,) of normals at points ``y`` (n, m).
+
+    Mixtures (N, K) have weights, means, and inverses of standard deviations, all finite.
+    """
+    cdef pk_mixtures mixtures
+    cdef Py_ssize_t n = y.shape[0], m = y.shape[1], count = weight.shape[0], i, j
+    cdef double[:, ::1] below, height
+    _check(which.shape[0], n, "which")
+    mixtures.size = weight.shape[1]
+    _check(mean.shape[0], count, "mean")
+    _check(mean.shape[1], mixtures.size, "mean")
+    _check(precision.shape[0], count, "precision")
+    _check(precision.shape[1], mixtures.size, "precision")
+    for i in range(n):
+        if not 0 <= which[i] < count:
+            raise ValueError(f"which is {which[i]} at {i}: there are {count} mixtures")
+    cdf, density = np.zeros((n, m)), np.zeros((n, m))
+    if n > 0 and m > 0 and mixtures.size > 0:
+        below, height = cdf, density
+        mixtures.weight, mixtures.mean, mixtures.precision = &weight[0, 0], &mean[0, 0], &precision[0, 0]
+        with nogil:
+            for i in range(n):
+                for j in range(m):
+                    pk_mixture_at(&mixtures, which[i], y[i, j], &below[i, j], &height[i, j])
+    return cdf, density

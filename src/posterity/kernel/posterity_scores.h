@@ -83,14 +83,20 @@ PK_INLINE double pk_log_one_plus(double x)
     return 2.0 * s * pk_polynomial(pk_artanh_terms, 10, s * s);
 }
 
-/* erf(w / sqrt 2), given exp(-w^2 / 2): erfc(x) exp(x^2) (1 + 2x) is nearly a polynomial in (x - 4) / (x + 4)
- * (Shepherd and Laframboise 1981, Math. Comp. 36, 249-253); to 3e-16. */
-PK_INLINE double pk_central_normal(double size, double density)
+/* 1 - erf(w / sqrt 2), given exp(-w^2 / 2): erfc(x) exp(x^2) (1 + 2x) is nearly a polynomial in (x - 4) / (x + 4)
+ * (Shepherd and Laframboise 1981, Math. Comp. 36, 249-253); to 3e-16 of it. */
+PK_INLINE double pk_normal_tails(double size, double density)
 {
     double x = size * 0.70710678118654752440;
     double both = 1.0 / ((x + 4.0) * (1.0 + 2.0 * x));
     double q = (x - 4.0) * (1.0 + 2.0 * x) * both;
-    return 1.0 - density * pk_polynomial(pk_erfcx_terms, 25, q) * (x + 4.0) * both;
+    return density * pk_polynomial(pk_erfcx_terms, 25, q) * (x + 4.0) * both;
+}
+
+/* erf(w / sqrt 2), given exp(-w^2 / 2). */
+PK_INLINE double pk_central_normal(double size, double density)
+{
+    return 1.0 - pk_normal_tails(size, density);
 }
 
 /* What the predictions are: strides are 1, or 0 where all rows share a value. */

@@ -62,7 +62,9 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
 
 def lacks_targets(model: Any, y: Array) -> bool:
     """Whether rows of ``y`` (n, q) lack some of several targets: they are NaN."""
-    return getattr(model, "n_targets_", 1) > 1 and bool(np.isnan(y).any())
+    if getattr(model, "n_targets_", 1) <= 1 or not np.isnan(y.sum()):
+        return False
+    return bool(np.isnan(y).any())  # infinities of both signs sum to NaN, too
 
 
 def check_targets_seen(model: Any, y: Array) -> None:

@@ -1,0 +1,161 @@
+"""What forms said of windows that had not come yet, and how good it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.ensemble import ArmSummaries, Learner, together
+from posterity.forecasting.marginals import crps_of_one
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.paths import Paths
+from posterity.forecasting.rows import Levels
+
+Array = NDArray[np.float64]
+
+# Windows that forms are weighed on, the last of each series; more where there are few series.
+WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
+
+
+@dataclass(frozen=True, eq=False)
+class TrialScores:
+    """What forms said of the last windows of a panel before they learned them.
+
+    ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
+    ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed; ``outcomes``
+    (S, W, h).
+    """
+
+    mean: Array
+    sd: Array
+    crps: Array
+    outcomes: Array
+    log: NDArray[np.bool_]
+
+    @property
+    def n_windows(self) -> int:
+        """W."""
+        return self.crps.shape[2]
+
+    def without(self, window: int) -> TrialScores:
+        """What was said of the other windows."""
+        some = np.arange(self.n_windows) != window
+        return TrialScores(
+            self.mean[:, :, some],
+            self.sd[:, :, some],
+            self.crps[:, :, some],
+            self.outcomes[:, some],
+            self.log,
+        )
+
+
+def tried(
+    learners: list[Learner],
+    levels: dict[bool, Levels],
+    panel: Panel,
+    h: int,
+    size: int,
+    n_series: int | None = None,
+) -> TrialScores:
+    """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way.
+
+    Series may be some of ``n_series`` that are forecast.
+    """
+    origins, h = windows(panel.length, h, n_series or len(panel))
+    trials = Trials.of(learners, h)
+    trials.run(learners, levels, panel, origins, size)
+    for learner in learners:
+        learner.learn_until(levels[learner.form.log], panel.length)
+    return trials.scores(panel, origins, h)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What forms, in logarithms where ``log`` (F,), said of the next ``h`` steps, by column.
+
+    ``said`` has (3, F, S, h) for each column right before which they were tried: mean, sd and crps
+    of :class:`TrialScores`.
+    """
+
+    log: NDArray[np.bool_]
+    h: int
+    said: dict[int, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, learners: Sequence[Learner], h: int) -> Trials:
+        """Nothing said yet."""
+        return cls(np.array([learner.form.log for learner in learners]), h)
+
+    def run(
+        self,
+        learners: Sequence[Learner],
+        levels: dict[bool, Levels],
+        panel: Panel,
+        origins: Sequence[int],
+        size: int,
+    ) -> None:
+        """Have learners learn up to each of these columns, and forecast from there."""
+        for number, learner in enumerate(learners):
+            waiting = []
+            for window, origin in enumerate(origins):
+                own = levels[learner.form.log]
+                learner.learn_until(own, origin)
+                waiting.append(learner.standing(own, columns_from(panel, origin, self.h)))
+                # Of few series all windows are forecast together, as if they were more series.
+                if learner.form.shared or len(panel) > FEW_SERIES or origin == origins[-1]:
+                    start = ArmSummaries.stacked(waiting)
+                    found = together(learner.paths_from(start, size, window))
+                    before = list(origins[window + 1 - len(waiting) : window + 1])
+                    self.add(number, before, start.knows, found, panel)
+                    waiting = []
+
+    def add(
+        self,
+        number: int,
+        columns: Sequence[int],
+        knows: NDArray[np.bool_],
+        found: Paths,
+        panel: Panel,
+    ) -> None:
+        """Paths (n S, K, h) of a form from n columns on, and how they did."""
+        y = outcomes_from(panel, columns, self.h).swapaxes(0, 1).reshape(-1, self.h)
+        mean, sd = found.steps.matched()
+        known = knows[:, None]
+        crps = crps_of_one(mean, sd, np.where(known, y, np.nan), log=found.log)
+        each = np.stack([np.where(known, mean, np.nan), np.where(known, sd, np.nan), crps])
+        for column, one in zip(columns, np.split(each, len(columns), axis=1), strict=True):
+            if column not in self.said:
+                self.said[column] = np.full((3, len(self.log), *one.shape[1:]), np.nan)
+            self.said[column][:, number] = one
+
+    def scores(self, panel: Panel, origins: Sequence[int], h: int) -> TrialScores:
+        """What was said of the first ``h`` steps from these columns on."""
+        shape = (3, len(self.log), len(panel), 0, h)
+        some = [self.said[origin][..., None, :h] for origin in origins]
+        mean, sd, crps = np.concatenate([np.empty(shape), *some], axis=3)
+        return TrialScores(mean, sd, crps, outcomes_from(panel, origins, h), self.log)
+
+
+def columns_from(panel: Panel, column: int, h: int) -> Array:
+    """(S, h, m) exogenous columns from a column on; NaN beyond the end."""
+    known = panel.columns[:, column : column + h]
+    short = h - known.shape[1]
+    if not short:
+        return known
+    return np.pad(known, ((0, 0), (0, short), (0, 0)), constant_values=np.nan)
+
+
+def outcomes_from(panel: Panel, columns: Sequence[int], h: int) -> Array:
+    """(S, n, h) values from each of these columns on; NaN beyond the end."""
+    padded = np.pad(panel.values, ((0, 0), (0, h)), constant_values=np.nan)
+    return padded[:, np.asarray(columns, dtype=np.intp)[:, None] + np.arange(h)]
+
+
+def windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:
+    """Columns right before which forms forecast, and how many steps, at most a quarter of all."""
+    h = min(h, max(length // 4, 1))
+    most = WINDOWS if n_series > FEW_SERIES else MOST_WINDOWS
+    return [length - h * k for k in range(most, 0, -1) if h * k <= length // 2], h
