@@ -46,8 +46,8 @@ def test_a_commit_that_fails_was_never_done(
 
         monkeypatch.setattr(Store, "commit", full)
         asked = {"decision_id": one, "value": 1.0}
-        predictive = await service.ask("POST", f"{URL}/reward", asked)
-        assert (predictive.status_code, predictive.headers["retry-after"]) == (503, "1")
+        answer = await service.ask("POST", f"{URL}/reward", asked)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         monkeypatch.setattr(Store, "commit", commit)
         while not service.engine.ready:
             await asyncio.sleep(0.01)
@@ -70,8 +70,8 @@ def test_the_log_alone_makes_the_same_model_and_an_audit_the_same_decisions(
             asked = {"context": [float(rng.normal())], "id": str(n)}
             one = await service.post(f"{URL}/decide", asked)
             made.append(one)
-            predictive = {"decision_id": str(rng.integers(n + 1)), "value": float(rng.normal())}
-            await service.post(f"{URL}/reward", {**predictive, "correct": True})
+            reward = {"decision_id": str(rng.integers(n + 1)), "value": float(rng.normal())}
+            await service.post(f"{URL}/reward", {**reward, "correct": True})
             if n % 10 == 9:
                 await service.crash()
                 await service.start()
@@ -87,9 +87,9 @@ def test_the_log_alone_makes_the_same_model_and_an_audit_the_same_decisions(
         connection.exec_driver_sql("DELETE FROM snapshot")
     assert dumps(engine.restored(kept).model) == content
     for one in made[::7]:
-        predictive = audit(str(tmp_path), "e", one["id"])
-        assert predictive["same"], predictive
-        assert predictive["arm"] == one["arm"]
+        answer = audit(str(tmp_path), "e", one["id"])
+        assert answer["same"], answer
+        assert answer["arm"] == one["arm"]
     store.close()
     with pytest.raises(ValueError, match="no decision 'nothing'"):
         audit(str(tmp_path), "e", "nothing")
@@ -169,8 +169,8 @@ def load(server: Served, seed: int, stop: threading.Event, sent: dict[str, Any])
         id, age = f"{seed}-{n}", rng.uniform(-1.0, 1.0)
         n += 1
         try:
-            predictive = server.ask("POST", f"{URL}/decide", {"id": id, "context": [age]})
-            sent[id] = {"decided": predictive, "age": age}
+            answer = server.ask("POST", f"{URL}/decide", {"id": id, "context": [age]})
+            sent[id] = {"decided": answer, "age": age}
             value = rng.uniform(0.0, 1.0)
             sent[id]["tried"] = value
             server.ask("POST", f"{URL}/reward", {"decision_id": id, "value": value})

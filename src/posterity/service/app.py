@@ -21,7 +21,7 @@ from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine, Work
 from posterity.service.errors import RefusedError
 from posterity.service.page import page_routes
-from posterity.service.store import Group, ModeFit
+from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
 
 _encode = msgspec.json.Encoder().encode
@@ -77,7 +77,7 @@ def create_app(
 
 
 async def _first_token(engine: Engine, tokens: Tokens) -> str:
-    def do(_: ModeFit, group: Group) -> Any:
+    def do(_: LogEntries, group: Group) -> Any:
         return tokens.make(group, "first", "admin")
 
     made, record = await engine.submit(Work(do))
@@ -88,7 +88,7 @@ async def _first_token(engine: Engine, tokens: Tokens) -> str:
 async def _visitors_token(engine: Engine, tokens: Tokens) -> str:
     """For who looks at a demonstration that was there before: to read, and for a day."""
 
-    def do(_: ModeFit, group: Group) -> Any:
+    def do(_: LogEntries, group: Group) -> Any:
         return tokens.make(group, f"demo {time.time_ns()}", "read", time.time() + 86_400.0)
 
     made, record = await engine.submit(Work(do))

@@ -15,7 +15,7 @@ from posterity.service import messages as say
 from posterity.service.engine import Engine, Work
 from posterity.service.errors import RefusedError
 from posterity.service.state import metrics, overview, state_of
-from posterity.service.store import Group, ModeFit
+from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
 
 _NEVER = {"cache-control": "no-store"}
@@ -162,7 +162,7 @@ async def make_token(call: Call) -> Any:
     """Make a token; it is told once."""
     asked = call.body
 
-    def do(_: ModeFit, group: Group) -> Any:
+    def do(_: LogEntries, group: Group) -> Any:
         made = call.tokens.make(group, asked.name, asked.role, asked.expires)
         call.engine.audit(group, call.token, f"token {asked.name}", None, asked.role)
         return made
@@ -176,7 +176,7 @@ async def revoke_token(call: Call) -> Any:
     """Revoke a token."""
     name = call.body.name
 
-    def do(_: ModeFit, group: Group) -> say.Told:
+    def do(_: LogEntries, group: Group) -> say.Told:
         call.tokens.revoke(group, name)
         call.engine.audit(group, call.token, f"token {name}", None, "revoked")
         return say.Told("revoked")

@@ -22,7 +22,7 @@ from posterity.service.experiments import Experiment
 from posterity.service.messages import Activate, Decide, ExperimentSettings, PredictorSettings
 from posterity.service.predictors import Predictor
 from posterity.service.schema import audit, decision, model, snapshot
-from posterity.service.store import Group, Key, ModeFit, Record, Store, erasures
+from posterity.service.store import Group, Key, LogEntries, Record, Store, erasures
 
 Served = Experiment | Predictor
 
@@ -38,7 +38,7 @@ _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 class Work:
     """One request that writes: what it must know of the log, and what is to be done."""
 
-    do: Callable[[ModeFit, Group], Any]
+    do: Callable[[LogEntries, Group], Any]
     decisions: tuple[Key, ...] = ()
     rows: tuple[Key, ...] = ()
     # Decisions that are asked for: those of a group are made together.
@@ -171,7 +171,7 @@ class Engine:
         """Create a model, or change its settings; an experiment's arms and features stay."""
         kind = "experiment" if isinstance(settings, ExperimentSettings) else "predictor"
 
-        def do(_: ModeFit, group: Group) -> Record:
+        def do(_: LogEntries, group: Group) -> Record:
             before = self.models.get(name)
             version = 1 if before is None else before.version + 1
             if before is not None:
@@ -212,7 +212,7 @@ class Engine:
         read = [(one, one.id or uuid.uuid4().hex, *experiment.read(one)) for one in asked]
         named = tuple((name, one.id) for one in asked if one.id is not None)
 
-        def do(found: ModeFit, group: Group) -> list[Any]:
+        def do(found: LogEntries, group: Group) -> list[Any]:
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
                 if one["context"] != given[2].tobytes():
@@ -231,7 +231,7 @@ class Engine:
         """A reward, a correction, a retraction, an activation or a deletion."""
         self.experiment(name)
 
-        def do(found: ModeFit, group: Group) -> Any:
+        def do(found: LogEntries, group: Group) -> Any:
             experiment = self.experiment(name)
             told = experiment.happened(kind, asked, found, group, self._number + 1, self.clock())
             self._number = max(self._number, experiment.learned_through)
@@ -246,7 +246,7 @@ class Engine:
         """A row to learn, or to unlearn."""
         self.predictor(name)
 
-        def do(found: ModeFit, group: Group) -> Any:
+        def do(found: LogEntries, group: Group) -> Any:
             predictor = self.predictor(name)
             told = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
             self._number = max(self._number, predictor.learned_through)
@@ -281,7 +281,7 @@ class Engine:
         try:
             keys = [key for work in works for key in work.decisions]
             rows = [key for work in works for key in work.rows]
-            found = ModeFit()
+            found = LogEntries()
             if keys or rows:
                 found = await self._on_disk(self.store.find, keys, rows)
             self._decide_together(works, found, group)
@@ -306,7 +306,7 @@ class Engine:
             for changed in self.changed:
                 changed.set()
 
-    def _decide_together(self, works: list[Work], found: ModeFit, group: Group) -> None:
+    def _decide_together(self, works: list[Work], found: LogEntries, group: Group) -> None:
         """Make all decisions of a group that are not in the log, those of an experiment at once."""
         asked: dict[str, dict[str, tuple[Any, ...]]] = {}
         for work in works:
@@ -379,7 +379,7 @@ class Engine:
         return await asyncio.to_thread(do, *given)
 
 
-def _outcome(work: Work, found: ModeFit, group: Group) -> Any:
+def _outcome(work: Work, found: LogEntries, group: Group) -> Any:
     try:
         return work.do(found, group)
     except RefusedError as refused:

@@ -16,7 +16,7 @@ from posterity.service.inputs import read_context
 from posterity.service.messages import Decide, Decided, ExperimentSettings, Reward, Told
 from posterity.service.propensities import policy_of, propensities_of
 from posterity.service.schema import event
-from posterity.service.store import Group, Key, ModeFit, Record
+from posterity.service.store import Group, Key, LogEntries, Record
 
 Array = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ class Experiment:
 
     # ---- deciding --------------------------------------------------------------------------------
 
-    def linear_moments(self, X: Array, allowed: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    def propensities(self, X: Array, allowed: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
         """Propensities, means and widths (n, K) of contexts."""
         return propensities_of(self.model, self.policy, X, allowed)
 
@@ -102,7 +102,7 @@ class Experiment:
         """Rows of the log, of requests that were read, each with its id and number."""
         X = np.stack([context for _, _, context, _ in asked])
         allowed = np.stack([may for _, _, _, may in asked])
-        told, means, widths = self.linear_moments(X, allowed)
+        told, means, widths = self.propensities(X, allowed)
         expires = None if self.settings.horizon is None else now + self.settings.horizon
         places = pick(told, np.array([self.draw(id) for _, id, _, _ in asked]))
         return [
@@ -145,7 +145,7 @@ class Experiment:
     # ---- what comes for a decision ---------------------------------------------------------------
 
     def happened(
-        self, kind: str, asked: Any, found: ModeFit, group: Group, number: int, now: float
+        self, kind: str, asked: Any, found: LogEntries, group: Group, number: int, now: float
     ) -> Told:
         """Learn an event, and add it to the group; what changes nothing adds nothing."""
         key = (self.name, asked.decision_id)
@@ -173,7 +173,7 @@ class Experiment:
         before.append(happened)
         return Told(status, happened["total"])
 
-    def _decision(self, found: ModeFit, key: Key) -> Record:
+    def _decision(self, found: LogEntries, key: Key) -> Record:
         if key not in found.decisions:
             raise RefusedError(404, f"there is no decision {key[1]!r}", "decision_id")
         made = found.decisions[key]

@@ -21,7 +21,7 @@ from posterity.service.errors import RefusedError
 from posterity.service.inputs import read_context
 from posterity.service.messages import Learned, Predict, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
-from posterity.service.store import Group, ModeFit, Record
+from posterity.service.store import Group, LogEntries, Record
 
 Array = NDArray[np.float64]
 
@@ -145,7 +145,9 @@ class Predictor:
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def learn(self, asked: Row, found: ModeFit, group: Group, number: int, now: float) -> Learned:
+    def learn(
+        self, asked: Row, found: LogEntries, group: Group, number: int, now: float
+    ) -> Learned:
         """Predict a row, then learn it, where its id is new; else say what was predicted then."""
         key = (self.name, asked.id)
         x = self._read(asked.x)
@@ -173,7 +175,7 @@ class Predictor:
         return _learned("new", made)
 
     def unlearn(
-        self, asked: Unlearn, found: ModeFit, group: Group, number: int, now: float
+        self, asked: Unlearn, found: LogEntries, group: Group, number: int, now: float
     ) -> Learned:
         """Take a row back."""
         key = (self.name, asked.id)

@@ -36,8 +36,8 @@ class Group:
 
 
 @dataclass
-class ModeFit:
-    """What the log knows of the decisions and rows that a group of requests names."""
+class LogEntries:
+    """The entries of the log that a group of requests names."""
 
     decisions: dict[Key, Record] = field(default_factory=dict)
     events: dict[Key, list[Record]] = field(default_factory=dict)
@@ -95,9 +95,9 @@ class Store:
             ]
         return max(number or 0 for number in numbers)
 
-    def find(self, decisions: Iterable[Key], rows: Iterable[Key]) -> ModeFit:
+    def find(self, decisions: Iterable[Key], rows: Iterable[Key]) -> LogEntries:
         """Decisions with their events, and rows, by model and id."""
-        found = ModeFit()
+        found = LogEntries()
         with self.engine.connect() as connection:
             for name, ids in _by_model(decisions):
                 for one in _where(connection, decision, decision.c.id, name, ids):
