@@ -11,7 +11,9 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ import numpy as np
 from posterity.bandits import Bandit
 from posterity.files import dumps
 from posterity.service.engine import Engine
-from posterity.service.run import audit
+from posterity.service.run import audit, opened
 from posterity.service.store import Group, Store
 from tests.service.harness import ARMS, Service, with_service
 
@@ -111,15 +113,15 @@ def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
 class Served:
     """``posterity serve`` in a process of its own."""
 
-    def __init__(self, folder: Path, token: str = "") -> None:
-        self.folder, self.token = folder, token
+    def __init__(self, folder: Path, token: str = "", database: str | None = None) -> None:
+        self.folder, self.token, self.database = folder, token, database
         self.port = random.SystemRandom().randrange(20_000, 60_000)
         self.start()
 
     def start(self) -> None:
         command = (
             "from posterity.service.run import serve; "
-            f"serve({str(self.folder)!r}, port={self.port})"
+            f"serve({str(self.folder)!r}, port={self.port}, database={self.database!r})"
         )
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
@@ -175,6 +177,9 @@ def load(server: Served, seed: int, stop: threading.Event, sent: dict[str, Any])
             sent[id]["tried"] = value
             server.ask("POST", f"{URL}/reward", {"decision_id": id, "value": value})
             sent[id]["rewarded"] = value
+        except urllib.error.HTTPError as error:
+            sent.setdefault(id, {"age": age})["refused"] = error.code
+            time.sleep(0.05)
         except OSError:
             return
 
@@ -186,6 +191,9 @@ def check(server: Served, sent: dict[str, Any]) -> None:
     assert len({one["id"] for one in log}) == len(log)
     by_id = {one["id"]: one for one in log}
     for id, one in sent.items():
+        assert one.get("refused", 503) == 503  # the database was away
+        if "decided" not in one:
+            continue
         assert by_id[id]["arm"] == one["decided"]["arm"]
         assert by_id[id]["propensity"] == one["decided"]["propensity"]
         if "rewarded" in one:
@@ -193,7 +201,7 @@ def check(server: Served, sent: dict[str, Any]) -> None:
         asked = {"id": id, "context": [one["age"]]}
         if id.endswith("0"):
             assert server.ask("POST", f"{URL}/decide", asked) == one["decided"]
-    store = Store(f"sqlite:///{server.folder / 'posterity.db'}")
+    store = opened(str(server.folder), server.database)
     bandit = Bandit(arms=["red", "blue"], rng=0)
     for happened in store.learned("e", 0):  # each reward once, in the order of the log
         arm = ("red", "blue")[happened["arm"]]
@@ -202,9 +210,18 @@ def check(server: Served, sent: dict[str, Any]) -> None:
     assert server.bytes("GET", f"{URL}/model") == dumps(bandit)
 
 
-def killed(folder: Path, kills: int, seconds: float) -> int:
-    """Kill a server under load so many times; how many decisions were acknowledged."""
-    server = Served(folder)
+def killed(
+    folder: Path,
+    kills: int,
+    seconds: float,
+    database: str | None = None,
+    away: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Kill a server under load so many times; how many decisions were acknowledged.
+
+    ``away`` is called with the number of the kill while the load goes on, before the kill.
+    """
+    server = Served(folder, database=database)
     sent: dict[str, Any] = {}
     try:
         server.ask("PUT", URL, ARMS)
@@ -217,6 +234,7 @@ def killed(folder: Path, kills: int, seconds: float) -> int:
             for thread in threads:
                 thread.start()
             time.sleep(random.Random(kill).uniform(0.2 * seconds, seconds))
+            away(kill)
             server.end(signal.SIGKILL)
             stop.set()
             for thread in threads:

@@ -6,6 +6,7 @@ import asyncio
 import io
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -335,5 +336,45 @@ def test_events_say_that_something_changed(tmp_path: Path) -> None:
         assert "changed" in await asyncio.wait_for(waiting, 10)
         await changes.aclose()
         assert service.engine.changed == []
+
+    with_service(tmp_path, do)
+
+
+def test_names_and_ids_may_hold_what_is_quoted_in_a_path(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        for name in ("a/b", "é {name} ?", "{}", "experiments"):
+            url = f"/v1/experiments/{quote(name, safe='')}"
+            assert (await service.put(url, ARMS))["name"] == name
+            await service.post(f"{url}/decide", {"context": [1.0], "id": "of/it"})
+            assert (await service.ask("DELETE", f"{url}/decisions/of%2Fit")).status_code == 200
+        overview = (await service.ask("GET", "/v1/overview")).json()
+        assert [one["name"] for one in overview["experiments"]][:2] == ["a/b", "é {name} ?"]
+        for path in ("/v1/experiments/", "/v1/experiments//log", "/v1/experiments/%ff", "/v1"):
+            assert (await service.ask("GET", path)).status_code == 404
+        for name in ("a%00b", "a" * 201):
+            answer = await service.ask("PUT", f"/v1/experiments/{name}", ARMS)
+            assert (answer.status_code, answer.json()["field"]) == (422, "name")
+        wrong = await service.ask("DELETE", URL)
+        assert (wrong.status_code, wrong.headers["allow"]) == (405, "PUT, GET")
+
+    with_service(tmp_path, do)
+
+
+def test_rows_that_are_predicted_together_are_predicted_as_alone(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        url = "/v1/predictors/p"
+        await service.put(url, {"features": ["a"]})
+        first = await asyncio.gather(
+            *(service.ask("POST", f"{url}/predict", {"x": [1.0]}) for _ in range(3))
+        )
+        assert {one.status_code for one in first} == {409}
+        for n in range(20):
+            row = {"id": str(n), "x": [float(n % 5)], "y": float(n % 7)}
+            await service.post(f"{url}/learn", row)
+        xs = [0.1 * n for n in range(20)]
+        alone = [await service.post(f"{url}/predict", {"x": [x]}) for x in xs]
+        together = await asyncio.gather(*(service.post(f"{url}/predict", {"x": [x]}) for x in xs))
+        for one, other in zip(alone, together, strict=True):
+            assert one == pytest.approx(other, rel=1e-12)
 
     with_service(tmp_path, do)

@@ -19,7 +19,7 @@ from posterity import (
 )
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import read_context
-from posterity.service.messages import Learned, Predict, Predicted, PredictorSettings, Row, Unlearn
+from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
 from posterity.service.store import Group, LogEntries, Record
 
@@ -119,28 +119,33 @@ class Predictor:
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, asked: Predict) -> Predicted:
-        """Mean, standard deviation and interval of a row."""
-        told = self._distribution(self._read(asked.x))
+    def predict(self, X: Array) -> list[Predicted]:
+        """Mean, standard deviation and interval of each row of X (n, m)."""
+        told = self._distribution(X)
         if told is None:
             raise RefusedError(
                 409, f"{self.name!r} has learned nothing yet: give it a row by learn"
             )
         return self._predicted(told)
 
-    def _distribution(self, x: Array) -> Any:
+    def _distribution(self, X: Array) -> Any:
         try:
-            return self.model.predict_distribution(x[None])
+            return self.model.predict_distribution(X)
         except NotFittedError:
             return None
 
-    def _predicted(self, told: Any) -> Predicted:
+    def _predicted(self, told: Any) -> list[Predicted]:
         low, high = told.interval(self.settings.level)
         numbers = (told.mean(), told.std(), low, high)
-        mean, std, low, high = (_plain(np.ravel(number)[0]) for number in numbers)
-        return Predicted(mean, std, low, high, self.settings.level)
+        columns = [map(_plain, np.ravel(number).tolist()) for number in numbers]
+        level = self.settings.level
+        return [
+            Predicted(mean, std, low, high, level)
+            for mean, std, low, high in zip(*columns, strict=True)
+        ]
 
-    def _read(self, x: Any) -> Array:
+    def read(self, x: Any) -> Array:
+        """The row (m,), by name or in order."""
         return read_context(x, self.settings.features, {}, "x")
 
     # ---- learning --------------------------------------------------------------------------------
@@ -150,7 +155,7 @@ class Predictor:
     ) -> Learned:
         """Predict a row, then learn it, where its id is new; else say what was predicted then."""
         key = (self.name, asked.id)
-        x = self._read(asked.x)
+        x = self.read(asked.x)
         if not math.isfinite(asked.y):
             raise RefusedError(422, f"y is {asked.y}: it must be finite", "y")
         known = found.rows.get(key)
@@ -192,8 +197,8 @@ class Predictor:
         return Learned("unlearned")
 
     def _told(self, x: Array, y: float) -> Record:
-        told = self._distribution(x)
-        predicted = _NOTHING if told is None else self._predicted(told)
+        told = self._distribution(x[None])
+        predicted = _NOTHING if told is None else self._predicted(told)[0]
         score = None
         if told is not None and predicted.low is not None and predicted.mean is not None:
             density = getattr(told, "logpmf", None) or told.logpdf

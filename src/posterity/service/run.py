@@ -62,6 +62,7 @@ def serve(
             port=port,
             log_level="warning",
             access_log=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=10,
             server_header=False,
         )
