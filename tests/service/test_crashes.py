@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -252,6 +253,74 @@ def killed(
 
 def test_nothing_acknowledged_is_lost_or_counted_twice_after_a_kill(tmp_path: Path) -> None:
     assert killed(tmp_path, kills=2, seconds=1.0) > 0
+
+
+def tried(server: Served, path: str, body: Any) -> int:
+    """The status of an answer."""
+    try:
+        server.ask("POST", path, body)
+    except urllib.error.HTTPError as error:
+        return error.code
+    return 200
+
+
+def test_a_full_disk_is_503_and_all_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    server = Served(tmp_path)
+    pid, unlimited = server.process.pid, resource.RLIM_INFINITY
+    try:
+        server.ask("PUT", URL, ARMS)
+        body = {"decisions": [{"context": [0.1], "id": f"{one}"} for one in range(20)]}
+        assert tried(server, f"{URL}/decide/batch", body) == 200
+        assert tried(server, f"{URL}/reward", {"decision_id": "7", "value": 1.0}) == 200
+        # No file may be larger than this: what a write then says is what a full disk says.
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (400_000, unlimited))
+        done, refused = 1, 0
+        while refused < 3:
+            assert done < 400
+            body = {"decisions": [{"context": [0.1], "id": f"{done}-{one}"} for one in range(20)]}
+            status = tried(server, f"{URL}/decide/batch", body)
+            assert status in (200, 503)
+            done, refused = done + (status == 200), refused + (status == 503)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+        for _ in range(200):
+            status = tried(server, f"{URL}/decide", {"context": [0.1], "id": "after"})
+            if status == 200:
+                break
+            time.sleep(0.1)
+        assert status == 200
+        check(server, {})
+        assert len(server.bytes("GET", f"{URL}/log").splitlines()) == 20 * done + 1
+    finally:
+        server.end(signal.SIGKILL)
+
+
+def test_a_clock_that_jumps_back_changes_no_order_and_learns_no_default_twice(
+    tmp_path: Path,
+) -> None:
+    now = [1000.0]
+
+    async def do(service: Service) -> None:
+        await service.put(URL, {**ARMS, "horizon": 10.0, "default_reward": -1.0})
+        for n, at in enumerate((1000.0, 500.0, 2000.0, 1.0)):
+            now[0] = at
+            await service.post(f"{URL}/decide", {"context": [1.0], "id": str(n)})
+        told = await service.post(f"{URL}/reward", {"decision_id": "0", "value": 2.0})
+        assert told == {"status": "new", "total": 2.0}
+        for at in (1011.0, 3.0, 1011.0, 3000.0, 3000.0):
+            now[0] = at
+            await service.engine.expire("e")
+        lines = (await service.ask("GET", f"{URL}/log")).text.splitlines()
+        log = [json.loads(line) for line in lines]
+        assert [one["id"] for one in log] == ["0", "1", "2", "3"]
+        assert [one["reward"] for one in log] == [2.0, -1.0, -1.0, -1.0]
+        before = (await service.ask("GET", f"{URL}/model")).content
+        await service.crash()
+        await service.start()
+        assert (await service.ask("GET", f"{URL}/model")).content == before
+        events = list(service.engine.store.learned("e", 0))
+        assert len(events) == 4
+
+    with_service(tmp_path, do, clock=lambda: now[0])
 
 
 @pytest.mark.slow

@@ -378,3 +378,33 @@ def test_rows_that_are_predicted_together_are_predicted_as_alone(tmp_path: Path)
             assert one == pytest.approx(other, rel=1e-12)
 
     with_service(tmp_path, do)
+
+
+def test_errors_that_grow_and_a_row_that_is_far_off_are_in_the_scores(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        url = "/v1/predictors/p"
+        await service.put(url, {"features": ["a"]})
+        rng = np.random.default_rng(2)
+
+        async def learn(n: int, noise: float) -> Any:
+            for _ in range(n):
+                a, number = rng.normal(), rng.integers(2**62)
+                row = {"id": f"{number}", "x": [a], "y": a + noise * rng.normal()}
+                await service.post(f"{url}/learn", row)
+            return (await service.ask("GET", url)).json()["scores"]
+
+        steady = await learn(200, noise=0.1)
+        assert 0.7 < steady["error_ratio"] < 1.4
+        await service.post(f"{url}/learn", {"id": "far", "x": [0.0], "y": 50.0})
+        assert (await service.ask("GET", url)).json()["scores"]["surprising"] == (
+            steady["surprising"] + 1
+        )
+        await service.crash()
+        await service.start()
+        assert (await learn(0, 0.0))["surprising"] == steady["surprising"] + 1
+        metrics = (await service.ask("GET", "/metrics")).text
+        surprising = f'posterity_predictor_surprising{{name="p"}} {steady["surprising"] + 1}\n'
+        assert surprising in metrics
+        assert (await learn(150, noise=3.0))["error_ratio"] > 1.3
+
+    with_service(tmp_path, do)

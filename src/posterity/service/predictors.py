@@ -31,6 +31,8 @@ _CLASSES: dict[str, Any] = {
     "quantile": BayesianQuantileRegression,
     "poisson": BayesianPoissonRegression,
 }
+# Rows whose errors count as recent.
+RECENT_ROWS = 100
 _NOTHING = Predicted(None, None, None, None, 0.0)
 
 
@@ -43,6 +45,8 @@ class Scores:
     absolute: float = 0.0
     inside: int = 0
     log_score: float = 0.0
+    surprising: int = 0
+    recent: float = 0.0
 
     def add(self, told: Record) -> None:
         """One row more, as the log holds it; rows that nothing was known of are left out."""
@@ -54,18 +58,32 @@ class Scores:
         self.absolute += abs(error)
         self.inside += told["low"] <= told["y"] <= told["high"]
         self.log_score += told["log_score"]
+        self.surprising += is_surprising(told)
+        self.recent += (abs(error) - self.recent) / min(self.n, RECENT_ROWS)
 
     def state(self) -> dict[str, float | None]:
-        """Means: root mean squared and absolute error, coverage, log score."""
+        """Means: root mean squared and absolute error, coverage, log score; and what is unusual.
+
+        ``error_ratio`` is the mean absolute error of the last hundred rows or so, by that of all:
+        1 in a steady stream, more when errors have grown.
+        """
         if not self.n:
-            return {"n": 0, "rmse": None, "mae": None, "coverage": None, "log_score": None}
+            nothing = ("rmse", "mae", "coverage", "log_score", "error_ratio")
+            return {"n": 0, "surprising": 0, **dict.fromkeys(nothing)}
         return {
             "n": self.n,
             "rmse": math.sqrt(self.squared / self.n),
             "mae": self.absolute / self.n,
             "coverage": self.inside / self.n,
             "log_score": self.log_score / self.n,
+            "surprising": self.surprising,
+            "error_ratio": self.recent * self.n / self.absolute if self.absolute else None,
         }
+
+
+def is_surprising(told: Record) -> bool:
+    """Whether a row, as the log holds it, lay further off than three widths of its interval."""
+    return bool(abs(told["y"] - told["mean"]) > 3.0 * (told["high"] - told["low"]))
 
 
 class Predictor:
