@@ -272,8 +272,8 @@ def metrics(engine: Engine) -> str:
     for score in _SCORES:
         lines.append(f"# TYPE posterity_predictor_{score} gauge")
         for served in scored:
-            value = served.scores.state()[score]
-            if value is not None:
+            told = served.scores.state()[score]
+            if told is not None:
                 label = json.dumps(served.name, ensure_ascii=False)
-                lines.append(f"posterity_predictor_{score}{{name={label}}} {value}")
+                lines.append(f"posterity_predictor_{score}{{name={label}}} {told}")
     return "\n".join(lines) + "\n"
