@@ -91,10 +91,10 @@ async def prepared(token: str) -> None:
     await ask(stream, "PUT", "/v1/experiments/e", token, settings)
     for n in range(200):
         context = [((n * 7 + j * 3) % 11) / 5 - 1 for j in range(FEATURES)]
-        predictive = json.loads(
+        answer = json.loads(
             await ask(stream, "POST", "/v1/experiments/e/decide", token, {"context": context})
         )
-        reward = {"decision_id": predictive["id"], "value": (n % 7) / 7}
+        reward = {"decision_id": answer["id"], "value": (n % 7) / 7}
         await ask(stream, "POST", "/v1/experiments/e/reward", token, reward)
     stream[1].close()
 

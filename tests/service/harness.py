@@ -19,14 +19,17 @@ ARMS = {"arms": ["red", "blue"], "features": ["age"]}
 class Service:
     """A service on a folder, which can be stopped, or cut off, and started again."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, folder: Path, clock: Callable[[], float] | None = None, database: str | None = None
+    ) -> None:
         self.folder, self.token, self.clock = folder, "", clock
+        self.database = database or f"sqlite:///{folder / 'posterity.db'}"
 
     async def start(self) -> None:
-        store = Store(f"sqlite:///{self.folder / 'posterity.db'}")
+        store = Store(self.database)
         self.engine = Engine(store, self.clock) if self.clock else Engine(store)
         self.app = create_app(self.engine, say=self._keep)
-        self._life = self.app.router.lifespan_context(self.app)
+        self._life = self.app.pages.router.lifespan_context(self.app)
         await self._life.__aenter__()
         self.client = httpx.AsyncClient(
             transport=httpx.ASGITransport(self.app), base_url="http://posterity"
@@ -48,6 +51,10 @@ class Service:
         self.engine.store.close()
         await self.client.aclose()
 
+    async def pause(self) -> None:
+        """Let a service that recovers do so."""
+        await asyncio.sleep(0.1)
+
     async def ask(self, method: str, path: str, body: Any = None, **how: Any) -> httpx.Response:
         headers = how.pop("headers", {"authorization": f"Bearer {self.token}"})
         return await self.client.request(method, path, json=body, headers=headers, **how)
@@ -67,11 +74,12 @@ def with_service(
     folder: Path,
     do: Callable[[Service], Coroutine[Any, Any, Any]],
     clock: Callable[[], float] | None = None,
+    database: str | None = None,
 ) -> Any:
     """Start, do, stop."""
 
     async def run() -> Any:
-        service = Service(folder, clock)
+        service = Service(folder, clock, database)
         await service.start()
         try:
             return await do(service)

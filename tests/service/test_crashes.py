@@ -6,12 +6,15 @@ import asyncio
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ import numpy as np
 from posterity.bandits import Bandit
 from posterity.files import dumps
 from posterity.service.engine import Engine
-from posterity.service.run import audit
+from posterity.service.run import audit, opened
 from posterity.service.store import Group, Store
 from tests.service.harness import ARMS, Service, with_service
 
@@ -46,8 +49,8 @@ def test_a_commit_that_fails_was_never_done(
 
         monkeypatch.setattr(Store, "commit", full)
         asked = {"decision_id": one, "value": 1.0}
-        predictive = await service.ask("POST", f"{URL}/reward", asked)
-        assert (predictive.status_code, predictive.headers["retry-after"]) == (503, "1")
+        answer = await service.ask("POST", f"{URL}/reward", asked)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         monkeypatch.setattr(Store, "commit", commit)
         while not service.engine.ready:
             await asyncio.sleep(0.01)
@@ -70,8 +73,8 @@ def test_the_log_alone_makes_the_same_model_and_an_audit_the_same_decisions(
             asked = {"context": [float(rng.normal())], "id": str(n)}
             one = await service.post(f"{URL}/decide", asked)
             made.append(one)
-            predictive = {"decision_id": str(rng.integers(n + 1)), "value": float(rng.normal())}
-            await service.post(f"{URL}/reward", {**predictive, "correct": True})
+            reward = {"decision_id": str(rng.integers(n + 1)), "value": float(rng.normal())}
+            await service.post(f"{URL}/reward", {**reward, "correct": True})
             if n % 10 == 9:
                 await service.crash()
                 await service.start()
@@ -87,9 +90,9 @@ def test_the_log_alone_makes_the_same_model_and_an_audit_the_same_decisions(
         connection.exec_driver_sql("DELETE FROM snapshot")
     assert dumps(engine.restored(kept).model) == content
     for one in made[::7]:
-        predictive = audit(str(tmp_path), "e", one["id"])
-        assert predictive["same"], predictive
-        assert predictive["arm"] == one["arm"]
+        answer = audit(str(tmp_path), "e", one["id"])
+        assert answer["same"], answer
+        assert answer["arm"] == one["arm"]
     store.close()
     with pytest.raises(ValueError, match="no decision 'nothing'"):
         audit(str(tmp_path), "e", "nothing")
@@ -111,15 +114,15 @@ def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
 class Served:
     """``posterity serve`` in a process of its own."""
 
-    def __init__(self, folder: Path, token: str = "") -> None:
-        self.folder, self.token = folder, token
+    def __init__(self, folder: Path, token: str = "", database: str | None = None) -> None:
+        self.folder, self.token, self.database = folder, token, database
         self.port = random.SystemRandom().randrange(20_000, 60_000)
         self.start()
 
     def start(self) -> None:
         command = (
             "from posterity.service.run import serve; "
-            f"serve({str(self.folder)!r}, port={self.port})"
+            f"serve({str(self.folder)!r}, port={self.port}, database={self.database!r})"
         )
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
@@ -169,12 +172,15 @@ def load(server: Served, seed: int, stop: threading.Event, sent: dict[str, Any])
         id, age = f"{seed}-{n}", rng.uniform(-1.0, 1.0)
         n += 1
         try:
-            predictive = server.ask("POST", f"{URL}/decide", {"id": id, "context": [age]})
-            sent[id] = {"decided": predictive, "age": age}
+            answer = server.ask("POST", f"{URL}/decide", {"id": id, "context": [age]})
+            sent[id] = {"decided": answer, "age": age}
             value = rng.uniform(0.0, 1.0)
             sent[id]["tried"] = value
             server.ask("POST", f"{URL}/reward", {"decision_id": id, "value": value})
             sent[id]["rewarded"] = value
+        except urllib.error.HTTPError as error:
+            sent.setdefault(id, {"age": age})["refused"] = error.code
+            time.sleep(0.05)
         except OSError:
             return
 
@@ -186,6 +192,9 @@ def check(server: Served, sent: dict[str, Any]) -> None:
     assert len({one["id"] for one in log}) == len(log)
     by_id = {one["id"]: one for one in log}
     for id, one in sent.items():
+        assert one.get("refused", 503) == 503  # the database was away
+        if "decided" not in one:
+            continue
         assert by_id[id]["arm"] == one["decided"]["arm"]
         assert by_id[id]["propensity"] == one["decided"]["propensity"]
         if "rewarded" in one:
@@ -193,7 +202,7 @@ def check(server: Served, sent: dict[str, Any]) -> None:
         asked = {"id": id, "context": [one["age"]]}
         if id.endswith("0"):
             assert server.ask("POST", f"{URL}/decide", asked) == one["decided"]
-    store = Store(f"sqlite:///{server.folder / 'posterity.db'}")
+    store = opened(str(server.folder), server.database)
     bandit = Bandit(arms=["red", "blue"], rng=0)
     for happened in store.learned("e", 0):  # each reward once, in the order of the log
         arm = ("red", "blue")[happened["arm"]]
@@ -202,9 +211,18 @@ def check(server: Served, sent: dict[str, Any]) -> None:
     assert server.bytes("GET", f"{URL}/model") == dumps(bandit)
 
 
-def killed(folder: Path, kills: int, seconds: float) -> int:
-    """Kill a server under load so many times; how many decisions were acknowledged."""
-    server = Served(folder)
+def killed(
+    folder: Path,
+    kills: int,
+    seconds: float,
+    database: str | None = None,
+    away: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Kill a server under load so many times; how many decisions were acknowledged.
+
+    ``away`` is called with the number of the kill while the load goes on, before the kill.
+    """
+    server = Served(folder, database=database)
     sent: dict[str, Any] = {}
     try:
         server.ask("PUT", URL, ARMS)
@@ -217,6 +235,7 @@ def killed(folder: Path, kills: int, seconds: float) -> int:
             for thread in threads:
                 thread.start()
             time.sleep(random.Random(kill).uniform(0.2 * seconds, seconds))
+            away(kill)
             server.end(signal.SIGKILL)
             stop.set()
             for thread in threads:
@@ -234,6 +253,74 @@ def killed(folder: Path, kills: int, seconds: float) -> int:
 
 def test_nothing_acknowledged_is_lost_or_counted_twice_after_a_kill(tmp_path: Path) -> None:
     assert killed(tmp_path, kills=2, seconds=1.0) > 0
+
+
+def tried(server: Served, path: str, body: Any) -> int:
+    """The status of an answer."""
+    try:
+        server.ask("POST", path, body)
+    except urllib.error.HTTPError as error:
+        return error.code
+    return 200
+
+
+def test_a_full_disk_is_503_and_all_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    server = Served(tmp_path)
+    pid, unlimited = server.process.pid, resource.RLIM_INFINITY
+    try:
+        server.ask("PUT", URL, ARMS)
+        body = {"decisions": [{"context": [0.1], "id": f"{one}"} for one in range(20)]}
+        assert tried(server, f"{URL}/decide/batch", body) == 200
+        assert tried(server, f"{URL}/reward", {"decision_id": "7", "value": 1.0}) == 200
+        # No file may be larger than this: what a write then says is what a full disk says.
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (400_000, unlimited))
+        done, refused = 1, 0
+        while refused < 3:
+            assert done < 400
+            body = {"decisions": [{"context": [0.1], "id": f"{done}-{one}"} for one in range(20)]}
+            status = tried(server, f"{URL}/decide/batch", body)
+            assert status in (200, 503)
+            done, refused = done + (status == 200), refused + (status == 503)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+        for _ in range(200):
+            status = tried(server, f"{URL}/decide", {"context": [0.1], "id": "after"})
+            if status == 200:
+                break
+            time.sleep(0.1)
+        assert status == 200
+        check(server, {})
+        assert len(server.bytes("GET", f"{URL}/log").splitlines()) == 20 * done + 1
+    finally:
+        server.end(signal.SIGKILL)
+
+
+def test_a_clock_that_jumps_back_changes_no_order_and_learns_no_default_twice(
+    tmp_path: Path,
+) -> None:
+    now = [1000.0]
+
+    async def do(service: Service) -> None:
+        await service.put(URL, {**ARMS, "horizon": 10.0, "default_reward": -1.0})
+        for n, at in enumerate((1000.0, 500.0, 2000.0, 1.0)):
+            now[0] = at
+            await service.post(f"{URL}/decide", {"context": [1.0], "id": str(n)})
+        told = await service.post(f"{URL}/reward", {"decision_id": "0", "value": 2.0})
+        assert told == {"status": "new", "total": 2.0}
+        for at in (1011.0, 3.0, 1011.0, 3000.0, 3000.0):
+            now[0] = at
+            await service.engine.expire("e")
+        lines = (await service.ask("GET", f"{URL}/log")).text.splitlines()
+        log = [json.loads(line) for line in lines]
+        assert [one["id"] for one in log] == ["0", "1", "2", "3"]
+        assert [one["reward"] for one in log] == [2.0, -1.0, -1.0, -1.0]
+        before = (await service.ask("GET", f"{URL}/model")).content
+        await service.crash()
+        await service.start()
+        assert (await service.ask("GET", f"{URL}/model")).content == before
+        events = list(service.engine.store.learned("e", 0))
+        assert len(events) == 4
+
+    with_service(tmp_path, do, clock=lambda: now[0])
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import asyncio
 import io
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -39,12 +40,12 @@ def test_it_learns_which_arm_is_better(tmp_path: Path) -> None:
     async def do(service: Service) -> None:
         await service.put(URL, ARMS)
         await played(service, 80)
-        predictive = await service.post(f"{URL}/decide", {"context": [2.0]})
-        assert predictive["arm"] == "blue"
-        assert predictive["propensities"]["blue"] == pytest.approx(0.99)
-        assert predictive["propensity"] == predictive["propensities"][predictive["arm"]]
-        assert predictive["means"]["blue"] == pytest.approx(2.0, abs=0.2)
-        assert predictive["widths"]["blue"] > 0.0
+        answer = await service.post(f"{URL}/decide", {"context": [2.0]})
+        assert answer["arm"] == "blue"
+        assert answer["propensities"]["blue"] == pytest.approx(0.99)
+        assert answer["propensity"] == answer["propensities"][answer["arm"]]
+        assert answer["means"]["blue"] == pytest.approx(2.0, abs=0.2)
+        assert answer["widths"]["blue"] > 0.0
 
     with_service(tmp_path, do)
 
@@ -70,9 +71,9 @@ def test_the_model_is_what_a_bandit_learns_by_itself(tmp_path: Path) -> None:
         bandit = Bandit(arms=["red", "blue"], rng=0)
         for one in made:
             bandit.learn_one(np.array([one["age"]]), one["arm"], one["value"])
-        predictive = await service.ask("GET", f"{URL}/model")
-        assert predictive.content == dumps(bandit)
-        assert loads(predictive.content).arms_ == ["red", "blue"]
+        answer = await service.ask("GET", f"{URL}/model")
+        assert answer.content == dumps(bandit)
+        assert loads(answer.content).arms_ == ["red", "blue"]
 
     with_service(tmp_path, do)
 
@@ -84,8 +85,8 @@ def test_rewards_count_once_and_can_be_corrected_and_taken_back(tmp_path: Path) 
         before = (await service.ask("GET", f"{URL}/model")).content
         one = (await service.post(f"{URL}/decide", {"context": [0.5]}))["id"]
 
-        async def send(what: str, **predictive: Any) -> Any:
-            return await service.post(f"{URL}/{what}", {"decision_id": one, **predictive})
+        async def send(what: str, **fields: Any) -> Any:
+            return await service.post(f"{URL}/{what}", {"decision_id": one, **fields})
 
         assert await send("reward", value=1.0) == {"status": "new", "total": 1.0}
         once = (await service.ask("GET", f"{URL}/model")).content
@@ -115,8 +116,8 @@ def test_a_decision_that_was_not_shown_is_learned_once_it_was(tmp_path: Path) ->
         await service.put(URL, ARMS)
         asked = {"context": [1.0], "activate": False}
         one = (await service.post(f"{URL}/decide", asked))["id"]
-        predictive = await service.post(f"{URL}/reward", {"decision_id": one, "value": 1.0})
-        assert predictive == {"status": "new", "total": None}
+        answer = await service.post(f"{URL}/reward", {"decision_id": one, "value": 1.0})
+        assert answer == {"status": "new", "total": None}
         assert await service.post(f"{URL}/activate", {"decision_id": one}) == {
             "status": "activated",
             "total": 1.0,
@@ -133,10 +134,10 @@ def test_rewards_of_a_decision_add_up_as_the_settings_say(
         await service.put(URL, {**ARMS, "aggregation": how})
         one = (await service.post(f"{URL}/decide", {"context": [1.0]}))["id"]
         for event, value in (("a", 1.0), ("b", 2.0)):
-            predictive = await service.post(
+            answer = await service.post(
                 f"{URL}/reward", {"decision_id": one, "value": value, "event_id": event}
             )
-        assert predictive["total"] == total
+        assert answer["total"] == total
 
     with_service(tmp_path, do)
 
@@ -155,8 +156,8 @@ def test_the_default_is_learned_at_the_horizon_and_a_late_reward_takes_its_place
         assert await service.engine.expire("e") == 0
         log = (await service.ask("GET", f"{URL}/log")).text
         assert '"reward":-1.0' in log
-        predictive = await service.post(f"{URL}/reward", {"decision_id": one, "value": 4.0})
-        assert predictive == {"status": "new", "total": 4.0}
+        answer = await service.post(f"{URL}/reward", {"decision_id": one, "value": 4.0})
+        assert answer == {"status": "new", "total": 4.0}
 
     with_service(tmp_path, do, clock=lambda: now[0])
 
@@ -208,8 +209,8 @@ def test_many_at_once_share_commits(tmp_path: Path) -> None:
         asked = {"id": "one", "context": [1.0]}
         same = [service.post(f"{URL}/decide", asked) for _ in range(20)]
         others = [service.post(f"{URL}/decide", {"context": [1.0]}) for _ in range(40)]
-        predictive = await asyncio.gather(*same, *others)
-        assert all(one == predictive[0] for one in predictive[:20])
+        answer = await asyncio.gather(*same, *others)
+        assert all(one == answer[0] for one in answer[:20])
         assert service.engine.counts["commits"] - before < 30
         assert service.engine.counts["decisions"] == 41
 
@@ -221,8 +222,8 @@ def test_only_allowed_arms_are_chosen(tmp_path: Path) -> None:
         await service.put(URL, ARMS)
         await played(service, 30)
         for _ in range(10):
-            predictive = await service.post(f"{URL}/decide", {"context": [2.0], "arms": ["red"]})
-            assert (predictive["arm"], predictive["propensity"]) == ("red", 1.0)
+            answer = await service.post(f"{URL}/decide", {"context": [2.0], "arms": ["red"]})
+            assert (answer["arm"], answer["propensity"]) == ("red", 1.0)
 
     with_service(tmp_path, do)
 
@@ -243,9 +244,9 @@ def test_every_policy_and_model_decides_and_learns(tmp_path: Path, settings: Any
         await service.put(URL, {**ARMS, **settings})
         context = [] if settings.get("features") == [] else [0.5]
         for n in range(12):
-            predictive = await service.post(f"{URL}/decide", {"context": context})
-            await service.post(f"{URL}/reward", {"decision_id": predictive["id"], "value": n % 2})
-        assert sum(predictive["propensities"].values()) == pytest.approx(1.0)
+            answer = await service.post(f"{URL}/decide", {"context": context})
+            await service.post(f"{URL}/reward", {"decision_id": answer["id"], "value": n % 2})
+        assert sum(answer["propensities"].values()) == pytest.approx(1.0)
 
     with_service(tmp_path, do)
 
@@ -267,8 +268,8 @@ def test_the_log_is_read_as_arrow_and_parquet_and_judges_policies(tmp_path: Path
         last = table["seq"][-2].as_py()
         rest = (await service.ask("GET", f"{URL}/log?after={last}")).text.splitlines()
         assert len(rest) == 1
-        predictive = (await service.ask("GET", f"{URL}/evaluate?policy=uniform&policy=blue")).json()
-        assert {one["policy"] for one in predictive} == {"uniform", "blue"}
+        answer = (await service.ask("GET", f"{URL}/evaluate?policy=uniform&policy=blue")).json()
+        assert {one["policy"] for one in answer} == {"uniform", "blue"}
 
     with_service(tmp_path, do)
 
@@ -291,8 +292,8 @@ def test_a_predictor_learns_each_row_once_and_keeps_scores(tmp_path: Path) -> No
             assert again == {**first, "status": "duplicate"}
             model.learn_one(X[n], y[n])
         assert (await service.ask("GET", f"{url}/model")).content == dumps(model)
-        predictive = await service.post(f"{url}/predict", {"x": [1.0, 1.0]})
-        assert predictive["low"] < -1.0 < predictive["high"]
+        answer = await service.post(f"{url}/predict", {"x": [1.0, 1.0]})
+        assert answer["low"] < -1.0 < answer["high"]
         other = await service.ask("POST", f"{url}/learn", {"id": "3", "x": [1, 1], "y": 0})
         assert other.status_code == 409
         scores = (await service.ask("GET", url)).json()["scores"]
@@ -313,17 +314,12 @@ def test_an_overview_tells_all_that_a_page_shows(tmp_path: Path) -> None:
     async def do(service: Service) -> None:
         await service.put(URL, ARMS)
         await played(service, 30)
-        predictive = (await service.ask("GET", "/v1/overview")).json()["experiments"][0]
-        assert sum(arm["pulls"] for arm in predictive["arms"]) == 30
-        assert (
-            len(predictive["propensities"])
-            == len(predictive["rewards"])
-            == len(predictive["times"])
-            == 30
-        )
-        assert predictive["last"][0]["means"].keys() == {"red", "blue"}
-        assert predictive["delays"]["50%"] >= 0.0
-        assert predictive["support"] == pytest.approx(0.01)
+        answer = (await service.ask("GET", "/v1/overview")).json()["experiments"][0]
+        assert sum(arm["pulls"] for arm in answer["arms"]) == 30
+        assert len(answer["propensities"]) == len(answer["rewards"]) == len(answer["times"]) == 30
+        assert answer["last"][0]["means"].keys() == {"red", "blue"}
+        assert answer["delays"]["50%"] >= 0.0
+        assert answer["support"] == pytest.approx(0.01)
 
     with_service(tmp_path, do)
 
@@ -340,5 +336,75 @@ def test_events_say_that_something_changed(tmp_path: Path) -> None:
         assert "changed" in await asyncio.wait_for(waiting, 10)
         await changes.aclose()
         assert service.engine.changed == []
+
+    with_service(tmp_path, do)
+
+
+def test_names_and_ids_may_hold_what_is_quoted_in_a_path(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        for name in ("a/b", "é {name} ?", "{}", "experiments"):
+            url = f"/v1/experiments/{quote(name, safe='')}"
+            assert (await service.put(url, ARMS))["name"] == name
+            await service.post(f"{url}/decide", {"context": [1.0], "id": "of/it"})
+            assert (await service.ask("DELETE", f"{url}/decisions/of%2Fit")).status_code == 200
+        overview = (await service.ask("GET", "/v1/overview")).json()
+        assert [one["name"] for one in overview["experiments"]][:2] == ["a/b", "é {name} ?"]
+        for path in ("/v1/experiments/", "/v1/experiments//log", "/v1/experiments/%ff", "/v1"):
+            assert (await service.ask("GET", path)).status_code == 404
+        for name in ("a%00b", "a" * 201):
+            answer = await service.ask("PUT", f"/v1/experiments/{name}", ARMS)
+            assert (answer.status_code, answer.json()["field"]) == (422, "name")
+        wrong = await service.ask("DELETE", URL)
+        assert (wrong.status_code, wrong.headers["allow"]) == (405, "PUT, GET")
+
+    with_service(tmp_path, do)
+
+
+def test_rows_that_are_predicted_together_are_predicted_as_alone(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        url = "/v1/predictors/p"
+        await service.put(url, {"features": ["a"]})
+        first = await asyncio.gather(
+            *(service.ask("POST", f"{url}/predict", {"x": [1.0]}) for _ in range(3))
+        )
+        assert {one.status_code for one in first} == {409}
+        for n in range(20):
+            row = {"id": str(n), "x": [float(n % 5)], "y": float(n % 7)}
+            await service.post(f"{url}/learn", row)
+        xs = [0.1 * n for n in range(20)]
+        alone = [await service.post(f"{url}/predict", {"x": [x]}) for x in xs]
+        together = await asyncio.gather(*(service.post(f"{url}/predict", {"x": [x]}) for x in xs))
+        for one, other in zip(alone, together, strict=True):
+            assert one == pytest.approx(other, rel=1e-12)
+
+    with_service(tmp_path, do)
+
+
+def test_errors_that_grow_and_a_row_that_is_far_off_are_in_the_scores(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        url = "/v1/predictors/p"
+        await service.put(url, {"features": ["a"]})
+        rng = np.random.default_rng(2)
+
+        async def learn(n: int, noise: float) -> Any:
+            for _ in range(n):
+                a, number = rng.normal(), rng.integers(2**62)
+                row = {"id": f"{number}", "x": [a], "y": a + noise * rng.normal()}
+                await service.post(f"{url}/learn", row)
+            return (await service.ask("GET", url)).json()["scores"]
+
+        steady = await learn(200, noise=0.1)
+        assert 0.7 < steady["error_ratio"] < 1.4
+        await service.post(f"{url}/learn", {"id": "far", "x": [0.0], "y": 50.0})
+        assert (await service.ask("GET", url)).json()["scores"]["surprising"] == (
+            steady["surprising"] + 1
+        )
+        await service.crash()
+        await service.start()
+        assert (await learn(0, 0.0))["surprising"] == steady["surprising"] + 1
+        metrics = (await service.ask("GET", "/metrics")).text
+        surprising = f'posterity_predictor_surprising{{name="p"}} {steady["surprising"] + 1}\n'
+        assert surprising in metrics
+        assert (await learn(150, noise=3.0))["error_ratio"] > 1.3
 
     with_service(tmp_path, do)

@@ -91,9 +91,9 @@ def test_errors_name_the_field(
 ) -> None:
     async def do(service: Service) -> None:
         await service.put(URL, {**ARMS, "ranges": {"age": [-200, 200]}})
-        predictive = await service.ask("POST", URL + path, body)
-        assert predictive.status_code == status, predictive.text
-        assert predictive.json()["field"].startswith(field)
+        answer = await service.ask("POST", URL + path, body)
+        assert answer.status_code == status, answer.text
+        assert answer.json()["field"].startswith(field)
         assert service.engine.counts["decisions"] == service.engine.counts["failures"] == 0
 
     with_service(tmp_path, do)
@@ -118,9 +118,9 @@ def test_what_is_no_json_or_too_large_is_refused(
     async def do(service: Service) -> None:
         await service.put(URL, ARMS)
         headers = {"authorization": f"Bearer {service.token}"}
-        predictive = await service.client.post(f"{URL}/decide", content=content, headers=headers)
-        assert predictive.status_code in (status, 400), predictive.text
-        assert predictive.json()["error"]
+        answer = await service.client.post(f"{URL}/decide", content=content, headers=headers)
+        assert answer.status_code in (status, 400), answer.text
+        assert answer.json()["error"]
 
     with_service(tmp_path, do)
 
@@ -139,8 +139,8 @@ def test_what_is_no_json_or_too_large_is_refused(
 )
 def test_settings_that_cannot_be_are_refused(tmp_path: Path, settings: Any, field: str) -> None:
     async def do(service: Service) -> None:
-        predictive = await service.ask("PUT", URL, settings)
-        assert (predictive.status_code, predictive.json()["field"]) == (422, field)
+        answer = await service.ask("PUT", URL, settings)
+        assert (answer.status_code, answer.json()["field"]) == (422, field)
         assert (await service.ask("GET", URL)).status_code == 404
 
     with_service(tmp_path, do)
@@ -151,8 +151,8 @@ def test_settings_change_by_versions_and_arms_stay(tmp_path: Path) -> None:
         assert (await service.put(URL, ARMS))["version"] == 1
         assert (await service.put(URL, ARMS))["version"] == 1
         assert (await service.put(URL, {**ARMS, "floor": 0.5}))["version"] == 2
-        predictive = await service.ask("PUT", URL, {**ARMS, "arms": ["red", "green"]})
-        assert (predictive.status_code, predictive.json()["field"]) == (409, "arms")
+        answer = await service.ask("PUT", URL, {**ARMS, "arms": ["red", "green"]})
+        assert (answer.status_code, answer.json()["field"]) == (409, "arms")
 
     with_service(tmp_path, do)
 
@@ -163,8 +163,8 @@ def test_a_full_queue_says_when_to_come_again(
     async def do(service: Service) -> None:
         await service.put(URL, ARMS)
         monkeypatch.setattr("posterity.service.engine.MOST_WAITING", 0)
-        predictive = await service.ask("POST", f"{URL}/decide", {"context": [1.0]})
-        assert (predictive.status_code, predictive.headers["retry-after"]) == (503, "1")
+        answer = await service.ask("POST", f"{URL}/decide", {"context": [1.0]})
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
     with_service(tmp_path, do)
 
@@ -190,9 +190,9 @@ def test_health_metrics_and_openapi(tmp_path: Path) -> None:
         assert (await service.ask("GET", "/healthz", headers={})).status_code == 200
         assert (await service.ask("GET", "/readyz", headers={})).status_code == 200
         assert "posterity_decisions_total 1\n" in (await service.ask("GET", "/metrics")).text
-        predictive = (await service.ask("GET", "/openapi.json", headers={})).json()
-        assert "Decide" in predictive["components"]["schemas"]
-        assert predictive["paths"]["/v1/experiments/{name}/decide"]["post"]["summary"]
+        answer = (await service.ask("GET", "/openapi.json", headers={})).json()
+        assert "Decide" in answer["components"]["schemas"]
+        assert answer["paths"]["/v1/experiments/{name}/decide"]["post"]["summary"]
         assert (await service.ask("GET", "/nothing")).json()["error"].startswith("Not Found")
 
     with_service(tmp_path, do)

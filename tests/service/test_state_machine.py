@@ -41,36 +41,36 @@ class Http(RuleBasedStateMachine):
         assert self.ask("PUT", "", ARMS)[0] == 200
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        predictive = self.loop.run_until_complete(self.service.ask(method, URL + path, body))
-        return predictive.status_code, predictive.json()
+        answer = self.loop.run_until_complete(self.service.ask(method, URL + path, body))
+        return answer.status_code, answer.json()
 
     def missing(self, id: str) -> int:
         return 404 if id not in self.decided else 410 if id in self.deleted else 0
 
     @rule(id=IDS, age=st.sampled_from([-1.0, 0.5, 2.0]))
     def decide(self, id: str, age: float) -> None:
-        status, predictive = self.ask("POST", "/decide", {"id": id, "context": [age]})
+        status, answer = self.ask("POST", "/decide", {"id": id, "context": [age]})
         if id in self.deleted:
             assert status == 410
         elif id not in self.decided:
-            self.decided[id], self.events[id] = (age, predictive), {}
+            self.decided[id], self.events[id] = (age, answer), {}
             assert status == 200
         elif self.decided[id][0] == age:
-            assert (status, predictive) == (200, self.decided[id][1])
+            assert (status, answer) == (200, self.decided[id][1])
         else:
             assert status == 409
 
     @rule(id=IDS, event=st.sampled_from(["a", "b"]), value=VALUES, correct=st.booleans())
     def reward(self, id: str, event: str, value: float, correct: bool) -> None:
         body = {"decision_id": id, "event_id": event, "value": value, "correct": correct}
-        status, predictive = self.ask("POST", "/reward", body)
+        status, answer = self.ask("POST", "/reward", body)
         if self.missing(id):
             assert status == self.missing(id)
         elif self.events[id].get(event, value) != value and not correct:
             assert status == 409
         else:
             self.events[id][event] = value
-            assert (status, predictive["total"]) == (200, sum(self.events[id].values()))
+            assert (status, answer["total"]) == (200, sum(self.events[id].values()))
 
     @rule(id=IDS, event=st.sampled_from(["a", "b"]))
     def take_back(self, id: str, event: str) -> None:
@@ -99,8 +99,8 @@ class Http(RuleBasedStateMachine):
         assert self.model() == before
 
     def model(self) -> bytes:
-        predictive = self.loop.run_until_complete(self.service.ask("GET", f"{URL}/model"))
-        content: bytes = predictive.content
+        answer = self.loop.run_until_complete(self.service.ask("GET", f"{URL}/model"))
+        content: bytes = answer.content
         return content
 
     @invariant()
@@ -113,8 +113,8 @@ class Http(RuleBasedStateMachine):
         totals = [sum(self.events[id].values()) for id in live]
         want = Bandit(arms=["red", "blue"], rng=0).learn(X, arms, totals)
         at = np.array([[0.3], [-1.0]])
-        predictive = loads(self.model()).beliefs(at).mean
-        np.testing.assert_allclose(predictive, want.beliefs(at).mean, atol=1e-5)
+        means = loads(self.model()).beliefs(at).mean
+        np.testing.assert_allclose(means, want.beliefs(at).mean, atol=1e-5)
 
     def teardown(self) -> None:
         self.loop.run_until_complete(self.service.stop())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,16 +15,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from posterity import __version__
 from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
-from posterity.service.engine import Engine, Work
+from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.page import page_routes
-from posterity.service.store import Group, ModeFit
+from posterity.service.routing import Routes
+from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
+from posterity.service.work import Work
 
 _encode = msgspec.json.Encoder().encode
+_JSON = (b"content-type", b"application/json")
 
 
 def create_app(
@@ -33,7 +37,7 @@ def create_app(
     say: Callable[[str], Any] = print,
     beside: Callable[[Engine], Coroutine[Any, Any, None]] | None = None,
     visitor: bool = False,
-) -> Starlette:
+) -> App:
     """The application; it starts and stops the engine, and says the first admin token once.
 
     Parameters
@@ -63,21 +67,80 @@ def create_app(
         await asyncio.gather(*tasks, return_exceptions=True)
         await engine.stop()
 
-    routes = [
-        Route(endpoint.path, _handler(endpoint, engine, tokens), methods=[endpoint.method])
-        for endpoint in ENDPOINTS
-    ]
-    routes.append(Route("/openapi.json", _openapi, methods=["GET"]))
-    routes += page_routes()
-    return Starlette(
-        routes=routes,
+    pages = Starlette(
+        routes=[Route("/openapi.json", _openapi, methods=["GET"]), *page_routes()],
         lifespan=life,
         exception_handlers={HTTPException: _http_error, Exception: _failed},
     )
+    return App(engine, tokens, pages)
+
+
+class App:
+    """Requests of endpoints are answered at once; Starlette has the pages, starts and stops.
+
+    Parameters
+    ----------
+    engine : Engine
+    tokens : Tokens
+    pages : Starlette
+    """
+
+    def __init__(self, engine: Engine, tokens: Tokens, pages: Starlette) -> None:
+        self.pages = pages
+        self._engine, self._tokens, self._routes = engine, tokens, Routes(ENDPOINTS)
+        self._decoders = {
+            endpoint.body: msgspec.json.Decoder(endpoint.body).decode
+            for endpoint in ENDPOINTS
+            if endpoint.body is not None
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As ASGI has it."""
+        if scope["type"] != "http":
+            return await self.pages(scope, receive, send)
+        try:
+            methods, values = self._routes.find(scope["raw_path"])
+        except KeyError:
+            return await self.pages(scope, receive, send)
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        if method not in methods:
+            refused = RefusedError(405, f"this path has no {method}: it has {', '.join(methods)}")
+            return await _refusal(refused, {"allow": ", ".join(methods)})(scope, receive, send)
+        try:
+            told = await self._answer(methods[method], values, scope, receive)
+        except RefusedError as refused:
+            return await _refusal(refused)(scope, receive, send)
+        except Exception:
+            await _internal_error()(scope, receive, send)
+            raise
+        if isinstance(told, Response):
+            return await told(scope, receive, send)
+        content = _encode(told)
+        length = (b"content-length", str(len(content)).encode())
+        await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
+        await send({"type": "http.response.body", "body": content})
+
+    async def _answer(
+        self, endpoint: Endpoint, named: list[str], scope: Scope, receive: Receive
+    ) -> Any:
+        token, body = "", None
+        if endpoint.role:
+            token = self._tokens.check(_authorization(scope), endpoint.role)
+        if endpoint.body is not None:
+            content = await _body(receive, endpoint.largest)
+            body = _decoded(self._decoders[endpoint.body], content)
+        return await endpoint.answer(Call(self._engine, self._tokens, token, body, named, scope))
+
+
+def _authorization(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            return str(value.decode("latin-1"))
+    return ""
 
 
 async def _first_token(engine: Engine, tokens: Tokens) -> str:
-    def do(_: ModeFit, group: Group) -> Any:
+    def do(_: LogEntries, group: Group) -> Any:
         return tokens.make(group, "first", "admin")
 
     made, record = await engine.submit(Work(do))
@@ -88,7 +151,7 @@ async def _first_token(engine: Engine, tokens: Tokens) -> str:
 async def _visitors_token(engine: Engine, tokens: Tokens) -> str:
     """For who looks at a demonstration that was there before: to read, and for a day."""
 
-    def do(_: ModeFit, group: Group) -> Any:
+    def do(_: LogEntries, group: Group) -> Any:
         return tokens.make(group, f"demo {time.time_ns()}", "read", time.time() + 86_400.0)
 
     made, record = await engine.submit(Work(do))
@@ -96,36 +159,18 @@ async def _visitors_token(engine: Engine, tokens: Tokens) -> str:
     return str(made)
 
 
-def _handler(
-    endpoint: Endpoint, engine: Engine, tokens: Tokens
-) -> Callable[[Request], Awaitable[Response]]:
-    decode = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body).decode
-
-    async def handle(request: Request) -> Response:
-        try:
-            token = ""
-            if endpoint.role:
-                token = tokens.check(request.headers.get("authorization", ""), endpoint.role)
-            body = None
-            if decode is not None:
-                body = _decoded(decode, await _body(request, endpoint.largest))
-            told = await endpoint.answer(Call(engine, tokens, request, token, body))
-        except RefusedError as refused:
-            return _refusal(refused)
-        if isinstance(told, Response):
-            return told
-        return Response(_encode(told), media_type="application/json")
-
-    return handle
-
-
-async def _body(request: Request, largest: int) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
+async def _body(receive: Receive, largest: int) -> bytes:
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RefusedError(400, "the body ended before its end")
+        part = message.get("body", b"")
         size += len(part)
         if size > largest:
             raise RefusedError(413, f"the body is larger than {largest} bytes")
         parts.append(part)
+        more = message.get("more_body", False)
     return b"".join(parts)
 
 
@@ -142,8 +187,10 @@ def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
         raise RefusedError(400, f"the body is no JSON: {error}") from error
 
 
-def _refusal(refused: RefusedError) -> Response:
-    headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
+def _refusal(refused: RefusedError, more: dict[str, str] | None = None) -> Response:
+    headers = dict(more or {})
+    if refused.retry_after is not None:
+        headers["retry-after"] = str(refused.retry_after)
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
     told = {"error": refused.message, "field": refused.field}
@@ -159,6 +206,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
+    return _internal_error()
+
+
+def _internal_error() -> Response:
     return JSONResponse({"error": "an error of the service's own", "field": ""}, 500)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from posterity.service.errors import RefusedError
-from posterity.service.messages import ExperimentSettings
+from posterity.service.messages import LONGEST_NAME, ExperimentSettings
 
 
 def refuse_other(before: Any, kind: str, settings: Any) -> None:
@@ -19,6 +19,15 @@ def refuse_other(before: Any, kind: str, settings: Any) -> None:
             raise RefusedError(409, f"{name} can't change: take another name for it", name)
     if getattr(before.settings, "arms", None) != settings.arms:
         raise RefusedError(409, "arms can't change: take another name for the experiment", "arms")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that a database or a page can't hold."""
+    if len(name) > LONGEST_NAME:
+        said = f"the name has {len(name)} characters: {LONGEST_NAME} at most"
+        raise RefusedError(422, said, "name")
+    if "\0" in name:
+        raise RefusedError(422, "the name holds a character of number 0: leave it out", "name")
 
 
 def check_features(settings: Any) -> None:

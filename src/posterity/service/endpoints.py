@@ -6,17 +6,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.requests import Request
+from starlette.datastructures import QueryParams
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Scope
 
 from posterity.files import dumps
 from posterity.service import logs
 from posterity.service import messages as say
-from posterity.service.engine import Engine, Work
+from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.state import metrics, overview, state_of
-from posterity.service.store import Group, ModeFit
+from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
+from posterity.service.work import Work
 
 _NEVER = {"cache-control": "no-store"}
 
@@ -27,14 +29,20 @@ class Call:
 
     engine: Engine
     tokens: Tokens
-    request: Request
     token: str
     body: Any
+    named: list[str]
+    scope: Scope
 
     @property
     def name(self) -> str:
         """Of the model."""
-        return str(self.request.path_params["name"])
+        return self.named[0]
+
+    @property
+    def query(self) -> QueryParams:
+        """What stands after the question mark."""
+        return QueryParams(self.scope["query_string"])
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ async def activate(call: Call) -> Any:
 
 async def delete_decision(call: Call) -> Any:
     """Unlearn a decision, and erase its context."""
-    asked = say.Activate(decision_id=call.request.path_params["id"])
+    asked = say.Activate(decision_id=call.named[1])
     return await call.engine.happened(call.name, "delete", asked)
 
 
@@ -122,7 +130,7 @@ def _file(model: Any) -> Response:
 async def log(call: Call) -> Any:
     """The log from a number on, as lines of JSON, an Arrow stream or Parquet."""
     served, store = call.engine.experiment(call.name), call.engine.store
-    given = call.request.query_params
+    given = call.query
     form, after = given.get("format", "ndjson"), given.get("after", "0")
     if not (after.isascii() and after.isdigit() and len(after) < 19):
         raise RefusedError(422, f"after is {after!r}: give the number of a decision", "after")
@@ -138,14 +146,14 @@ async def log(call: Call) -> Any:
 
 async def evaluate(call: Call) -> Any:
     """What other policies would have earned, told from the experiment's own log."""
-    policies = call.request.query_params.getlist("policy") or ["uniform", "logged"]
+    policies = call.query.getlist("policy") or ["uniform", "logged"]
     served = call.engine.experiment(call.name)
     return await call.engine.read(logs.evaluated, served, call.engine.store, policies)
 
 
 async def predict(call: Call) -> Any:
     """Predict a row; nothing is learned or kept."""
-    return call.engine.predictor(call.name).predict(call.body)
+    return await call.engine.predict(call.name, call.body)
 
 
 async def learn(call: Call) -> Any:
@@ -162,7 +170,7 @@ async def make_token(call: Call) -> Any:
     """Make a token; it is told once."""
     asked = call.body
 
-    def do(_: ModeFit, group: Group) -> Any:
+    def do(_: LogEntries, group: Group) -> Any:
         made = call.tokens.make(group, asked.name, asked.role, asked.expires)
         call.engine.audit(group, call.token, f"token {asked.name}", None, asked.role)
         return made
@@ -176,7 +184,7 @@ async def revoke_token(call: Call) -> Any:
     """Revoke a token."""
     name = call.body.name
 
-    def do(_: ModeFit, group: Group) -> say.Told:
+    def do(_: LogEntries, group: Group) -> say.Told:
         call.tokens.revoke(group, name)
         call.engine.audit(group, call.token, f"token {name}", None, "revoked")
         return say.Told("revoked")

@@ -5,47 +5,41 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import sqlalchemy as sql
 
 from posterity.files import dumps, loads_with_notes
-from posterity.service.changes import check_features, check_ranges, refuse_other
-from posterity.service.errors import RefusedError
+from posterity.service.changes import check_features, check_name, check_ranges, refuse_other
+from posterity.service.errors import ClaimedError, RefusedError
 from posterity.service.experiments import Experiment
-from posterity.service.messages import Activate, Decide, ExperimentSettings, PredictorSettings
+from posterity.service.messages import (
+    Activate,
+    Decide,
+    ExperimentSettings,
+    Predict,
+    Predicted,
+    PredictorSettings,
+)
 from posterity.service.predictors import Predictor
 from posterity.service.schema import audit, decision, model, snapshot
-from posterity.service.store import Group, Key, ModeFit, Record, Store, erasures
+from posterity.service.store import Group, LogEntries, Record, Store, erasures
+from posterity.service.work import Predictions, Work, outcome_of, said_of, settle
 
 Served = Experiment | Predictor
 
 # Requests that may wait, and that are done in one transaction.
 MOST_WAITING = 10_000
 MOST_AT_ONCE = 1_000
+# Seconds that a group waits for more, where the last one was more than one request.
+GATHER = 0.001
 # Events between two snapshots of a model: what a restart has to learn again, at most.
 SNAPSHOT_EVERY = 1_000
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
-
-
-@dataclass
-class Work:
-    """One request that writes: what it must know of the log, and what is to be done."""
-
-    do: Callable[[ModeFit, Group], Any]
-    decisions: tuple[Key, ...] = ()
-    rows: tuple[Key, ...] = ()
-    # Decisions that are asked for: those of a group are made together.
-    decides: tuple[Experiment, list[tuple[Any, ...]]] | None = None
-    answer: asyncio.Future[Any] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
 
 
 class Engine:
@@ -70,6 +64,7 @@ class Engine:
         self.stops = False
         self.closing = False  # streams end, so that nobody waits for them
         self._number = 0
+        self._made, self._process = 0, secrets.token_hex(8)
         self._secret = ""
         self._snapshots: dict[str, int] = {}
         self._heard: dict[str, float] = {}
@@ -77,6 +72,7 @@ class Engine:
         self._wake = asyncio.Event()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
         self._tasks: list[asyncio.Task[None]] = []
+        self._predictions = Predictions()
 
     # ---- life ------------------------------------------------------------------------------------
 
@@ -101,6 +97,7 @@ class Engine:
         self.store.close()
 
     def _restore(self) -> None:
+        self.store.claim()
         self._number = self.store.last_number()
         self._secret = self.store.secret(secrets.token_hex(32))
         self.models = {one["name"]: self.restored(one) for one in self.store.models()}
@@ -170,8 +167,9 @@ class Engine:
     async def put(self, name: str, settings: Any, token: str) -> Record:
         """Create a model, or change its settings; an experiment's arms and features stay."""
         kind = "experiment" if isinstance(settings, ExperimentSettings) else "predictor"
+        check_name(name)
 
-        def do(_: ModeFit, group: Group) -> Record:
+        def do(_: LogEntries, group: Group) -> Record:
             before = self.models.get(name)
             version = 1 if before is None else before.version + 1
             if before is not None:
@@ -209,10 +207,10 @@ class Engine:
     async def decide(self, name: str, asked: list[Decide]) -> list[Any]:
         """Arms for contexts."""
         experiment = self.experiment(name)
-        read = [(one, one.id or uuid.uuid4().hex, *experiment.read(one)) for one in asked]
+        read = [(one, one.id or self._new_id(), *experiment.read(one)) for one in asked]
         named = tuple((name, one.id) for one in asked if one.id is not None)
 
-        def do(found: ModeFit, group: Group) -> list[Any]:
+        def do(found: LogEntries, group: Group) -> list[Any]:
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
                 if one["context"] != given[2].tobytes():
@@ -227,11 +225,16 @@ class Engine:
         answer: list[Any] = await self.submit(Work(do, decisions=named, decides=(experiment, read)))
         return answer
 
+    def _new_id(self) -> str:
+        """An id of a decision that came without one: ids that grow make the index cheap."""
+        self._made += 1
+        return f"{int(1000.0 * self.clock()):012x}-{self._process}-{self._made:x}"
+
     async def happened(self, name: str, kind: str, asked: Any) -> Any:
         """A reward, a correction, a retraction, an activation or a deletion."""
         self.experiment(name)
 
-        def do(found: ModeFit, group: Group) -> Any:
+        def do(found: LogEntries, group: Group) -> Any:
             experiment = self.experiment(name)
             told = experiment.happened(kind, asked, found, group, self._number + 1, self.clock())
             self._number = max(self._number, experiment.learned_through)
@@ -242,11 +245,16 @@ class Engine:
 
         return await self.submit(Work(do, decisions=((name, asked.decision_id),)))
 
+    async def predict(self, name: str, asked: Predict) -> Predicted:
+        """Predict a row; nothing is learned or kept."""
+        predictor = self.predictor(name)
+        return await self._predictions.of(predictor, predictor.read(asked.x))
+
     async def row(self, name: str, way: str, asked: Any) -> Any:
         """A row to learn, or to unlearn."""
         self.predictor(name)
 
-        def do(found: ModeFit, group: Group) -> Any:
+        def do(found: LogEntries, group: Group) -> Any:
             predictor = self.predictor(name)
             told = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
             self._number = max(self._number, predictor.learned_through)
@@ -269,10 +277,13 @@ class Engine:
     # ---- groups ----------------------------------------------------------------------------------
 
     async def _write(self) -> None:
+        count = 0
         while self._queue or not self.stops:
             await self._wake.wait()
             self._wake.clear()
             while self._queue:
+                if count > 1:
+                    await asyncio.sleep(GATHER)
                 count = min(len(self._queue), MOST_AT_ONCE)
                 await self._do_together([self._queue.popleft() for _ in range(count)])
 
@@ -281,11 +292,11 @@ class Engine:
         try:
             keys = [key for work in works for key in work.decisions]
             rows = [key for work in works for key in work.rows]
-            found = ModeFit()
+            found = LogEntries()
             if keys or rows:
                 found = await self._on_disk(self.store.find, keys, rows)
             self._decide_together(works, found, group)
-            told = [_outcome(work, found, group) for work in works]
+            told = [outcome_of(work, found, group) for work in works]
             self._keep(group, every=SNAPSHOT_EVERY)
             if group:
                 await self._on_disk(self.store.commit, group)
@@ -295,18 +306,18 @@ class Engine:
         except Exception as error:
             self.counts["failures"] += 1
             self.ready = False  # the models hold what the log does not
-            refused = RefusedError(503, f"nothing was written: {_said(error)}", retry_after=1)
+            refused = RefusedError(503, f"nothing was written: {said_of(error)}", retry_after=1)
             for work in works:
-                _settle(work, refused)
+                settle(work, refused)
             await self._recover()
             return
         for work, outcome in zip(works, told, strict=True):
-            _settle(work, outcome)
+            settle(work, outcome)
         if group:
             for changed in self.changed:
                 changed.set()
 
-    def _decide_together(self, works: list[Work], found: ModeFit, group: Group) -> None:
+    def _decide_together(self, works: list[Work], found: LogEntries, group: Group) -> None:
         """Make all decisions of a group that are not in the log, those of an experiment at once."""
         asked: dict[str, dict[str, tuple[Any, ...]]] = {}
         for work in works:
@@ -344,9 +355,9 @@ class Engine:
         while not self.stops:
             try:
                 await self._on_disk(self._restore)
-            except (sql.exc.SQLAlchemyError, OSError):
+            except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
-                    _settle(
+                    settle(
                         work, RefusedError(503, "the database is away: try again", retry_after=1)
                     )
                 await asyncio.sleep(0.5)
@@ -377,23 +388,3 @@ class Engine:
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""
         return await asyncio.to_thread(do, *given)
-
-
-def _outcome(work: Work, found: ModeFit, group: Group) -> Any:
-    try:
-        return work.do(found, group)
-    except RefusedError as refused:
-        return refused
-
-
-def _settle(work: Work, outcome: Any) -> None:
-    if work.answer.done():
-        return
-    if isinstance(outcome, RefusedError):
-        work.answer.set_exception(outcome)
-    else:
-        work.answer.set_result(outcome)
-
-
-def _said(error: Exception) -> str:
-    return str(getattr(error, "orig", error)).splitlines()[0] if str(error) else "an error"

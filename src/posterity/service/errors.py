@@ -23,3 +23,7 @@ class RefusedError(Exception):
         super().__init__(message)
         self.status, self.message, self.field = status, message, field
         self.retry_after = retry_after
+
+
+class ClaimedError(ValueError):
+    """A database that another server has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -16,7 +17,7 @@ from posterity.service.inputs import read_context
 from posterity.service.messages import Decide, Decided, ExperimentSettings, Reward, Told
 from posterity.service.propensities import policy_of, propensities_of
 from posterity.service.schema import event
-from posterity.service.store import Group, Key, ModeFit, Record
+from posterity.service.store import Group, Key, LogEntries, Record
 
 Array = NDArray[np.float64]
 
@@ -58,6 +59,8 @@ class Experiment:
         self.policy = policy_of(settings)
         self._key = blake2b(f"{secret}/{name}".encode(), digest_size=32).digest()
         self._places = {arm: place for place, arm in enumerate(settings.arms)}
+        self._all = np.ones(len(settings.arms), dtype=bool)
+        self._numbers = struct.Struct(f"{len(settings.arms)}d").unpack
 
     def _fresh(self) -> Bandit:
         bandit = Bandit(model_of(self.settings.model), arms=self.settings.arms, rng=0)
@@ -67,7 +70,7 @@ class Experiment:
 
     # ---- deciding --------------------------------------------------------------------------------
 
-    def linear_moments(self, X: Array, allowed: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    def propensities(self, X: Array, allowed: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
         """Propensities, means and widths (n, K) of contexts."""
         return propensities_of(self.model, self.policy, X, allowed)
 
@@ -79,7 +82,7 @@ class Experiment:
     def read(self, asked: Decide) -> tuple[Array, NDArray[np.bool_]]:
         """The context (m,), and which arms may be chosen (K,)."""
         context = read_context(asked.context, self.settings.features, self.settings.ranges)
-        allowed = np.ones(len(self._places), dtype=bool)
+        allowed = self._all
         if asked.arms is not None:
             for arm in asked.arms:
                 if arm not in self._places:
@@ -102,7 +105,7 @@ class Experiment:
         """Rows of the log, of requests that were read, each with its id and number."""
         X = np.stack([context for _, _, context, _ in asked])
         allowed = np.stack([may for _, _, _, may in asked])
-        told, means, widths = self.linear_moments(X, allowed)
+        told, means, widths = self.propensities(X, allowed)
         expires = None if self.settings.horizon is None else now + self.settings.horizon
         places = pick(told, np.array([self.draw(id) for _, id, _, _ in asked]))
         return [
@@ -129,15 +132,14 @@ class Experiment:
 
     def answer(self, made: Record) -> Decided:
         """What the log holds, as it is answered; of a decision made before the same again."""
-        chances = np.frombuffer(made["propensities"])
-        arms = self.settings.arms[: len(chances)]
+        chances, arms = self._numbers(made["propensities"]), self.settings.arms
         return Decided(
             made["id"],
             arms[made["arm"]],
-            float(chances[made["arm"]]),
-            dict(zip(arms, chances.tolist(), strict=True)),
-            dict(zip(arms, _finite(made["means"]), strict=True)),
-            dict(zip(arms, _finite(made["widths"]), strict=True)),
+            chances[made["arm"]],
+            dict(zip(arms, chances, strict=True)),
+            dict(zip(arms, _finite(self._numbers(made["means"])), strict=True)),
+            dict(zip(arms, _finite(self._numbers(made["widths"])), strict=True)),
             made["learned_through"],
             made["expires"],
         )
@@ -145,7 +147,7 @@ class Experiment:
     # ---- what comes for a decision ---------------------------------------------------------------
 
     def happened(
-        self, kind: str, asked: Any, found: ModeFit, group: Group, number: int, now: float
+        self, kind: str, asked: Any, found: LogEntries, group: Group, number: int, now: float
     ) -> Told:
         """Learn an event, and add it to the group; what changes nothing adds nothing."""
         key = (self.name, asked.decision_id)
@@ -173,7 +175,7 @@ class Experiment:
         before.append(happened)
         return Told(status, happened["total"])
 
-    def _decision(self, found: ModeFit, key: Key) -> Record:
+    def _decision(self, found: LogEntries, key: Key) -> Record:
         if key not in found.decisions:
             raise RefusedError(404, f"there is no decision {key[1]!r}", "decision_id")
         made = found.decisions[key]
@@ -288,5 +290,7 @@ def _status_of_reward(asked: Reward, live: dict[str, float]) -> str:
     )
 
 
-def _finite(numbers: bytes) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in np.frombuffer(numbers).tolist()]
+def _finite(numbers: Sequence[float]) -> Sequence[float | None]:
+    if math.isfinite(sum(numbers)):
+        return numbers
+    return [value if math.isfinite(value) else None for value in numbers]

@@ -27,27 +27,34 @@ def read_context(
     RefusedError
         422, with the field: a feature that is missing, unknown, not finite or out of its range.
     """
-    if isinstance(given, dict):
-        for name in given:
-            if name not in features:
-                known = ", ".join(features)
-                raise RefusedError(
-                    422, f"unknown feature {name!r}: give {known}", f"{field}.{name}"
-                )
-        for name in features:
-            if name not in given:
-                raise RefusedError(422, f"feature {name!r} is missing", f"{field}.{name}")
-        values = [given[name] for name in features]
-    elif len(given) != len(features):
-        raise RefusedError(422, f"{len(given)} numbers: there are {len(features)} features", field)
-    else:
-        values = given
-    for name, value in zip(features, values, strict=True):
-        if not math.isfinite(value):
-            raise RefusedError(422, f"{name!r} is {value}: it must be finite", f"{field}.{name}")
+    values = _in_order(given, features, field)
+    if not math.isfinite(sum(values)):  # a sum that is too large is no error
+        for name, value in zip(features, values, strict=True):
+            if not math.isfinite(value):
+                said = f"{name!r} is {value}: it must be finite"
+                raise RefusedError(422, said, f"{field}.{name}")
     for name, (low, high) in ranges.items():
         value = values[features.index(name)]
         if not low <= value <= high:
             said = f"{name!r} is {value:g}: it must lie between {low:g} and {high:g}"
             raise RefusedError(422, said, f"{field}.{name}")
     return np.array(values, dtype=np.float64) if values else _NONE
+
+
+def _in_order(
+    given: dict[str, float] | list[float], features: Sequence[str], field: str
+) -> list[float]:
+    if isinstance(given, list):
+        if len(given) != len(features):
+            said = f"{len(given)} numbers: there are {len(features)} features"
+            raise RefusedError(422, said, field)
+        return given
+    if len(given) == len(features) and all(map(given.__contains__, features)):
+        return [given[name] for name in features]
+    known = set(features)
+    for name in given:
+        if name not in known:
+            said = f"unknown feature {name!r}: give {', '.join(features)}"
+            raise RefusedError(422, said, f"{field}.{name}")
+    missing = next(name for name in features if name not in given)
+    raise RefusedError(422, f"feature {missing!r} is missing", f"{field}.{missing}")

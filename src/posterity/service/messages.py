@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
+LONGEST_NAME = 200
+# PostgreSQL keeps no character of number 0.
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Context = dict[str, float] | list[float]
 
 LARGEST_BATCH = 1000

@@ -19,9 +19,9 @@ from posterity import (
 )
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import read_context
-from posterity.service.messages import Learned, Predict, Predicted, PredictorSettings, Row, Unlearn
+from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
-from posterity.service.store import Group, ModeFit, Record
+from posterity.service.store import Group, LogEntries, Record
 
 Array = NDArray[np.float64]
 
@@ -31,6 +31,8 @@ _CLASSES: dict[str, Any] = {
     "quantile": BayesianQuantileRegression,
     "poisson": BayesianPoissonRegression,
 }
+# Rows whose errors count as recent.
+RECENT_ROWS = 100
 _NOTHING = Predicted(None, None, None, None, 0.0)
 
 
@@ -43,6 +45,8 @@ class Scores:
     absolute: float = 0.0
     inside: int = 0
     log_score: float = 0.0
+    surprising: int = 0
+    recent: float = 0.0
 
     def add(self, told: Record) -> None:
         """One row more, as the log holds it; rows that nothing was known of are left out."""
@@ -54,18 +58,32 @@ class Scores:
         self.absolute += abs(error)
         self.inside += told["low"] <= told["y"] <= told["high"]
         self.log_score += told["log_score"]
+        self.surprising += is_surprising(told)
+        self.recent += (abs(error) - self.recent) / min(self.n, RECENT_ROWS)
 
     def state(self) -> dict[str, float | None]:
-        """Means: root mean squared and absolute error, coverage, log score."""
+        """Means: root mean squared and absolute error, coverage, log score; and what is unusual.
+
+        ``error_ratio`` is the mean absolute error of the last hundred rows or so, by that of all:
+        1 in a steady stream, more when errors have grown.
+        """
         if not self.n:
-            return {"n": 0, "rmse": None, "mae": None, "coverage": None, "log_score": None}
+            nothing = ("rmse", "mae", "coverage", "log_score", "error_ratio")
+            return {"n": 0, "surprising": 0, **dict.fromkeys(nothing)}
         return {
             "n": self.n,
             "rmse": math.sqrt(self.squared / self.n),
             "mae": self.absolute / self.n,
             "coverage": self.inside / self.n,
             "log_score": self.log_score / self.n,
+            "surprising": self.surprising,
+            "error_ratio": self.recent * self.n / self.absolute if self.absolute else None,
         }
+
+
+def is_surprising(told: Record) -> bool:
+    """Whether a row, as the log holds it, lay further off than three widths of its interval."""
+    return bool(abs(told["y"] - told["mean"]) > 3.0 * (told["high"] - told["low"]))
 
 
 class Predictor:
@@ -119,36 +137,43 @@ class Predictor:
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, asked: Predict) -> Predicted:
-        """Mean, standard deviation and interval of a row."""
-        told = self._distribution(self._read(asked.x))
+    def predict(self, X: Array) -> list[Predicted]:
+        """Mean, standard deviation and interval of each row of X (n, m)."""
+        told = self._distribution(X)
         if told is None:
             raise RefusedError(
                 409, f"{self.name!r} has learned nothing yet: give it a row by learn"
             )
         return self._predicted(told)
 
-    def _distribution(self, x: Array) -> Any:
+    def _distribution(self, X: Array) -> Any:
         try:
-            return self.model.predict_distribution(x[None])
+            return self.model.predict_distribution(X)
         except NotFittedError:
             return None
 
-    def _predicted(self, told: Any) -> Predicted:
+    def _predicted(self, told: Any) -> list[Predicted]:
         low, high = told.interval(self.settings.level)
         numbers = (told.mean(), told.std(), low, high)
-        mean, std, low, high = (_plain(np.ravel(number)[0]) for number in numbers)
-        return Predicted(mean, std, low, high, self.settings.level)
+        columns = [map(_plain, np.ravel(number).tolist()) for number in numbers]
+        level = self.settings.level
+        return [
+            Predicted(mean, std, low, high, level)
+            for mean, std, low, high in zip(*columns, strict=True)
+        ]
 
-    def _read(self, x: Any) -> Array:
+    def read(self, x: Any) -> Array:
+        """The row (m,), by name or in order."""
         return read_context(x, self.settings.features, {}, "x")
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def learn(self, asked: Row, found: ModeFit, group: Group, number: int, now: float) -> Learned:
+    def learn(
+        self, asked: Row, found: LogEntries, group: Group, number: int, now: float
+    ) -> Learned:
         """Predict a row, then learn it, where its id is new; else say what was predicted then."""
         key = (self.name, asked.id)
-        x = self._read(asked.x)
+        x = self.read(asked.x)
         if not math.isfinite(asked.y):
             raise RefusedError(422, f"y is {asked.y}: it must be finite", "y")
         known = found.rows.get(key)
@@ -173,7 +198,7 @@ class Predictor:
         return _learned("new", made)
 
     def unlearn(
-        self, asked: Unlearn, found: ModeFit, group: Group, number: int, now: float
+        self, asked: Unlearn, found: LogEntries, group: Group, number: int, now: float
     ) -> Learned:
         """Take a row back."""
         key = (self.name, asked.id)
@@ -190,8 +215,8 @@ class Predictor:
         return Learned("unlearned")
 
     def _told(self, x: Array, y: float) -> Record:
-        told = self._distribution(x)
-        predicted = _NOTHING if told is None else self._predicted(told)
+        told = self._distribution(x[None])
+        predicted = _NOTHING if told is None else self._predicted(told)[0]
         score = None
         if told is not None and predicted.low is not None and predicted.mean is not None:
             density = getattr(told, "logpmf", None) or told.logpdf

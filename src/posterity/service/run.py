@@ -62,6 +62,7 @@ def serve(
             port=port,
             log_level="warning",
             access_log=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=10,
             server_header=False,
         )
@@ -141,7 +142,7 @@ def _compared(served: Experiment, made: dict[str, Any]) -> dict[str, Any]:
     allowed = np.ones((1, arms), dtype=bool)
     if made["allowed"] is not None:
         allowed = np.frombuffer(made["allowed"], dtype=bool)[None]
-    told, _, _ = served.linear_moments(np.frombuffer(made["context"])[None], allowed)
+    told, _, _ = served.propensities(np.frombuffer(made["context"])[None], allowed)
     logged = np.frombuffer(made["propensities"])
     place = int(pick(told, np.array([served.draw(made["id"])]))[0])
     same = place == made["arm"] and bool(np.allclose(told[0], logged, rtol=0.0, atol=1e-9))

@@ -133,7 +133,8 @@ def connect(url: str) -> sql.Engine:
     """
     if url.startswith("postgresql://"):
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
-    engine = sql.create_engine(url)
+    # A connection that was idle may have ended with its server: it is tried before it is used.
+    engine = sql.create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
     if engine.dialect.name == "sqlite":
         sql.event.listen(engine, "connect", _settle)
     with engine.begin() as connection:

@@ -15,7 +15,7 @@ from posterity.evaluation.drift import drift_periods
 from posterity.evaluation.result import Stretches
 from posterity.service.engine import Engine, Served
 from posterity.service.experiments import Experiment
-from posterity.service.predictors import Predictor
+from posterity.service.predictors import Predictor, is_surprising
 from posterity.service.store import Record, Store
 
 # Stretches that a course along time is told in, and decisions that are told one by one.
@@ -188,7 +188,7 @@ def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
             "log_score": one["log_score"],
         }
         for one in log
-        if abs(one["y"] - one["mean"]) > 3.0 * (one["high"] - one["low"])
+        if is_surprising(one)
     ]
     return {
         **state_of(served),
@@ -258,17 +258,22 @@ def _mean(values: list[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
+# Scores of predictors that alarms can be set on.
+_SCORES = ("rmse", "coverage", "log_score", "error_ratio", "surprising")
+
+
 def metrics(engine: Engine) -> str:
     """Counters and gauges, as Prometheus reads them."""
     lines = []
     for name, value in engine.counts.items():
         lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {value}"]
     lines += ["# TYPE posterity_waiting gauge", f"posterity_waiting {engine.waiting}"]
-    lines += ["# TYPE posterity_predictor_rmse gauge"]
-    for served in engine.models.values():
-        if isinstance(served, Predictor) and served.scores.n:
-            label = json.dumps(served.name)
-            lines.append(
-                f"posterity_predictor_rmse{{name={label}}} {served.scores.state()['rmse']}"
-            )
+    scored = [one for one in engine.models.values() if isinstance(one, Predictor) and one.scores.n]
+    for score in _SCORES:
+        lines.append(f"# TYPE posterity_predictor_{score} gauge")
+        for served in scored:
+            told = served.scores.state()[score]
+            if told is not None:
+                label = json.dumps(served.name, ensure_ascii=False)
+                lines.append(f"posterity_predictor_{score}{{name={label}}} {told}")
     return "\n".join(lines) + "\n"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sql
 
 from posterity.service import schema
+from posterity.service.errors import ClaimedError
 from posterity.service.schema import audit, decision, event, meta, model, row, snapshot, token
 
 Record = dict[str, Any]
@@ -36,8 +39,8 @@ class Group:
 
 
 @dataclass
-class ModeFit:
-    """What the log knows of the decisions and rows that a group of requests names."""
+class LogEntries:
+    """The entries of the log that a group of requests names."""
 
     decisions: dict[Key, Record] = field(default_factory=dict)
     events: dict[Key, list[Record]] = field(default_factory=dict)
@@ -56,19 +59,40 @@ class Store:
     def __init__(self, url: str) -> None:
         self.engine = schema.connect(url)
         self._guard: sql.Connection | None = None
+        self._insertions: dict[sql.Table, tuple[str, list[str] | None]] = {}
 
     def claim(self) -> None:
-        """Be the only server of a PostgreSQL database; the folder's lock does so for SQLite."""
+        """Be the only server of a PostgreSQL database; the folder's lock does so for SQLite.
+
+        The connection that holds the lock is the one that writes. Where it is lost the lock is
+        lost with it, and nothing can be written before it is claimed again.
+
+        Raises
+        ------
+        ClaimedError
+            Another server has the database.
+        """
         if self.engine.dialect.name != "postgresql":
             return
-        self._guard = self.engine.connect()
-        if not self._guard.scalar(sql.text("SELECT pg_try_advisory_lock(7067)")):
-            raise ValueError("another server has this database: stop it first")
+        if self._guard is not None and not self._guard.invalidated:
+            return
+        self._release()
+        guard = self.engine.connect()
+        taken = guard.scalar(sql.text("SELECT pg_try_advisory_lock(7067)"))
+        guard.commit()  # the lock is the connection's, not the transaction's
+        if not taken:
+            guard.close()
+            raise ClaimedError("another server has this database: stop it first")
+        self._guard = guard
+
+    def _release(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
 
     def close(self) -> None:
         """Close all connections."""
-        if self._guard is not None:
-            self._guard.close()
+        self._release()
         self.engine.dispose()
 
     # ---- writing ---------------------------------------------------------------------------------
@@ -78,11 +102,30 @@ class Store:
         tables: dict[sql.Table, list[Record]] = {}
         for table, record in group.inserts:
             tables.setdefault(table, []).append(record)
-        with self.engine.begin() as connection:
+        writing = self.engine.begin() if self._guard is None else self._claimed()
+        with writing as connection:
             for statement in group.statements:  # what goes, before the snapshots that come
                 connection.execute(statement)
             for table, records in tables.items():
-                connection.execute(table.insert(), records)
+                connection.exec_driver_sql(*self._insertion(table, records))
+
+    @contextmanager
+    def _claimed(self) -> Iterator[sql.Connection]:
+        guard = self._guard
+        if guard is None or guard.invalidated:  # it would come back without its lock
+            raise ClaimedError("the database was away, and must be claimed again")
+        with guard.begin():
+            yield guard
+
+    def _insertion(self, table: sql.Table, records: list[Record]) -> tuple[str, list[Any]]:
+        """The statement and its parameters as the driver takes them: no more work for each row."""
+        if table not in self._insertions:
+            made: Any = table.insert().compile(dialect=self.engine.dialect)
+            self._insertions[table] = made.string, made.positiontup
+        statement, order = self._insertions[table]
+        if order is None:  # parameters by name
+            return statement, records
+        return statement, [*map(itemgetter(*order), records)]
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -95,9 +138,9 @@ class Store:
             ]
         return max(number or 0 for number in numbers)
 
-    def find(self, decisions: Iterable[Key], rows: Iterable[Key]) -> ModeFit:
+    def find(self, decisions: Iterable[Key], rows: Iterable[Key]) -> LogEntries:
         """Decisions with their events, and rows, by model and id."""
-        found = ModeFit()
+        found = LogEntries()
         with self.engine.connect() as connection:
             for name, ids in _by_model(decisions):
                 for one in _where(connection, decision, decision.c.id, name, ids):

@@ -44,17 +44,17 @@ class Tokens:
     """All tokens, in memory; what changes goes through the writer like everything else."""
 
     def __init__(self, known: list[Record]) -> None:
-        self._posterior = {one["hash"]: one for one in known}
+        self._by_hash = {one["hash"]: one for one in known}
         self._buckets: dict[str, Bucket] = {}
 
     def __len__(self) -> int:
-        return len(self._posterior)
+        return len(self._by_hash)
 
     def make(
         self, group: Group, name: str, role: str, expires: float | None = None
     ) -> tuple[str, Record]:
         """A new token, which is told once, and what is kept of it: to be added once written."""
-        if any(one["name"] == name for one in self._posterior.values()):
+        if any(one["name"] == name for one in self._by_hash.values()):
             raise RefusedError(
                 409, f"there is a token {name!r} already: revoke it, or name another"
             )
@@ -72,11 +72,11 @@ class Tokens:
 
     def add(self, record: Record) -> None:
         """Let a token in from now on."""
-        self._posterior[record["hash"]] = record
+        self._by_hash[record["hash"]] = record
 
     def revoke(self, group: Group, name: str) -> None:
         """Refuse a token from now on."""
-        for one in self._posterior.values():
+        for one in self._by_hash.values():
             if one["name"] == name:
                 one["revoked"] = time.time()
                 group.statements.append(revocation(name))
@@ -87,7 +87,7 @@ class Tokens:
         """The name of the token in an ``Authorization`` header that may act in this role."""
         kind, _, given = header.partition(" ")
         # By its hash: how long looking it up takes tells nothing of the token.
-        known = self._posterior.get(hashed(given)) if kind.lower() == "bearer" else None
+        known = self._by_hash.get(hashed(given)) if kind.lower() == "bearer" else None
         if known is None or known["revoked"] is not None:
             raise RefusedError(401, "give a token: Authorization: Bearer TOKEN")
         if known["expires"] is not None and known["expires"] <= time.time():

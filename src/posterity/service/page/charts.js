@@ -90,13 +90,17 @@ export const band = (lows, highs, colour) => ({ x, y, times }) =>
     return svg("path", { class: `band ${colour}`, d: `${path([...upper, ...lower])}Z` });
   });
 
-// `rows` has for each time one value of each series.
-export const stack = (rows, colours) => ({ x, y, times }) => {
+// `rows` has for each time one value of each series; as steps, a value holds from the time before.
+export const stack = (rows, colours, steps = false) => ({ x, y, times }) => {
   const base = rows.map(() => 0);
+  const edge = () => base.flatMap((value, k) => {
+    const here = [x(times[k]), y(value)];
+    return steps && k ? [[x(times[k - 1]), y(value)], here] : [here];
+  });
   return colours.map((colour, series) => {
-    const lower = base.map((value, k) => [x(times[k]), y(value)]).reverse();
+    const lower = edge().reverse();
     rows.forEach((row, k) => { base[k] += row[series]; });
-    const upper = base.map((value, k) => [x(times[k]), y(value)]);
+    const upper = edge();
     return svg("path", { class: `area ${colour}`, d: `${path([...upper, ...lower])}Z` });
   });
 };

@@ -102,7 +102,7 @@ function figures(one, colour) {
       layers: [chart.drift(one.drift), chart.band(one.lows, one.highs, "s0"), chart.line(one.rewards, "s0")] })),
     figure("Traffic", "decisions a second, by arm", width => chart.timeline({
       width, times, domain: [0, 1.06 * busiest], says: "Decisions a second along time, by arm",
-      layers: [chart.stack(rates, names)] })),
+      layers: [chart.stack(rates, names, true)] })),
     figure("Expected regret", "beside the arm that was believed to be best", width => chart.timeline({
       width, times, domain: [0, 1.06 * Math.max(...costs, 1e-9)], says: "Expected regret along time",
       layers: [chart.line(one.regrets, "s0")] })),

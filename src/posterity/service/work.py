@@ -1,0 +1,85 @@
+"""Requests that wait: those that write, and those that only have a row predicted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.service.errors import RefusedError
+from posterity.service.experiments import Experiment
+from posterity.service.messages import Predicted
+from posterity.service.predictors import Predictor
+from posterity.service.store import Group, Key, LogEntries
+
+
+@dataclass
+class Work:
+    """One request that writes: what it must know of the log, and what is to be done."""
+
+    do: Callable[[LogEntries, Group], Any]
+    decisions: tuple[Key, ...] = ()
+    rows: tuple[Key, ...] = ()
+    # Decisions that are asked for: those of a group are made together.
+    decides: tuple[Experiment, list[tuple[Any, ...]]] | None = None
+    answer: asyncio.Future[Any] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class Predictions:
+    """Rows that are asked for while the loop is busy are predicted in one call of the model."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Predictor, list[tuple[NDArray[np.float64], asyncio.Future[Any]]]] = {}
+
+    async def of(self, predictor: Predictor, x: NDArray[np.float64]) -> Predicted:
+        """What is predicted of a row (m,)."""
+        loop = asyncio.get_running_loop()
+        if predictor not in self._waiting:
+            self._waiting[predictor] = []
+            loop.call_soon(self._predict, predictor)
+        answer: asyncio.Future[Predicted] = loop.create_future()
+        self._waiting[predictor].append((x, answer))
+        return await answer
+
+    def _predict(self, predictor: Predictor) -> None:
+        asked = self._waiting.pop(predictor)
+        try:
+            told: list[Any] = list(predictor.predict(np.stack([x for x, _ in asked])))
+        except Exception as error:
+            told = [error] * len(asked)
+        for (_, answer), one in zip(asked, told, strict=True):
+            if answer.done():  # who asked is gone
+                continue
+            if isinstance(one, Exception):
+                answer.set_exception(one)
+            else:
+                answer.set_result(one)
+
+
+def outcome_of(work: Work, found: LogEntries, group: Group) -> Any:
+    """What a request is answered: a refusal too is an answer."""
+    try:
+        return work.do(found, group)
+    except RefusedError as refused:
+        return refused
+
+
+def settle(work: Work, outcome: Any) -> None:
+    """Answer a request, once."""
+    if work.answer.done():
+        return
+    if isinstance(outcome, RefusedError):
+        work.answer.set_exception(outcome)
+    else:
+        work.answer.set_result(outcome)
+
+
+def said_of(error: Exception) -> str:
+    """The first line of what an error says."""
+    return str(getattr(error, "orig", error)).splitlines()[0] if str(error) else "an error"
