@@ -403,7 +403,7 @@ def test_messages() -> None:
         evaluate(made.log, {"what": "greedy"})
     with pytest.raises(ValueError, match="sum to 1"):
         evaluate(made.log, {"bad": lambda X: np.full((len(X), 4), 0.5)}, ["ips"])
-    with pytest.raises(ValueError, match=r"shape \(16, 2\)"):
+    with pytest.raises(ValueError, match=r"shape \(20, 2\)"):
         evaluate(made.log, {"bad": lambda X: np.full((len(X), 2), 0.5)}, ["ips"])
     with pytest.raises(ValueError, match="there are no policies"):
         evaluate(made.log, {})

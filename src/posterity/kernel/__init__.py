@@ -62,6 +62,7 @@ from posterity.kernel._paths import (
     WindowPath,
     look_at_labels,
 )
+from posterity.kernel._policies import judge_rows, moderated_sums
 from posterity.kernel._scores import running_mean, running_steps, t_half_widths, t_scores
 from posterity.kernel._sites import (
     expected_labels,
@@ -111,6 +112,7 @@ __all__ = [
     "find_sites",
     "informed_shares",
     "instruction_set",
+    "judge_rows",
     "leading_dimension",
     "learn_bank",
     "learn_directional",
@@ -123,6 +125,7 @@ __all__ = [
     "match_rows",
     "merge_groups",
     "mix_labels",
+    "moderated_sums",
     "normal_scores",
     "number_keys",
     "number_range",
