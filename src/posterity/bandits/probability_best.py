@@ -167,7 +167,7 @@ def shares_by_quadrature(arms: Sequence[Any], allowed: Mask) -> Array:
     >>> from posterity.distributions import Normal
     >>> arms = [Normal([0.0], [1.0]), Normal([0.5], [0.1])]
     >>> shares_by_quadrature(arms, np.ones((1, 2), dtype=bool)).round(2)
-    array([[1., 0.]])
+    array([[0.4, 0.6]])
     """
     n, k = allowed.shape
     shares = np.empty((n, k))
