@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 FEW_GROUPS = 16
 # Noise of which nothing is seen is taken for this part of the variance of y.
 LEAST_NOISE = 1e-20
-# Variance that all coefficients of `unit_information` together would explain, in units of the noise's.
+# Variance that all coefficients together explain under `unit_information`, in units of the noise's.
 _MOST_SIGNAL = 10.0
 
 
