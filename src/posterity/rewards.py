@@ -18,6 +18,8 @@ Index = NDArray[np.intp]
 class RewardModel(Protocol):
     """What is expected of each arm."""
 
+    learns: bool  # whether rows change what is expected
+
     def predict(self, X: Array) -> Array:
         """(n, K) expected rewards in contexts X (n, m)."""
         ...
@@ -29,6 +31,8 @@ class RewardModel(Protocol):
 
 class SharedRewards:
     """A linear model for each arm, under a prior and a noise that are learned over all arms."""
+
+    learns = True
 
     def __init__(self, n_arms: int) -> None:
         self._n_arms = n_arms
@@ -58,6 +62,8 @@ class SharedRewards:
 class SeparateRewards:
     """Any estimator, a copy for each arm."""
 
+    learns = True
+
     def __init__(self, model: Any, n_arms: int) -> None:
         self._models = [clone(model) for _ in range(n_arms)]
         self._has_rewards = np.zeros(n_arms, dtype=bool)
@@ -85,13 +91,17 @@ class SeparateRewards:
 class GivenRewards:
     """A function X (n, m) -> (n, K), which learns nothing."""
 
+    learns = False
+
     def __init__(self, function: Callable[[Array], Any], n_arms: int) -> None:
         self._function, self._n_arms = function, n_arms
 
     def predict(self, X: Array) -> Array:
         """See :class:`RewardModel`."""
         expected = np.asarray(self._function(X), dtype=np.float64)
-        if expected.shape != (len(X), self._n_arms) or not np.isfinite(expected).all():
+        # A sum is finite only if all numbers are, and is quicker found.
+        finite = np.isfinite(expected.sum()) or np.isfinite(expected).all()
+        if expected.shape != (len(X), self._n_arms) or not finite:
             raise ValueError(
                 f"reward_model gave an array of shape {expected.shape} for {len(X)} contexts and "
                 f"{self._n_arms} arms: it must give a finite number for each of them"

@@ -451,3 +451,27 @@ def test_arms_of_features_come_with_theirs() -> None:
         bandit.add_arm("d", [1.0, 2.0])
     with pytest.raises(ValueError, match="sharing"):
         Bandit(arms=["a"]).add_arm("b", [1.0])
+
+
+def test_single_rows_of_many_features() -> None:
+    """More than the kernel keeps side by side: learned one by one as all at once."""
+    rng = np.random.default_rng(0)
+    X, arms = rng.normal(size=(300, 45)), np.arange(300) % 3
+    rewards = X[:, 0] * (arms - 1) + rng.normal(size=300)
+    one, whole = (Bandit(arms=[0, 1, 2], rng=0) for _ in range(2))
+    for x, arm, y in zip(X, arms.tolist(), rewards, strict=True):
+        one.decide(x)
+        one.learn_one(x, arm, y)
+    whole.learn(X, arms, rewards)
+    one.learn(X[:3], arms[:3], rewards[:3])
+    whole.learn(X[:3], arms[:3], rewards[:3])
+    np.testing.assert_allclose(predictive(one, X[:5]), predictive(whole, X[:5]), rtol=1e-6)
+
+
+def test_a_prior_of_many_features_explains_no_more_than_ten_times_the_noise() -> None:
+    rng = np.random.default_rng(1)
+    X, arms = rng.normal(size=(4000, 100)), np.arange(4000) % 40
+    bandit = Bandit(arms=list(range(40)), rng=0).learn(X, arms, rng.normal(size=4000))
+    covariance = np.diag(bandit._arms.model.shared_covariance_)[1:]
+    noise = 1.0 / bandit._arms.model.noise_precision_
+    assert np.sum(covariance) / noise == pytest.approx(10.0, rel=0.1)

@@ -23,6 +23,7 @@ from posterity.bandits import (
     UpperConfidenceBound,
 )
 from posterity.bandits.beliefs import Beliefs, StudentBeliefs, beliefs_of
+from posterity.bandits.probability_best import shares_by_draws
 from posterity.distributions import Mixture, Normal, StudentT
 
 Array = NDArray[np.float64]
@@ -145,6 +146,33 @@ def test_two_normal_arms_tell_in_closed_form() -> None:
     )
     np.testing.assert_allclose(found[1][0], most - loc, rtol=1e-12)
     np.testing.assert_allclose(found[2][0], predictive, rtol=1e-11)
+
+
+@pytest.mark.parametrize("df", [6.0, np.inf])
+def test_mixtures_tell_as_their_only_component(df: float) -> None:
+    """Quadrature between quantiles, beside the kernel's from the top; an arm is not allowed."""
+    whole = beliefs_like(5, 6, 4, df)
+    whole.allowed[:, 2] = False
+    parts = [StudentT(whole.df[:, a], whole.mean[:, a], whole.scale[:, a]) for a in range(4)]
+    if df == np.inf:
+        parts = [Normal(whole.mean[:, a], whole.scale[:, a]) for a in range(4)]
+    mixed = Beliefs([Mixture([part], [1.0]) for part in parts], whole.allowed)
+    policy = InformationDirected(floor=0.0)
+    np.testing.assert_allclose(
+        policy.propensities(mixed, RNG(0)), policy.propensities(whole, RNG(0)), atol=1e-4
+    )
+
+
+def test_mixtures_tell_as_many_draws() -> None:
+    both = Mixture([Normal([-1.0], [0.3]), Normal([1.5], [0.5])], [0.6, 0.4])
+    arms = [both, Normal([0.4], [0.4]), StudentT([5.0], [0.0], [0.8])]
+    allowed = np.ones((1, 3), dtype=bool)
+    beliefs = Beliefs(arms, allowed)
+    drawn = shares_by_draws(beliefs.sample(1_000_000, RNG(0)), allowed)
+    exact = InformationDirected(floor=0.0).propensities(beliefs, RNG(0))
+    np.testing.assert_allclose(exact, drawn, atol=0.02)
+    again = InformationDirected(floor=0.0, n_draws=1).propensities(beliefs, RNG(1))
+    np.testing.assert_array_equal(exact, again)  # nothing is drawn
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 6))

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
-from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs
-from posterity.bandits.decisions import Decision, Decisions, picked
+from posterity.bandits.beliefs import AnyBeliefs
+from posterity.bandits.choosing import beliefs_in, choose_arms, draws_of
+from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.inputs import (
     is_row,
     read_allowed,
@@ -28,7 +29,6 @@ from posterity.bandits.policies import (
     ThompsonSampling,
     student_propensities,
 )
-from posterity.bandits.probability_best import Mask
 from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import Arms, Rewards, arms_sharing
 from posterity.bandits.wrappers import Ledger, Watched, Wrapper, watched
@@ -181,24 +181,16 @@ class Bandit(BaseEstimator):
         policy: Any = watched(self._policy, self.ledger_, self._roster.names)
         if k is not None and isinstance(policy, Watched):
             raise ValueError("a budget or a baseline watches single arms: leave k out")
-        lean, arm_beliefs = self._lean(), None
-        how = None if lean is None or k is not None else policy.lean_way(lean.df)
-        if lean is not None and how is not None:
-            places, mean, scale = lean.decide_rows(
-                contexts, mask.view(np.uint8), how, policy.floor, self._seed, self._decided
-            )
-            source: Any = (student_propensities, policy, lean.df, mean, scale, mask)
-        else:
-            rng = self._draws()
-            beliefs = self._believed(contexts, mask, rng)
-            mean = beliefs.mean
-            if k is None:
-                places, arm_beliefs = policy.choose(beliefs, rng)
-            else:
-                arm_beliefs = policy.propensities(beliefs, rng)
-                places = picked(arm_beliefs, k, rng)
-            alone = policy.propensities, beliefs, np.random.default_rng(0)
-            source = alone if arm_beliefs is None else (np.asarray, arm_beliefs)
+        places, mean, source = choose_arms(
+            contexts,
+            mask,
+            self._arms,
+            self._lean(),
+            policy=policy,
+            k=k,
+            seed=self._seed,
+            number=self._decided,
+        )
         self._decided += n
         if isinstance(policy, Watched):
             self._ledger = policy.ledger
@@ -383,25 +375,12 @@ class Bandit(BaseEstimator):
         arms: Arms | None = state.get("_arms")
         return None if arms is None else arms.path(state.get("feature_names_in_"))
 
-    def _draws(self) -> np.random.Generator:
-        """Random numbers of the next decision, and of no other."""
-        return np.random.Generator(
-            np.random.Philox(key=self._seed, counter=[0, 0, 0, self._decided])
-        )
-
     def _beliefs(self, X: Any, allowed: Any) -> tuple[AnyBeliefs, np.random.Generator]:
         self._start()
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster)
-        rng = self._draws()
-        return self._believed(contexts, mask, rng), rng
-
-    def _believed(self, contexts: Array, mask: Mask, rng: np.random.Generator) -> AnyBeliefs:
-        lean = self._lean()
-        if lean is None:
-            return self._arms.beliefs(contexts, mask, rng)
-        _, mean, scale = lean.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)
-        return StudentBeliefs(mean, scale, np.full(mean.shape, lean.df), mask)
+        rng = draws_of(self._seed, self._decided)
+        return beliefs_in(contexts, mask, self._arms, self._lean(), rng), rng
 
     def _rewards(
         self,

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from posterity.bandits.probability_best import Mask, probability_best, shares_of_best
+from posterity.bandits.probability_best import (
+    Mask,
+    probability_best,
+    shares_by_draws,
+    shares_by_quadrature,
+    shares_of_best,
+)
 from posterity.distributions import Normal, StudentT
 from posterity.kernel import best_arms, informed_shares
 
@@ -60,6 +66,10 @@ class Beliefs:
     def probability_best(self) -> Array:
         """(n, K) probabilities of being the best, by quadrature."""
         return probability_best(self.arms, self.allowed)
+
+    def informed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
+        """(n, K) shares of the two arms that pay least for what they tell, by quadrature."""
+        return shares_by_quadrature(self.arms, self.allowed)
 
     def of(self, rows: Mask) -> Beliefs:
         """Those of some contexts."""
@@ -137,7 +147,7 @@ class StudentBeliefs:
         """(n, K) probabilities of being the best, by quadrature."""
         return best_arms(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
 
-    def informed_shares(self) -> Array:
+    def informed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
         """(n, K) shares of the two arms that pay least for what they tell, by quadrature."""
         return informed_shares(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
 
@@ -304,6 +314,10 @@ class JointBeliefs:
     def probability_best(self) -> Array:
         """(n, K) shares of the draws in which each arm is the best."""
         return shares_of_best(self.draws, self.allowed)
+
+    def informed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
+        """(n, K) shares of the two arms that pay least for what they tell, from draws."""
+        return shares_by_draws(self.sample(n_draws, rng), self.allowed)
 
     def of(self, rows: Mask) -> JointBeliefs:
         """Those of some contexts."""

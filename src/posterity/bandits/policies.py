@@ -12,7 +12,7 @@ from scipy.special import softmax
 from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs, scales_at
 from posterity.bandits.decisions import picked
 from posterity.bandits.probability_best import shares_of_best
-from posterity.kernel import cheapest_pairs, envelope_shares
+from posterity.kernel import envelope_shares
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -294,33 +294,19 @@ class InformationDirected(Policy):
     """The two arms that pay least regret, squared, for what they tell of the best arm.
 
     The ratio of squared expected regret to the variance that knowing the best arm would take from
-    an arm's reward is minimised over all mixtures of two arms (Russo and Van Roy 2018). Where what
-    is believed of each arm is Student-t, or normal, and independent, both are integrals.
+    an arm's reward is minimised over all mixtures of two arms (Russo and Van Roy 2018). Where arms
+    are believed in independently of each other, both are integrals.
 
     Parameters
     ----------
     n_draws
-        Draws for each context, from which all this is read elsewhere.
+        Draws for each context, from which both are estimated where arms share coefficients.
     """
 
     n_draws: int = 4 * DRAWS
 
     def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
-        if isinstance(beliefs, StudentBeliefs):
-            return beliefs.informed_shares()
-        draws, allowed = beliefs.sample(self.n_draws, rng), beliefs.allowed
-        best = np.where(allowed, draws, -np.inf).argmax(axis=2)
-        n, k = allowed.shape
-        regret = np.take_along_axis(draws, best[:, :, None], axis=2)[:, :, 0].mean(axis=0)[:, None]
-        regret = np.maximum(regret - draws.mean(axis=0), 0.0)
-        information = np.zeros((n, k))
-        mean = draws.mean(axis=0)
-        for arm in range(k):
-            here = (best == arm)[:, :, None]
-            count = np.maximum(here.sum(axis=0), 1)
-            centre = np.where(here, draws, 0.0).sum(axis=0) / count
-            information += here.mean(axis=0) * np.square(centre - mean) * (here.sum(axis=0) > 0)
-        return cheapest_pairs(regret, information, allowed.view(np.uint8))
+        return beliefs.informed_shares(self.n_draws, rng)
 
 
 def student_propensities(

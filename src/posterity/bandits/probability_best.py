@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.kernel import cheapest_pairs
+
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -121,3 +123,92 @@ def _nodes(ends: Array) -> tuple[Array, Array]:
     places = (start + half)[:, None] + half[:, None] * NODES[:, None]
     weights = half[:, None] * WEIGHTS[:, None]
     return places.reshape(-1, ends.shape[1]), weights.reshape(-1, ends.shape[1])
+
+
+# What the integrals of the polynomial through a piece's nodes are, from each node to its end, for a
+# piece of length 2: sums of products with Legendre polynomials are exact.
+_legendre = np.polynomial.legendre
+_COEFFICIENTS = _legendre.legvander(NODES, len(NODES) - 1) * WEIGHTS[:, None]
+_INTEGRALS = [_legendre.legint(row) for row in _COEFFICIENTS * (np.arange(len(NODES)) + 0.5)]
+_TO_THE_END = np.stack(
+    [_legendre.legval(1.0, row) - _legendre.legval(NODES, row) for row in _INTEGRALS], axis=1
+)
+
+
+def shares_by_draws(draws: Array, allowed: Mask) -> Array:
+    """(n, K) shares of the two arms that pay least for what they tell, of ``draws`` (M, n, K).
+
+    Examples
+    --------
+    >>> draws = np.array([[[1.0, 0.0]], [[0.0, 2.0]]])
+    >>> shares_by_draws(draws, np.ones((1, 2), dtype=bool)).tolist()
+    [[0.0, 1.0]]
+    """
+    shown = np.where(allowed, draws, -np.inf)
+    best, mean = shown.argmax(axis=2), draws.mean(axis=0)
+    conditional = np.zeros((*mean.shape, mean.shape[1]))  # row, best arm, arm
+    share = np.zeros(mean.shape)
+    for arm in range(mean.shape[1]):
+        here = best == arm
+        share[:, arm] = here.mean(axis=0)
+        count = np.maximum(here.sum(axis=0), 1)[:, None]
+        conditional[:, arm] = np.where(here[:, :, None], draws, 0.0).sum(axis=0) / count
+    return _cheapest(share, conditional, mean, shown.max(axis=2).mean(axis=0), allowed)
+
+
+def shares_by_quadrature(arms: Sequence[Any], allowed: Mask) -> Array:
+    """(n, K) shares of the two arms that pay least for what they tell, arms being independent.
+
+    By the nodes of :func:`probability_best`. Where b is the best at x, what is expected of another
+    arm a is its mean below x: its mean less the integral of t f_a(t) above x, over F_a(x).
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> arms = [Normal([0.0], [1.0]), Normal([0.5], [0.1])]
+    >>> shares_by_quadrature(arms, np.ones((1, 2), dtype=bool)).round(2)
+    array([[0.4, 0.6]])
+    """
+    n, k = allowed.shape
+    shares = np.empty((n, k))
+    step = max(1, BLOCK // (k * len(ENDS) * k * len(NODES)))
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        shares[rows] = _informed([arm[rows] for arm in arms], allowed[rows])
+    return shares
+
+
+def _informed(arms: Sequence[Any], allowed: Mask) -> Array:
+    """The same for some rows."""
+    n, k = allowed.shape
+    mean = np.stack([arm.mean() for arm in arms], axis=1)
+    _, ends, can_win, _ = _pieces(arms, allowed)
+    places, weights = _nodes(ends)
+    density = np.stack([arm.pdf(places) for arm in arms], axis=2)
+    below = np.stack([arm.cdf(places) for arm in arms], axis=2)
+    # (J, n, K): the mean of each arm below each node.
+    parts = (places[:, :, None] * density).reshape(-1, len(NODES), n, k)
+    length = weights.reshape(-1, len(NODES), n).sum(axis=1)[:, None, :, None]
+    inside = 0.5 * length * np.einsum("ij,pjnk->pink", _TO_THE_END, parts)
+    whole = 0.5 * length[:, 0] * np.einsum("j,pjnk->pnk", WEIGHTS, parts)
+    above = whole[::-1].cumsum(axis=0)[::-1] - whole
+    left = mean - (inside + above[:, None]).reshape(below.shape)
+    under = np.where(below > 1e-13, left / np.maximum(below, 1e-13), places[:, :, None])
+    others = _products_of_others(np.where(can_win, below, 1.0))
+    mass = np.where(can_win, weights[:, :, None] * density * others, 0.0)
+    total = mass.sum(axis=0)
+    share = total / total.sum(axis=1, keepdims=True)
+    conditional = np.einsum("jnb,jna->nba", mass, under)
+    own = np.einsum("jnb,jn->nb", mass, places)
+    conditional[:, np.arange(k), np.arange(k)] = own
+    conditional /= np.maximum(total, 1e-300)[:, :, None]
+    best = np.sum(share * conditional[:, np.arange(k), np.arange(k)], axis=1)
+    return _cheapest(share, conditional, mean, best, allowed)
+
+
+def _cheapest(share: Array, conditional: Array, mean: Array, best: Array, allowed: Mask) -> Array:
+    """Shares of two arms, from the mean of the best one and means where each arm is the best."""
+    off = np.square(conditional - mean[:, None, :])
+    information = np.sum(np.where(share > 0.0, share, 0.0)[:, :, None] * off, axis=1)
+    regret = np.where(allowed, np.maximum(best[:, None] - mean, 0.0), 0.0)
+    return cheapest_pairs(regret, information, allowed.view(np.uint8))

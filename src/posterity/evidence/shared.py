@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 FEW_GROUPS = 16
 # Noise of which nothing is seen is taken for this part of the variance of y.
 LEAST_NOISE = 1e-20
+# Variance that all coefficients together explain under `unit_information`, in units of the noise's.
+_MOST_SIGNAL = 10.0
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,13 @@ def with_given_precision(
 def unit_information(sample: GroupSample, mean: Array) -> Factor:
     """A prior that says as much of each coefficient as one row (Kass and Wasserman 1995).
 
-    Its precision is the mean square of the feature over all rows, so that no unit matters.
+    Its precision is the mean square of the feature over all rows, so that no unit matters. Under
+    such a prior p coefficients together explain p times the variance of the noise on average. With
+    more than ten the precision is p / 10 times as large, so that they explain ten times as much.
     """
     squares = np.sum(np.square(sample.rows[:, :, :-1]), axis=(0, 1))
-    root = np.diag(np.sqrt(squares / max(sample.count, 1e-300)))
+    rows = max(1.0, len(squares) / _MOST_SIGNAL)
+    root = np.diag(np.sqrt(rows * squares / max(sample.count, 1e-300)))
     return _factor_of(root, mean)
 
 

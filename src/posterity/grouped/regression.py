@@ -43,8 +43,8 @@ class GroupedRegression(GroupedModel):
     prior_precision : "shared", "unit information", float, (m,) or (m, m) array, default "shared"
         Precision of the coefficients over groups: learned; the mean square of each feature, which
         says as much of its coefficient as one row (Kass and Wasserman 1995), for groups that are
-        too few to learn from; or given as in :class:`BayesianLinearRegression`, and the intercepts
-        are then flat.
+        too few to learn from, and p / 10 times as much where there are more than ten; or given as
+        in :class:`BayesianLinearRegression`, and the intercepts are then flat.
     noise_precision : float, optional
         1 / variance of the noise, if it is known. None: learned from all groups together.
     noise_prior : (float, float), default (0.0, 0.0)

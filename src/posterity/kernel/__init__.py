@@ -63,6 +63,7 @@ from posterity.kernel._paths import (
     WindowPath,
     look_at_labels,
 )
+from posterity.kernel._policies import judge_rows, moderated_sums
 from posterity.kernel._scores import (
     mixture_scores,
     running_mean,
@@ -119,6 +120,7 @@ __all__ = [
     "find_sites",
     "informed_shares",
     "instruction_set",
+    "judge_rows",
     "leading_dimension",
     "learn_bank",
     "learn_directional",
@@ -132,6 +134,7 @@ __all__ = [
     "merge_groups",
     "mix_labels",
     "mixture_scores",
+    "moderated_sums",
     "normal_scores",
     "number_keys",
     "number_range",

@@ -101,7 +101,7 @@ cdef class ArmsPath(RowPath):
         self.path._learn_loaded(self.bank, slot, weight)
         self.clock += 1
         pk_append_one(&self.posteriors[arm * self.shape.q * self.shape.ld], &self.buffer[0], self.shape)
-        if self.lanes is not None:
+        if self.shape.q <= PK_FEW_COLUMNS:  # a view that was never set is not None
             self._lay(arm)
         return True
 

@@ -159,9 +159,9 @@ def _named(methods: Sequence[str] | str) -> tuple[str, ...]:
 
 def _expected(
     log: Log, methods: Sequence[str], model: Any, folds: int | None
-) -> Iterator[tuple[Rounds, Array]]:
+) -> Iterator[tuple[Rounds, Array | None]]:
     if WITHOUT_MODEL.issuperset(methods):
-        return without_model(log, len(log.arms))
+        return without_model(log)
     if folds is None:
         return progressively(log, model, len(log.arms))
     if folds < 2:
@@ -190,7 +190,7 @@ class _Tally:
             alpha = (1.0 - how.level) / 2.0
             self.bounds = LowerBound(alpha), LowerBound(alpha)
 
-    def add(self, piece: Rounds, expected: Array) -> None:
+    def add(self, piece: Rounds, expected: Array | None) -> None:
         """Rows, and what was expected of them."""
         judged = self.target.judge(piece, expected)
         self.support.add(piece, judged)

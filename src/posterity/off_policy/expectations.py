@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.rounds import Rounds, pieces
+from posterity.io.rounds import MOST_ROWS, Rounds, pieces
 from posterity.rewards import RewardModel, reward_model
 
 Array = NDArray[np.float64]
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 def progressively(log: Iterable[Rounds], model: Any, n_arms: int) -> Iterator[tuple[Rounds, Array]]:
     """Rows, and what was expected (n, K) of them by a model that had learned the rows before."""
     rewards = reward_model(model, n_arms)
-    for piece in pieces(log):
+    for piece in pieces(log, seen=0 if rewards.learns else MOST_ROWS):
         yield piece, rewards.predict(piece.X)
         rewards.learn(piece.X, piece.arms, piece.rewards)
 
@@ -40,10 +40,10 @@ def by_folds(
         yield piece, expected
 
 
-def without_model(log: Iterable[Rounds], n_arms: int) -> Iterator[tuple[Rounds, Array]]:
-    """Rows, and zeros (n, K)."""
-    for piece in pieces(log):
-        yield piece, np.broadcast_to(0.0, (len(piece), n_arms))
+def without_model(log: Iterable[Rounds]) -> Iterator[tuple[Rounds, None]]:
+    """Rows, of which nothing was expected."""
+    for piece in pieces(log, seen=MOST_ROWS):
+        yield piece, None
 
 
 def shuffled(rounds: Rounds, count: int) -> NDArray[np.intp]:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.kernel import moderated_sums
 from posterity.off_policy.targets import EvaluatedDecisions
 
 Array = NDArray[np.float64]
@@ -126,11 +127,12 @@ class Ratio:
 class Moderated:
     """Doubly robust with weights that are moderated, by the best of several thresholds.
 
-    ``share(weight, threshold)`` says how much is left of a weight. The threshold is that of the
+    A weight w is kept whole up to a threshold t and dropped beyond (Wang and others 2017), or, if
+    ``shrinks``, multiplied by t / (w^2 + t) (Su and others 2020). The threshold is that of the
     least squared error, as estimated: squared mean of what is taken away, plus the variance.
     """
 
-    share: Callable[[Array, Array], Array]
+    shrinks: bool
     thresholds: Array
     rows: int = 0
     pivot: float | None = None
@@ -149,10 +151,8 @@ class Moderated:
         if self.pivot is None:
             self.pivot = float(rows.expected.mean())
         direct = rows.expected - self.pivot
-        left = self.share(weight, self.thresholds[:, None])
         self.plain += (direct.sum(), direct @ direct, error.sum())
-        squares = np.square(left) @ np.square(error)
-        self.moderated += np.stack([left @ error, left @ (error * direct), squares])
+        self.moderated += moderated_sums(weight, error, direct, self.thresholds, self.shrinks)
         self.rows += len(weight)
 
     def estimate(self) -> Estimated | None:
@@ -165,16 +165,6 @@ class Moderated:
         bias = (self.plain[2] - self.moderated[0]) / n
         best = int(np.argmin(np.square(bias) + np.maximum(squares, 0.0) / n**2))
         return Estimated(float((self.pivot or 0.0) + mean[best]), float(squares[best]), float(n))
-
-
-def switched(weight: Array, threshold: Array) -> Array:
-    """All of a weight up to the threshold, and nothing of one beyond (Wang and others 2017)."""
-    return np.asarray(weight <= threshold, dtype=np.float64)
-
-
-def shrunk(weight: Array, threshold: Array) -> Array:
-    r"""A share :math:`\lambda / (w^2 + \lambda)` of a weight (Su and others 2020)."""
-    return np.asarray(1.0 / (1.0 + np.square(weight) / threshold))
 
 
 RATIOS: dict[str, Scores] = {
@@ -193,9 +183,9 @@ WITHOUT_PROPENSITIES = {"replay", "dm"}
 def sums_of(method: str, switch: float | None, shrinkage: float | None) -> Sums:
     """Sums for a method by its name; raises ``ValueError`` for a name that there is not."""
     if method == "switch_dr":
-        return Moderated(switched, np.array(SWITCHES if switch is None else [switch]))
+        return Moderated(False, np.array(SWITCHES if switch is None else [switch]))
     if method == "dr_shrinkage":
-        return Moderated(shrunk, np.array(SHRINKAGES if shrinkage is None else [shrinkage]))
+        return Moderated(True, np.array(SHRINKAGES if shrinkage is None else [shrinkage]))
     if method not in RATIOS:
         raise ValueError(f"{method!r} is no method: they are {', '.join(METHODS)}")
     return Ratio(RATIOS[method])

@@ -76,7 +76,7 @@ class SupportSums:
             self._meet(rounds, rows)
 
     def _meet(self, rounds: Rounds, rows: EvaluatedDecisions) -> None:
-        if rows.chances is not None and rounds.propensity is not None:
+        if not rows.is_logged and rounds.propensity is not None:
             low, high = self.ends
             own = rounds.propensity
             self.ends = min(low, float(own.min())), max(high, float(own.max()))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
+from posterity.kernel import judge_rows
 
 Array = NDArray[np.float64]
 
@@ -20,18 +21,27 @@ Array = NDArray[np.float64]
 class EvaluatedDecisions:
     """Decisions of a log as a policy would have made them.
 
-    Parameters
+    Attributes
     ----------
-    rounds
-    rewards_expected
-        (n, K) by the reward model.
-    chances
-        (n, K) probabilities of the policy; none for the policy that made the log.
+    rounds : Rounds
+    match : (n,)
+        Probability that the policy gives to the arm that was chosen.
+    own, expected : (n,)
+        Rewards that the reward model expects of that arm, and of the policy's arms.
+    mass, unsupported : (K + 1,)
+        Sums of the policy's probabilities of each arm, and last of arms that the log lacks; and
+        the same of rows where the log could not have chosen the arm.
+    is_logged : bool
+        Whether this is the policy that made the log.
     """
 
     rounds: Rounds
-    rewards_expected: Array
-    chances: Array | None
+    match: Array
+    own: Array
+    expected: Array
+    mass: Array
+    unsupported: Array
+    is_logged: bool = False
 
     @property
     def rewards(self) -> Array:
@@ -39,54 +49,55 @@ class EvaluatedDecisions:
         return self.rounds.rewards
 
     @cached_property
-    def match(self) -> Array:
-        """(n,) probability of the arm that was chosen."""
-        if self.chances is None:
-            return np.ones(len(self.rounds))
-        return _chosen(self.chances, self.rounds)
-
-    @cached_property
     def weight(self) -> Array | None:
-        """(n,) that, over its propensity; none where this is not known."""
-        if self.chances is None:
+        """(n,) ``match`` over the propensity; none where this is not known."""
+        if self.is_logged:
             return self.match
         propensity = self.rounds.propensity
         return None if propensity is None else self.match / propensity
 
-    @cached_property
-    def own(self) -> Array:
-        """(n,) expected reward of the arm that was chosen."""
-        return _chosen(self.rewards_expected, self.rounds)
 
-    @cached_property
-    def expected(self) -> Array:
-        """(n,) expected reward of the policy's arms."""
-        if self.chances is None:
-            return self.own
-        return np.asarray(np.einsum("ij,ij->i", self.chances, self.rewards_expected))
+def evaluated(
+    rounds: Rounds, expected: Array | None, chances: Array, *, complete: bool = True
+) -> EvaluatedDecisions:
+    """Decisions as a policy with probabilities ``chances`` (n, K) would have made them.
 
-    @property
-    def mass(self) -> Array:
-        """(K + 1,) sums of the probabilities of each arm, and last of arms that the log lacks."""
-        if self.chances is None:
-            return np.zeros(self.rewards_expected.shape[1] + 1)
-        reached = np.ones(len(self.rounds)) @ self.chances
-        return np.append(reached, len(self.rounds) - reached.sum())
+    Parameters
+    ----------
+    rounds
+    expected
+        (n, K) rewards by the reward model; none where no method asks for them.
+    chances
+        (n, K).
+    complete
+        Whether probabilities that do not sum to 1 are refused: those of a bandit that has arms
+        which the log lacks need not.
+    """
+    rewards = None if expected is None else _side_by_side(expected)
+    logged = None if rounds.propensities is None else _side_by_side(rounds.propensities)
+    match, own, direct, mass, unsupported, bad = judge_rows(
+        _side_by_side(chances), rewards, logged, np.ascontiguousarray(rounds.arms)
+    )
+    if complete and bad >= 0:
+        raise ValueError(
+            f"the policy's probabilities in row {rounds.first + bad} are {chances[bad].tolist()}: "
+            "none may be negative, and they must sum to 1"
+        )
+    rest = len(rounds) - mass.sum()
+    return EvaluatedDecisions(
+        rounds, match, own, direct, np.append(mass, rest), np.append(unsupported, 0.0)
+    )
 
-    @property
-    def unsupported(self) -> Array:
-        """(K + 1,) the same, of rows where the log would never have chosen the arm."""
-        unsupported = np.zeros(self.rewards_expected.shape[1] + 1)
-        every = self.rounds.propensities
-        if self.chances is not None and every is not None and every.size and every.min() <= 0.0:
-            unsupported[:-1] = np.sum(self.chances * (every <= 0.0), axis=0)
-        return unsupported
+
+def _side_by_side(values: Array) -> Array:
+    """The same, with the numbers of a row side by side."""
+    return values if values.strides[1] == values.itemsize else np.ascontiguousarray(values)
 
 
 class Target(Protocol):
     """A policy that is to be judged."""
 
-    def judge(self, rounds: Rounds, expected: Array) -> EvaluatedDecisions:
+    def judge(self, rounds: Rounds, expected: Array | None) -> EvaluatedDecisions:
         """What it would have done, with the rewards (n, K) that the reward model expects."""
         ...
 
@@ -95,9 +106,13 @@ class Target(Protocol):
 class Logged:
     """The policy that made the log: what it did is what it would do."""
 
-    def judge(self, rounds: Rounds, expected: Array) -> EvaluatedDecisions:
+    def judge(self, rounds: Rounds, expected: Array | None) -> EvaluatedDecisions:
         """See :class:`Target`."""
-        return EvaluatedDecisions(rounds, expected, None)
+        own = np.zeros(len(rounds)) if expected is None else _chosen(expected, rounds)
+        nothing = np.zeros(1)
+        return EvaluatedDecisions(
+            rounds, np.ones(len(rounds)), own, own, nothing, nothing, is_logged=True
+        )
 
 
 @dataclass(frozen=True)
@@ -105,10 +120,12 @@ class Chances:
     """Any policy that has probabilities (n, K) in contexts X (n, m)."""
 
     probabilities: Callable[[Array], Array]
+    complete: bool = True
 
-    def judge(self, rounds: Rounds, expected: Array) -> EvaluatedDecisions:
+    def judge(self, rounds: Rounds, expected: Array | None) -> EvaluatedDecisions:
         """See :class:`Target`."""
-        return EvaluatedDecisions(rounds, expected, self.probabilities(rounds.X))
+        chances = self.probabilities(rounds.X)
+        return evaluated(rounds, expected, chances, complete=self.complete)
 
 
 @dataclass(frozen=True)
@@ -117,7 +134,7 @@ class Given:
 
     probabilities: Array
 
-    def judge(self, rounds: Rounds, expected: Array) -> EvaluatedDecisions:
+    def judge(self, rounds: Rounds, expected: Array | None) -> EvaluatedDecisions:
         """See :class:`Target`."""
         last = rounds.first + len(rounds)
         if last > len(self.probabilities):
@@ -125,7 +142,7 @@ class Given:
                 f"the policy has probabilities of {len(self.probabilities)} rows, but the log has "
                 "more: give them for all of its rows, in their order"
             )
-        return EvaluatedDecisions(rounds, expected, self.probabilities[rounds.first : last])
+        return evaluated(rounds, expected, self.probabilities[rounds.first : last])
 
 
 def _chosen(values: Array, rounds: Rounds) -> Array:
@@ -164,7 +181,7 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
         return Chances(_same(np.full(len(arms), 1.0 / len(arms))))
     if hasattr(policy, "propensities") and hasattr(policy, "arms_"):
         columns = _columns(policy, features)
-        return Chances(lambda X: _in_order(policy, X[:, columns], arms))
+        return Chances(lambda X: _in_order(policy, X[:, columns], arms), complete=False)
     if callable(policy):
         return Chances(lambda X: _checked(_as_chances(policy(X), arms), len(X), len(arms)))
     if isinstance(policy, np.ndarray) and policy.shape[1:] in ((len(arms),), (len(arms), 1)):
@@ -200,7 +217,7 @@ def _columns(bandit: Any, features: Sequence[str]) -> slice | list[int]:
 
 
 def _same(chances: Array) -> Callable[[Array], Array]:
-    return lambda X: np.tile(chances, (len(X), 1))
+    return lambda X: np.broadcast_to(chances, (len(X), len(chances)))
 
 
 def _in_order(bandit: Any, X: Array, arms: Sequence[Any]) -> Array:
@@ -224,13 +241,6 @@ def _checked(propensities: Any, n: int, k: int) -> Array:
     chances = np.asarray(propensities, dtype=np.float64)
     if chances.shape != (n, k):
         raise ValueError(f"the policy gave probabilities of shape {chances.shape}, not {(n, k)}")
-    off = np.abs(chances @ np.ones(k) - 1.0)
-    if not (off.max(initial=0.0) < 1e-6 and chances.min(initial=0.0) >= 0.0):
-        bad = np.flatnonzero(~((chances >= 0.0).all(axis=1) & (off < 1e-6)))
-        raise ValueError(
-            f"the policy's probabilities in row {bad[0]} are {chances[bad[0]].tolist()}: none may "
-            "be negative, and they must sum to 1"
-        )
     return chances
 
 

@@ -1,0 +1,66 @@
+"""Which arms a policy chooses in n contexts, and what their probabilities come from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs
+from posterity.bandits.decisions import picked
+from posterity.bandits.policies import student_propensities
+from posterity.bandits.probability_best import Mask
+from posterity.bandits.sharing import Arms
+from posterity.kernel import ArmsPath
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def draws_of(seed: int, number: int) -> np.random.Generator:
+    """Random numbers of the decision with this number, and of no other."""
+    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, number]))
+
+
+def beliefs_in(
+    contexts: Array, mask: Mask, arms: Arms, lean: ArmsPath | None, rng: np.random.Generator
+) -> AnyBeliefs:
+    """What is believed of the arms in each context, by the kernel where it can tell."""
+    if lean is None:
+        return arms.beliefs(contexts, mask, rng)
+    _, mean, scale = lean.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)
+    return StudentBeliefs(mean, scale, np.full(mean.shape, lean.df), mask)
+
+
+def choose_arms(
+    contexts: Array,
+    mask: Mask,
+    arms: Arms,
+    lean: ArmsPath | None,
+    *,
+    policy: Any,
+    k: int | None,
+    seed: int,
+    number: int,
+) -> tuple[Index, Array, tuple[Any, ...]]:
+    """Places of arms (n,), or rankings (n, k); means (n, K); what tells the probabilities.
+
+    The last is a function and its arguments, as :class:`Decisions` has them: probabilities are
+    worked out when they are asked for.
+    """
+    how = None if lean is None or k is not None else policy.lean_way(lean.df)
+    if lean is not None and how is not None:
+        places, mean, scale = lean.decide_rows(
+            contexts, mask.view(np.uint8), how, policy.floor, seed, number
+        )
+        return places, mean, (student_propensities, policy, lean.df, mean, scale, mask)
+    rng = draws_of(seed, number)
+    beliefs = beliefs_in(contexts, mask, arms, lean, rng)
+    if k is None:
+        places, chances = policy.choose(beliefs, rng)
+    else:
+        chances = policy.propensities(beliefs, rng)
+        places = picked(chances, k, rng)
+    alone = policy.propensities, beliefs, np.random.default_rng(0)
+    return places, beliefs.mean, alone if chances is None else (np.asarray, chances)
