@@ -119,7 +119,7 @@ def reward_model(model: Any, n_arms: int) -> RewardModel:
         return GivenRewards(model, n_arms)
     if not hasattr(model, "predict_mean_distribution"):
         raise TypeError(
-            f"reward_model is {model!r}: give an estimator of this package, a function of "
+            f"reward_model is {model!r}: give an estimator of posterity, a function of "
             "contexts X, or None"
         )
     return SeparateRewards(model, n_arms)

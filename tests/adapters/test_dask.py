@@ -473,7 +473,9 @@ def test_what_a_model_has_learned_must_fit() -> None:
         on_dask.predict(BayesianLinearRegression(), parts)
     with pytest.raises(TableError, match="feature 'size' is not a column"):
         on_dask.predict(known, parts.drop(columns="size"))
-    with pytest.raises(TableError, match="has a column 'std', as predictions have: rename it"):
+    with pytest.raises(
+        TableError, match="has a column 'std', which is a name used for predictions: rename it"
+    ):
         on_dask.predict(known, parts.assign(std=0.0))
 
 

@@ -348,7 +348,11 @@ def test_columns_that_can_not_be_used_are_refused_before_anything_runs() -> None
     many = pa.table({"id": [str(i) for i in range(300)], "y": np.arange(300.0)})
     with pytest.raises(TableError, match="'id' has more than 256 different values"):
         learned(BayesianLinearRegression(), many, [])
-    with pytest.raises(TableError, match="'zone' holds no value, or the table has no rows"):
+    with pytest.raises(
+        TableError,
+        match="'zone' has no values, or the table has no rows: drop the column, or give a table "
+        "with rows",
+    ):
         learned(BayesianLinearRegression(), table[:0], [])
 
 

@@ -205,7 +205,13 @@ def test_changepoint_says_that_features_cannot_join() -> None:
     [
         ({"a": None}, 1.0, 1.0, ValueError, "feature 'a' is None: leave it out of the row"),
         ({"a": 1.0, "n": float("inf")}, 1.0, 1.0, ValueError, "feature 'n' is inf: leave it out"),
-        ({"a": "red"}, 1.0, 1.0, TypeError, "feature 'a' is 'red', which is no number: encode it"),
+        (
+            {"a": "red"},
+            1.0,
+            1.0,
+            TypeError,
+            "feature 'a' is 'red', which is not a number: encode it",
+        ),
         ({"n": 1.0}, float("nan"), 1.0, ValueError, "y is nan: leave the row out"),
         ({"n": 1.0}, 1.0, -1.0, ValueError, "weight is -1.0: it must be finite and not negative"),
     ],

@@ -191,7 +191,9 @@ def test_predictions_of_what_does_not_fit_are_refused_at_once(session: Any) -> N
     table = table_of()
     model = learn_stream(BayesianLinearRegression(), table, "y", features=["size"])
     frame = session.createDataFrame(table)
-    with pytest.raises(TableError, match=r"has a column 'std', as predictions have: rename it"):
+    with pytest.raises(
+        TableError, match=r"has a column 'std', which is a name used for predictions: rename it"
+    ):
         spark.predict(model, frame.withColumnRenamed("age", "std"))
     with pytest.raises(ValueError, match="give the means of the rows that were learned"):
         spark.predict(model, frame, missing="mean")

@@ -193,7 +193,7 @@ def test_messages() -> None:
     with pytest.raises(TypeError, match="around another"):
         known(Baseline(arm="call", policy=Baseline(arm="call")))
     for made, message in (
-        (lambda: Budget(costs={"a": -1.0}, total=1.0, decisions=1), "none is negative"),
+        (lambda: Budget(costs={"a": -1.0}, total=1.0, decisions=1), "costs must be 0 or more"),
         (lambda: Budget(costs={}, total=1.0, decisions=0), "how many decisions"),
         (lambda: Baseline(arm="a", allowance=-1.0), "neither is"),
         (lambda: Baseline(arm="a", level=1.0), "level is 1.0"),

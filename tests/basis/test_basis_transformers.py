@@ -226,7 +226,7 @@ def test_domains_that_are_none(kind: Any, domain: Any, message: str) -> None:
         (RadialBasis(n_centers=1), "n_centers is 1: it must be a whole number of at least 2"),
         (RadialBasis(centers="kmeans"), "centers is 'kmeans': it must be 'even' or 'quantiles'"),
         (RadialBasis(centers=[[0.0]]), r"centers has shape \(1, 1\): .* or \(c, 2\) points"),
-        (RadialBasis(centers=[np.nan]), "centers are not finite: give every bump a place"),
+        (RadialBasis(centers=[np.nan]), "centers must be finite: give every bump a finite centre"),
         (RadialBasis(centers=[1.0]), "feature 0 has a single centre, .*: give width="),
         (RadialBasis(centers=[[0.0, 1.0]]), "bumps around points in several features need a width"),
         (RadialBasis(width=0.0), "width is 0.0: it must be a positive number, or one for each"),

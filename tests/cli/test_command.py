@@ -364,7 +364,7 @@ def test_demo_draws_a_figure_and_says_where(tmp_path: Path) -> None:
 def test_demo_without_its_folder(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     line = complaint(invoke("demo", "--output", tmp_path / "no" / "figure.png"))
-    assert "is not a folder: make it first, or give another --output" in line
+    assert "is not a folder: create it first, or give another --output" in line
 
 
 def test_drift_demo_compares_and_draws(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_a_classifier_tells_labels(first: Path, tmp_path: Path) -> None:
     lines = done("predict", path, first).stdout.splitlines()
     assert lines[0] == "row,label,p=e,p=n,p=s"
     assert sum(map(float, lines[1].split(",")[2:])) == pytest.approx(1.0)
-    assert "does not say what its target is: give --target" in complaint(
+    assert "does not contain the name of its target: give --target" in complaint(
         invoke("update", path, first)
     )
     assert "300 rows learned" in done("update", path, first, "--target", "zone").stderr
@@ -305,7 +305,7 @@ def test_a_row_that_cannot_be_used_leaves_the_old_model(model: Path, second: Pat
 
 def test_fit_that_cannot_be(first: Path, tmp_path: Path) -> None:
     fit = ("fit", first, "--target", "y", "--output")
-    assert "is not a folder: make it first" in complaint(invoke(*fit, tmp_path / "no" / "m"))
+    assert "is not a folder: create it first" in complaint(invoke(*fit, tmp_path / "no" / "m"))
     assert "is a folder: give --output a file in it" in complaint(invoke(*fit, tmp_path))
     assert "did you mean 'y'?" in complaint(
         invoke("fit", first, "--target", "Y", "--output", tmp_path / "m")
@@ -402,7 +402,7 @@ def test_what_one_verb_does_not_take_is_for_the_others(
     ("written", "words"),
     [
         ("target = ", "posterity.toml is not TOML"),
-        ("[fitt]", "[fitt] is no verb; give one of audit, compare, demo, evaluate"),
+        ("[fitt]", "[fitt] is not a verb; give one of audit, compare, demo, evaluate"),
         ("[fit]\nlevel = 0.5", "'level' is no option of posterity fit; give one of batch-rows"),
         ("colour = 1", "'colour' is no option of any verb"),
         ("missing = 'zero'", "missing can't be 'zero'; give one of error, level, mean, skip"),

@@ -424,7 +424,7 @@ def test_bad_settings_are_named(keywords: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        ([], "the stream is empty: there is no row to predict"),
+        ([], "the stream is empty: give at least one row"),
         ([(np.zeros((0, 2)), np.zeros(0))], "the stream is empty"),
         ([(np.zeros((2, 1)), np.zeros(2)), (np.zeros((2, 1)), np.zeros(3))],
          "X in batch 1 has 2 rows, but y has 3"),

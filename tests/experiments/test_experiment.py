@@ -256,7 +256,7 @@ def test_messages_and_nothing_changed() -> None:
     assert given.n_observations_ == 0
     with pytest.raises(ValueError, match="give at least two"):
         Experiment(["A", "A"])
-    with pytest.raises(ValueError, match="shares are above 0 and sum to 1"):
+    with pytest.raises(ValueError, match="shares must be above 0 and sum to 1"):
         Experiment(["A", "B"], allocation={"A": 0.5, "B": 0.6})
     with pytest.raises(ValueError, match="give a share of each"):
         Experiment(["A", "B"], allocation={"A": 1.0})

@@ -1,4 +1,4 @@
-"""What is no model file is refused, and so is a model that no file can hold."""
+"""What is not a model file is refused, and so is a model that no file can hold."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Own(Stabilized):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (BayesianLinearRegression, "the class BayesianLinearRegression is no model"),
-        ("model", "str is no model: give an estimator of posterity"),
+        (BayesianLinearRegression, "the class BayesianLinearRegression is not a model"),
+        ("model", "str is not a model: give an estimator of posterity"),
         (make_pipeline(StandardScaler(), BayesianLinearRegression()), "the model is a sklearn"),
         (BayesianLinearRegression(basis=PolynomialFeatures()), "basis is a sklearn.*Polynomial"),
         (
@@ -244,7 +244,7 @@ def test_many_documents_that_were_made_up() -> None:
         (lambda o: o["fields"].update(discount=2.0), "discount is 2.0: it must be above 0"),
         (
             lambda o: o["fields"].update(discount={"object": 99}),
-            "object 99 comes before it is made",
+            "object 99 is used before it is defined",
         ),
     ],
 )

@@ -158,7 +158,7 @@ def test_single_rows_bring_their_key() -> None:
         ),
         (
             lambda: PLAIN.predict(X),
-            "rows so far came with keys: give groups= for these as well",
+            "earlier rows had keys: give groups= for these as well",
         ),
         (
             lambda: PLAIN.predict(X, groups=WORDS),

@@ -196,7 +196,7 @@ def test_missing_is_an_error_that_names_line_and_column(tmp_path: Path) -> None:
     with pytest.raises(
         TableError,
         match=r"t\.csv: line 3, column 'x' is missing; use missing=.skip. to leave such rows out, "
-        'or missing="mean" to fill in the mean seen so far',
+        'or missing="mean" to fill in the mean so far',
     ):
         read(open_table(path, "y"))
     with pytest.raises(TableError, match=r"line 4, column 'kind' is missing"):
@@ -333,7 +333,7 @@ def test_text_among_numbers_is_placed(tmp_path: Path) -> None:
     path = text_file(tmp_path, "\n".join(rows(100_000)) + "\n1,none,3\n")
     with pytest.raises(
         TableError,
-        match=r"column 'z' held numbers until 'none' in line 100002; mend the file, or leave the "
+        match="column 'z' held numbers until 'none' in line 100002; correct the file, or leave the "
         r"column out \(drop=\['z'\]\)",
     ):
         read(open_table(path, "y"))
@@ -406,8 +406,8 @@ def test_a_damaged_parquet_is_told(tmp_path: Path) -> None:
         ("t.parquet", b"x,y\n1,2\n", r"\.parquet promises Parquet, but the content is text"),
         ("t.arrow", b"PAR1....", r"\.arrow promises Arrow, but the content is Parquet"),
         ("t.csv", b"", r"t\.csv is empty"),
-        ("t.csv", b"x,y\n", r"t\.csv has column names but no rows"),
-        ("t.csv", b"x,y", r"t\.csv has column names but no rows"),
+        ("t.csv", b"x,y\n", r"t\.csv has column names but no rows: give a table with rows"),
+        ("t.csv", b"x,y", r"t\.csv has column names but no rows: give a table with rows"),
         ("t.csv", b"\n\n", r"line 1 is blank; it must hold the column names"),
         ("t.xlsx", b"PK", r"t\.xlsx: unknown ending; readable are \.arrow, \.csv, "),
         ("t.csv", b"x,y\n\xff\xfe,1\n", r"column 'x' holds bytes that are not UTF-8 text"),
@@ -431,7 +431,10 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_a_parquet_without_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "t.parquet", mixed().slice(0, 0))
-    with pytest.raises(TableError, match="has column names but no rows"):
+    with pytest.raises(
+        TableError,
+        match="has column names but no rows: give a table with rows",
+    ):
         open_table(path, "y")
 
 

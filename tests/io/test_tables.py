@@ -283,8 +283,8 @@ def test_warnings_are_none() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (3, "a int is no table: give a path, a data frame"),
-        (iter([]), "the stream of tables is empty"),
+        (3, "a int is not a table: give a path, a data frame"),
+        (iter([]), "the stream of tables is empty: give at least one table"),
         (pd.DataFrame({0: [1.0], "y": [1.0]}), "column 0 of the data frame is not named by text"),
         (pd.DataFrame({"x": [1, "a"], "y": [1.0, 2.0]}), "has a column of mixed types"),
         (pa.table({"x": [1.0], "z": [1.0]}), "target 'y' is not a column"),

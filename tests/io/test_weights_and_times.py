@@ -123,7 +123,8 @@ def with_value(name: str, row: int, value: float | None) -> Any:
         ("w", None, "the table: row 12345, column 'w' is missing: weights must be finite"),
         ("w", np.inf, "the table: row 12345, column 'w' is inf: weights must be finite"),
         ("t", -2.5, "the table: row 12345, column 't' is -2.5, and 12"),
-        ("t", -2.5, "came before it: times must be finite and not go back; sort the rows by time"),
+        ("t", -2.5, "came before it: times must be finite and must not decrease; sort the rows by "
+         "time"),
         ("t", None, "the table: row 12345, column 't' is missing: times must be finite"),
         ("t", np.inf, "the table: row 12345, column 't' is inf: times must be finite"),
     ],

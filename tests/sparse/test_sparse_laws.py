@@ -381,7 +381,7 @@ ROWS, Y = [{"site": "a", "age": 1.0}, {"site": "b", "age": 2.0}], [0, 1]
         ([{}, {"site": [1]}], Y, "'site' is a list in row 1"),
         (["a text", "another"], Y, "row 0 is a str: give a list of tokens"),
         ([["a"], [3]], Y, "row 1 has a int among its tokens"),
-        ([{}, ["a"]], Y, "row 1 is a list, but rows before it are mappings"),
+        ([{}, ["a"]], Y, "row 1 is a list, but earlier rows are mappings: give a mapping"),
         (ROWS, [0, 1, 1], "inconsistent numbers of samples"),
         (ROWS, [0, np.nan], "y"),
         (ROWS, [0, 2], "more than two classes"),

@@ -54,7 +54,7 @@ def test_names_of_a_frame() -> None:
     model.learn_one(X[0], Y[0])
     with pytest.raises(ValueError, match=r"y has the columns 'B', 'A', 'C'; the model has learned"):
         model.partial_fit(X, frame[["B", "A", "C"]])
-    with pytest.raises(ValueError, match="the model knows 'A', 'B', 'C'"):
+    with pytest.raises(ValueError, match="the model has learned 'A', 'B', 'C'"):
         model.learn_one(X[0], {"A": 1.0, "Z": 2.0, "B": 0.0})
     other = BayesianLinearRegression(prior_precision=1.0)
     other.fit(X, frame.rename(columns={"A": "Z"}))

@@ -116,12 +116,12 @@ def collection(table: Any, target: Any = None, weight: Any = None) -> Collection
         return Frame(table)
     if not _is_array(table):
         raise TypeError(
-            f"a {type(table).__name__} is no collection of Dask: give a dask.dataframe.DataFrame, "
+            f"a {type(table).__name__} is not a Dask collection: give a dask.dataframe.DataFrame, "
             "or a dask.array.Array of shape (n, p)"
         )
     if table.ndim != 2 or np.isnan(table.shape[1]):
         raise TableError(
-            f"X has shape {table.shape}: it must be (n, p), and the number p of features known"
+            f"X has shape {table.shape}: it must be (n, p), with a known number p of features"
         )
     beside = [
         None if part is None else _in_chunks_of(table, part, role)
@@ -147,7 +147,7 @@ def _in_chunks_of(X: Any, part: Any, role: str) -> Any:
     if X.numblocks[0] != part.numblocks[0]:
         raise TableError(
             f"X has {X.numblocks[0]} chunks of rows, and the {role} {part.numblocks[0]}, of "
-            "lengths that are not known: let them have the same chunks, or call "
+            "unknown lengths: use the same chunks, or call "
             "compute_chunk_sizes() on both"
         )
     return part
@@ -195,8 +195,8 @@ def _batch_of(roles: Sequence[str], X: Any, *beside: Any) -> Any:
     for role, part in zip(roles, beside, strict=True):
         if len(part) != len(X):
             raise TableError(
-                f"a chunk of X has {len(X)} rows, and that of {role} has {len(part)}: let them "
-                "have the same chunks"
+                f"a chunk of X has {len(X)} rows, and that of {role} has {len(part)}: use the "
+                "same chunks"
             )
     columns = np.array(np.asarray(X).T, order="C")
     arrays = [pa.array(column) for column in (*columns, *beside)]

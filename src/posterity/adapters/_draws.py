@@ -139,7 +139,7 @@ class Labels(Approximated):
         if len(self.model.classes_) < 2:
             raise ValueError(
                 f"to_arviz needs two classes, and all labels so far are "
-                f"{self.model.classes_.tolist()[0]!r}: learn rows of another"
+                f"{self.model.classes_.tolist()[0]!r}: learn rows of another class"
             )
         return super().draw(size, rng)
 

@@ -239,9 +239,7 @@ def _predictions(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:
 def _names_of(model: Any) -> list[str]:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        raise TableError(
-            "the model has learned no names of columns: teach it from a table, or a data frame"
-        )
+        raise TableError("the model has no feature names: learn from a table or a data frame")
     return list(map(str, names))
 
 

@@ -107,14 +107,14 @@ class Bandit(ContextualPolicy):
         """The context in the order of the features, those that are absent 0."""
         if not context:
             raise ValueError(
-                f"the context is {context!r}: this policy decides by what it says, so give a "
-                "dictionary of at least one feature"
+                f"the context is {context!r}: this policy needs features: give a dictionary "
+                "with at least one"
             )
         names = self._names or tuple(context)
         new = [name for name in context if name not in names]
         if new:
             raise ValueError(
-                f"the context has features that the first one had not: {new}; give the first "
-                "context all that will come, 0 where they are absent"
+                f"the context has features that the first one lacked: {new}; give the first "
+                "context all features, 0 where one is absent"
             )
         return np.array([context.get(name, 0.0) for name in names], dtype=np.float64)

@@ -48,8 +48,8 @@ class NamedFeatures:
             shape = np.shape(getattr(self, parameter))
             if shape:
                 raise ValueError(
-                    f"{parameter} has shape {shape}: give one number for all features, as more "
-                    "may join later"
+                    f"{parameter} has shape {shape}: give one number for all features, because "
+                    "features may be added later"
                 )
 
     def _learned_frame(self, X: Any) -> tuple[Array, Any]:

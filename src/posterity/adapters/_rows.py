@@ -186,7 +186,8 @@ def checked(x: Row) -> dict[Hashable, float]:
             if value is None:
                 raise ValueError(_refusal(name, value)) from None
             raise TypeError(
-                f"feature {name!r} is {value!r}, which is no number: encode it, for example with "
+                f"feature {name!r} is {value!r}, which is not a number: encode it, for example "
+                "with "
                 "river.preprocessing.OneHotEncoder"
             ) from None
         if not math.isfinite(number):
@@ -206,7 +207,7 @@ def checked_target(y: Any, weight: float) -> float:
     """The target as a float; raises ``ValueError`` for one, or a weight, that can't be used."""
     target = float(y)
     if not math.isfinite(target):
-        raise ValueError(f"y is {target}: leave the row out")
+        raise ValueError(f"y is {target}, and must be finite: leave the row out")
     if not 0.0 <= weight < math.inf:
         raise ValueError(f"weight is {weight}: it must be finite and not negative")
     return target

@@ -267,7 +267,9 @@ def predict(
         return _predicted_array(rows, content, settings, schema)
     taken = sorted(set(schema.names) & set(table.columns))
     if taken:
-        raise TableError(f"the frame has a column {taken[0]!r}, as predictions have: rename it")
+        raise TableError(
+            f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
+        )
     read = Task(b"", tuple(map(str, model.feature_names_in_)), "", Reading(), by=keys_of(model))
     used = {name: rows.schema.field(name) for name in read.columns(table.columns)}
     empty = schema.empty_table().to_pandas().set_index(table._meta.index[:0])
@@ -343,7 +345,7 @@ def _of_arrays(columns: Columns) -> Columns:
     given = [name for name in ("features", "drop", "levels") if getattr(columns, name)]
     if given:
         raise TableError(
-            f"{given[0]}= names columns, and those of an array have no names: choose among them by "
+            f"{given[0]}= names columns, and an array has no column names: select columns by "
             "X[:, [0, 2]]"
         )
     weight = None if columns.weight is None else WEIGHT
@@ -362,17 +364,17 @@ def _named_for(model: Any, rows: Collection) -> Any:
         if has_names:
             return model
         raise TableError(
-            "the model has learned rows without names, and the columns of a data frame have some: "
-            "give an array, as in frame[names].to_dask_array()"
+            "the model learned without feature names, and a data frame has names: give an "
+            "array, as in frame[names].to_dask_array()"
         )
     if has_names:
         raise TableError(
-            "the model has learned columns by their names, and those of an array have none: give "
-            "a data frame"
+            "the model learned features by name, and an array has no names: give a data frame"
         )
     if model.n_features_in_ != len(rows.names):
         raise TableError(
-            f"X has {len(rows.names)} columns, and the model has learned {model.n_features_in_}"
+            f"X has {len(rows.names)} columns, and the model has learned {model.n_features_in_} "
+            "features"
         )
     named = files.loads(files.dumps(model))
     named.feature_names_in_ = np.array(names_of(model.n_features_in_), dtype=object)

@@ -87,7 +87,7 @@ RobustBayesianRegression
     model._posterior  # noqa: B018  (says that nothing was learned)
     if model.basis is not None:
         raise ValueError(
-            "to_onnx has no operators for a basis: transform the features first, and learn a model "
+            "ONNX has no operators for a basis: transform the features first, and learn a model "
             "without one"
         )
     graph = Graph(onnx.helper, onnx.numpy_helper)
@@ -194,7 +194,7 @@ def _labels(graph: Graph, model: BayesianLogisticRegression, level: float) -> li
         raise ValueError(
             f"to_onnx exports two classes, and this model has {len(classes)}: "
             + (
-                "learn rows of another"
+                "learn rows of another class"
                 if len(classes) < 2
                 else "probabilities of more are integrated along the eigenvectors of each row's "
                 "covariance, which ONNX has no operator for"

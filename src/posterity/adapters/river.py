@@ -153,7 +153,9 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         targets = np.asarray(y, dtype=np.float64)
         if not np.isfinite(targets).all():
             row = int(np.argmin(np.isfinite(targets)))
-            raise ValueError(f"y is {targets[row]} in row {row}: leave the row out")
+            raise ValueError(
+                f"y is {targets[row]} in row {row}, and must be finite: leave the row out"
+            )
         if not len(targets):
             return
         rows = self._learned_frame(X)[0]

@@ -236,8 +236,9 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         """The standing, where it does not rest on the order of the rows."""
         if not self._ensemble.by_evidence:
             raise ValueError(
-                f"can't {what}: these weights come from how each model predicted the rows in their "
-                "order (a model forgets, persistence is below 1, or priors are flat in different "
+                f"can't {what}: these weights depend on how well each model predicted the rows "
+                "in their order (a model forgets, persistence is below 1, or priors are flat in "
+                "different "
                 "directions); fit the rows you want again"
             )
         return self._ensemble

@@ -157,7 +157,8 @@ def _names(average: Any, x: Mapping[str, float]) -> list[str]:
     names = getattr(average, "feature_names_in_", None)
     if names is None:
         raise ValueError(
-            "the features have no names: give x as an array, or fit on a data frame first"
+            "x has names, but the model learned without feature names: give x as an array, or "
+            "fit on a data frame first"
         )
     missing = [name for name in names if name not in x]
     unknown = [name for name in x if name not in set(names)]

@@ -176,11 +176,13 @@ class Bandit(BaseEstimator):
         n = len(contexts)
         mask = read_allowed(allowed, n, self._roster)
         if k is not None and not 1 <= k <= int(mask.sum(axis=1).min()):
-            raise ValueError(f"k is {k}: it must be at least 1, and no more than the arms allowed")
+            raise ValueError(
+                f"k is {k}: it must be at least 1, and at most the number of allowed arms"
+            )
         ids = np.arange(self._decided, self._decided + n)
         policy: Any = watched(self._policy, self.ledger_, self._roster.names)
         if k is not None and isinstance(policy, Watched):
-            raise ValueError("a budget or a baseline watches single arms: leave k out")
+            raise ValueError("Budget and Baseline choose single arms: leave k out")
         lean, arm_beliefs = self._lean(), None
         how = None if lean is None or k is not None else policy.lean_way(lean.df)
         if lean is not None and how is not None:

@@ -123,8 +123,8 @@ class DelayedRewards(BaseEstimator):
         names, values = self._held_names(ids), np.atleast_1d(as_numbers(rewards))
         if values.shape != (len(names),) or np.isnan(values).any():
             raise ValueError(
-                f"rewards are {values}: give a number for each of {len(names)} ids; take_back is "
-                "for rewards that are none any more"
+                f"rewards are {values}: give a number for each of {len(names)} ids; use "
+                "take_back to remove a reward"
             )
         self._correct(names, values.tolist())
         return self
@@ -173,7 +173,10 @@ class DelayedRewards(BaseEstimator):
     def _refuse_held(self, names: Sequence[Any]) -> None:
         for name in names:
             if name in self._held:
-                raise ValueError(f"the decision {name!r} is held already: give each its own id")
+                raise ValueError(
+                    f"the decision {name!r} is already waiting for its reward: give each "
+                    "decision its own id"
+                )
         if len(set(names)) < len(names):
             raise ValueError(f"the ids {list(names)} are not all different: give each its own id")
 
@@ -184,8 +187,8 @@ class DelayedRewards(BaseEstimator):
         for name in names:
             if name not in self._held:
                 raise ValueError(
-                    f"no decision {name!r} is held: it was never made here, or was taken back or "
-                    "released"
+                    f"no decision {name!r} is waiting: it was never made here, or was taken "
+                    "back or released; check the id"
                 )
         if len(set(names)) < len(names):
             raise ValueError(f"the ids {names} are not all different: give one reward for each")
@@ -219,5 +222,5 @@ def _parts(decided: Decision | Decisions) -> tuple[Any, Any, Any]:
         places = decided._places
         parts = decided.ids, decided.contexts, decided.arms
     if places.ndim > 1:
-        raise ValueError("these are rankings: hold decisions of one arm each")
+        raise ValueError("these decisions are rankings: give decisions with one arm each")
     return parts

@@ -42,8 +42,8 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
         return _read_mappings(reader, X, reset=not known)
     if X is None or ((is_row(X) or isinstance(X, Sequence)) and not len(X)):
         raise ValueError(
-            "the context has no features: where nothing is known of contexts, give all of them the "
-            "same number, as in [1.0]"
+            "the context has no features: if there are none, give every context the same "
+            "number, as in [1.0]"
         )
     if is_row(X):
         X = np.asarray(X, dtype=np.float64)[None]
@@ -51,7 +51,8 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
         X = check_array(X, dtype=np.float64, order="C")
         if X.shape[1] != bandit.n_features_in_:
             raise ValueError(
-                f"X has {X.shape[1]} features, but contexts have had {bandit.n_features_in_}"
+                f"X has {X.shape[1]} features, but earlier contexts had "
+                f"{bandit.n_features_in_}: give the same features"
             )
         return np.asarray(X)
     X = _in_order(X, getattr(bandit, "feature_names_in_", None))
@@ -87,8 +88,8 @@ def _read_mapping(reader: Any, x: Any) -> Array:
     names = getattr(reader, "feature_names_in_", None)
     if names is None:
         raise TypeError(
-            "the context is a mapping of names, but contexts have come without names: give an "
-            "array, or begin with names"
+            "the context is a mapping of names, but earlier contexts had no names: give an "
+            "array, or use names from the start"
         )
     if set(names) != set(x.keys()):
         raise ValueError(
@@ -160,7 +161,9 @@ def _named(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
     mask = np.zeros(len(places), dtype=bool)
     for name in names.tolist() if isinstance(names, np.ndarray) else names:
         if not is_among(name, places):
-            raise ValueError(f"allowed has {name!r}, which is no arm: the arms are {list(places)}")
+            raise ValueError(
+                f"allowed has {name!r}, which is not an arm: the arms are {list(places)}"
+            )
         mask[places[name]] = True
     return mask
 
@@ -182,8 +185,8 @@ def read_reward(reward: Any, *, binary: bool = False) -> None:
         raise ValueError(f"the reward is {reward!r}: it must be a finite number")
     if binary and value not in (0.0, 1.0):
         raise ValueError(
-            f"the reward is {value:g}, but the model is of yes and no: rewards must be 0 or 1, or "
-            "another model is needed"
+            f"the reward is {value:g}, but the model is for rewards of 0 and 1: give 0 or 1, or "
+            "use another model"
         )
 
 
@@ -202,8 +205,8 @@ def read_rewards(rewards: ArrayLike, n: int, arms: int, *, binary: bool) -> Arra
         bad = np.flatnonzero((values != 0.0) & (values != 1.0))
         if len(bad):
             raise ValueError(
-                f"the reward in row {bad[0]} is {values[bad[0]]:g}, but the model is of yes and "
-                "no: rewards must be 0 or 1, or another model is needed"
+                f"the reward in row {bad[0]} is {values[bad[0]]:g}, but the model is for "
+                "rewards of 0 and 1: give 0 or 1, or use another model"
             )
     return values
 

@@ -155,8 +155,8 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             feature = int(single[0])
             raise ValueError(
                 f"feature {self._label(feature)} is {low[feature]:g} in every row of the first "
-                f"batch (n_samples = {len(X)}): no domain can be taken from that; give "
-                "domain=(low, high), or drop the feature"
+                f"batch (n_samples = {len(X)}): this determines no domain; give domain=(low, "
+                "high), or drop the feature"
             )
         return np.stack([low, high], axis=1)
 
@@ -176,7 +176,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             middle, half = self._middle_and_half()
             distance = np.abs(X[row] / 2.0 - middle / 2.0) / np.where(half > 0.0, half, 1.0)
             raise ValueError(
-                f"{self._where(X, row, int(distance.argmax()))}, so far that "
+                f"{self._where(X, row, int(distance.argmax()))}, so far out that "
                 f"{type(self).__name__} overflows: drop such rows, or use outside='clip'"
             )
 

@@ -120,7 +120,7 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         count = math.prod(len(one) for one in each)
         if count > MOST_HYPOTHESES:
             raise ValueError(
-                f"the bases leave {count:,} combinations of length scales open, more than "
+                f"the bases have {count:,} combinations of unknown length scales, more than "
                 f"{MOST_HYPOTHESES}: give some of them a length_scale"
             )
         return np.array([np.concatenate(rows) for rows in itertools.product(*each)])

@@ -165,8 +165,8 @@ class HilbertSpaceGP(DomainTransformer):
         if isinstance(self.length_scale, str) and self.length_scale == "ard":
             if self.additive:
                 raise ValueError(
-                    'length_scale is "ard", which is learned for one function of all features: '
-                    "give numbers where additive is True"
+                    'length_scale is "ard", which does not work with additive=True: '
+                    "give numbers, or additive=False"
                 )
             scale = learned(X, y, self.kernel).length_scales
         half = self._middle_and_half()[1]
@@ -212,8 +212,8 @@ class HilbertSpaceGP(DomainTransformer):
             found = _lowest_product(steps, most + 1, reach)
         if known and self.n_functions is None and len(found) > most:
             raise ValueError(
-                f"length_scale is {self.length_scale!r}, so short that this domain needs more than "
-                f"{MOST_FUNCTIONS} columns for it: give a narrower domain, or n_functions="
+                f"length_scale is {self.length_scale!r}, too short: this domain would need more "
+                f"than {MOST_FUNCTIONS} columns; give a narrower domain, or n_functions="
             )
         return found[:most]
 

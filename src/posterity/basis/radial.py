@@ -90,7 +90,7 @@ class RadialBasis(LocalFunctions):
             return [spread(self.centers, X[:, f], self.domain_[f], count) for f in range(d)]
         places = np.asarray(self.centers, dtype=np.float64)
         if not np.isfinite(places).all():
-            raise ValueError("centers are not finite: give every bump a place")
+            raise ValueError("centers must be finite: give every bump a finite centre")
         if places.ndim == 1 and len(places):
             return [places.copy() for _ in range(d)]
         if places.ndim != 2 or places.shape[1] != d or not len(places):
@@ -105,8 +105,8 @@ class RadialBasis(LocalFunctions):
         span = float(places.max() - places.min())
         if span == 0.0:
             raise ValueError(
-                f"width is None, and feature {self._label(feature)} has a single centre, so that "
-                "neighbours have no distance: give width="
+                f"width is None, and feature {self._label(feature)} has a single centre, so "
+                "there is no distance between centres: give width="
             )
         return span / (len(np.unique(places)) - 1)
 

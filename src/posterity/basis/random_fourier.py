@@ -150,7 +150,7 @@ class RandomFourier(DomainTransformer):
         count = check_count("n_functions", count, least=2)
         if count % 2:
             raise ValueError(
-                f"n_functions is {count}: it must be even, for cosines and sines come in pairs"
+                f"n_functions is {count}: it must be even, because cosines and sines come in pairs"
             )
         scale = read_length_scale(self.length_scale, X.shape[1])
         if learns:
@@ -211,8 +211,8 @@ class RandomFourier(DomainTransformer):
             row, feature = (int(index) for index in bad[0])
             raise ValueError(
                 f"length scale {scales[row, feature]:g} of feature {self._label(feature)} is not "
-                f"between {low[feature]:g} and {high[feature]:g}, what frequencies were drawn "
-                "for: fit with length_scale='auto' or with this one"
+                f"between {low[feature]:g} and {high[feature]:g}, the range of the frequencies: "
+                "fit with length_scale='auto' or with this one"
             )
 
     def _columns(self, X: Array) -> Array:

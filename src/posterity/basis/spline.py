@@ -102,7 +102,10 @@ class Spline(LocalFunctions):
 
     def _given_knots(self, d: int) -> list[Array]:
         if self.domain is not None:
-            raise ValueError("domain and knots are both given: the outer knots are the domain")
+            raise ValueError(
+                "domain and knots are both given: leave domain out, which is that of the outer "
+                "knots"
+            )
         knots = np.asarray(self.knots, dtype=np.float64)
         if knots.ndim == 1:
             knots = np.repeat(knots[:, None], d, axis=1)

@@ -108,7 +108,8 @@ class ConformalForecaster(BaseEstimator):
         """Ends of the intervals of the next steps (S, h), or (h,) of one series."""
         if "model_" not in self.__dict__:
             raise NotFittedError(
-                "This ConformalForecaster has scored nothing yet: call forecast_then_learn first"
+                "This ConformalForecaster has scored no forecast yet: call forecast_then_learn "
+                "first"
             )
         forecast = self.model_.forecast(self.horizon, X_future)
         below, above = _probabilities(self._tails)

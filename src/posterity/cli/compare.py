@@ -51,7 +51,7 @@ def _run(settings: Settings, path: str) -> None:
     models = {w.text: build(w, noise_precision=noise) for w in parse(settings.models)}
     labels = next((text for text, model in models.items() if is_classifier(model)), None)
     if labels is not None:
-        raise ValueError(f"{labels} predicts labels: models of numbers are compared here")
+        raise ValueError(f"{labels} predicts labels: posterity compare takes models of numbers")
     survey = Survey(table)
     shown = not settings.quiet and sys.stderr.isatty()
     with text_if_empty(settings, table), progress_bar(table, shown=shown) as advance:

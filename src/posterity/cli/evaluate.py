@@ -88,8 +88,8 @@ def check_lags(settings: Any) -> None:
     """Refuse a past that is not known yet when a row is predicted."""
     if settings.lags and min(settings.lags) <= settings.delay:
         raise ValueError(
-            f"--lag {min(settings.lags)} is not known when a row is predicted: targets become "
-            f"known {settings.delay:,} rows later (--delay); give lags above that"
+            f"--lag {min(settings.lags)} is too short: targets come {settings.delay:,} rows "
+            "late (--delay); give longer lags"
         )
 
 

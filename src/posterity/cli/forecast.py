@@ -44,7 +44,9 @@ class Settings:
 def run(settings: Settings) -> None:
     """Read, learn, forecast, write, and draw."""
     if settings.features and settings.future is None:
-        raise ValueError("--features needs --future FILE: what these columns are in the next steps")
+        raise ValueError(
+            "--features needs --future FILE, with the values of these columns in the next steps"
+        )
     opened = writer_to(settings.output)
     page = None if settings.report is None else checked_page(settings.report)
     columns = Columns(

@@ -77,7 +77,9 @@ def lags(ctx: click.Context, option: click.Parameter, value: str) -> tuple[int, 
     found = [word.strip() for word in value.split(",") if word.strip()]
     for word in found:
         if not (word.isdecimal() and int(word) > 0):
-            raise click.BadParameter(f"{word!r} is no number of rows from 1 up, as in --lag 1,24")
+            raise click.BadParameter(
+                f"{word!r} is not a number of rows from 1 up, as in --lag 1,24"
+            )
     return tuple(map(int, found))
 
 

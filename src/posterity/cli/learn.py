@@ -144,7 +144,7 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
     places = [os.path.realpath(path) for path in models]
     twice = [path for i, path in enumerate(models) if places[i] in places[:i]]
     if twice:
-        raise ValueError(f"{twice[0]} is given twice: its rows would count twice")
+        raise ValueError(f"{twice[0]} is given twice, so its rows would count twice: give it once")
     check_place(output)
     first, *others = [read_model(path) for path in models]
     join, means = _method(first, "merge"), first.means()
@@ -164,7 +164,7 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
 
 def _read(model: str, file: str, output: str | None) -> ModelFile:
     if model == STANDARD_INPUT and output is None:
-        raise ValueError("MODEL is standard input, which can't be replaced: give --output")
+        raise ValueError("MODEL comes from standard input, which can't be replaced: give --output")
     kept = read_model(model, file)
     check_place(output or model)
     return kept
@@ -230,7 +230,7 @@ def _check_alike(first: ModelFile, other: ModelFile) -> None:
         if theirs[0] != theirs[1]:
             raise ValueError(
                 f"{first.path} and {other.path} differ in their {what}, {theirs[0]!r} and "
-                f"{theirs[1]!r}: only models fitted alike can be merged"
+                f"{theirs[1]!r}: only models with the same settings can be merged"
             )
 
 

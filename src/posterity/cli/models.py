@@ -86,7 +86,7 @@ def _model(text: str) -> Words:
     for word in words:
         kind = _kind(word, text.strip())
         if kind in kinds:
-            raise ValueError(f"{text.strip()!r} has two words for its {kind}: give one")
+            raise ValueError(f"{text.strip()!r} has two settings for its {kind}: give one")
         kinds[kind] = word
     return Words("+".join(words), **kinds)
 
@@ -107,7 +107,7 @@ def _kind(word: str, model: str) -> str:
         ways.parse(word)
         return "forgetting"
     listed = ", ".join([*FAMILIES, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
-    raise ValueError(f"{word!r} in {model!r} is no word for a model: give {listed}")
+    raise ValueError(f"{word!r} in {model!r} does not describe a model: give {listed}")
 
 
 def _checked_prior(word: str) -> float | str:
@@ -161,7 +161,7 @@ def build(words: Words, **common: Any) -> Any:
     if kind != LINEAR and given.pop("noise_precision", None) is not None:
         raise ValueError(f"a {words.family} model has no noise precision: leave it out")
     if kind != LINEAR and given.pop("noise", "constant") != "constant":
-        raise ValueError(f"a {words.family} model has no noise that depends on x: leave it out")
+        raise ValueError(f"a {words.family} model can't have noise that depends on x: leave it out")
     if words.prior:
         given["prior_precision"] = _checked_prior(words.prior)
     if words.forgetting:

@@ -25,7 +25,10 @@ def run(model: str, *, level: float, as_json: bool) -> None:
     try:
         document = _document(kept, level)
     except NotFittedError:
-        raise ValueError(f"{kept.path} holds a model that has learned nothing yet") from None
+        raise ValueError(
+            f"{kept.path} contains a model that has not learned any rows: run posterity update "
+            "first"
+        ) from None
     if as_json:
         click.echo(json.dumps(document, allow_nan=False))
     else:

@@ -31,7 +31,7 @@ def _slices(table: TableStream, column: str) -> SlicedNumbers | SlicedLevels:
     if levels is None:
         known = [name for name in place if "=" not in name] + list(table.levels)
         raise TableError(
-            f"--slice {column!r} is no feature: slice by {', '.join(known) or 'nothing here'}"
+            f"--slice {column!r} is not a feature: slice by {', '.join(known) or 'nothing here'}"
         )
     kept = [level for level in levels if f"{column}={level}" in place]
     # Zeros everywhere: of the level that has no feature, or of one that came later.

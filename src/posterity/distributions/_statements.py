@@ -27,7 +27,7 @@ def read_statement(statement: str, names: Collection[str]) -> tuple[dict[str, fl
             return weights, greater[1] - less[1]
     listed = ", ".join(repr(name) for name in list(names)[:20]) or "no names"
     raise ValueError(
-        f"{statement!r} can't be read: write a comparison of names and numbers, as in 'age > 0' or "
+        f"{statement!r} is not a comparison: write one of names and numbers, as in 'age > 0' or "
         f"'b - a > 0.5'; the coefficients are {listed}"
     )
 

@@ -163,7 +163,7 @@ class JointDistribution:
         """Which coefficient has this name."""
         if name not in (self.names or ()):
             listed = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
-            raise ValueError(f"there is no coefficient {name!r}: there are {listed}")
+            raise ValueError(f"there is no coefficient {name!r}: the coefficients are {listed}")
         return (self.names or ()).index(name)
 
     def _places(self, index: Index | str) -> Index:

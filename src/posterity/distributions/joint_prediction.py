@@ -189,7 +189,9 @@ class JointPrediction:
         """Joint log density of all targets at ``y`` (n, q), shape (n,)."""
         y = as_floats(y)
         if y.ndim == 0 or y.shape[-1] != self.shape[1]:
-            raise ValueError(f"y has shape {y.shape}: expected {self.shape}, a column for a target")
+            raise ValueError(
+                f"y has shape {y.shape}: expected {self.shape}, a column for each target"
+            )
         z, flat = self._standardized(y), self._flat()
         root = _root(self.correlation)
         squared = np.square(_forward(root, z)).sum(axis=-1)
@@ -227,8 +229,8 @@ class JointPrediction:
         flat = self._flat()
         if flat.any():
             raise ValueError(
-                f"cannot draw: row {int(np.argmax(flat))} is improper, for nothing is known about "
-                "it yet (its scale is infinite); learn more rows or use a proper prior"
+                f"cannot draw: row {int(np.argmax(flat))} is improper (its scale is infinite); "
+                "learn more rows or use a proper prior"
             )
         rng = np.random.default_rng(rng)
         many = () if size is None else (size,)
@@ -273,7 +275,7 @@ class JointPrediction:
         others = [place for place in range(self.shape[1]) if place not in places]
         values = self._known_values(values, len(places))
         if not others:
-            raise ValueError("every target is known: there is none left to predict")
+            raise ValueError("all targets are known: leave out those that are to be predicted")
         z = self._standardized_at(values, places)
         z = np.where(np.isinf(z), 0.0, z)  # what was certain, and is not so, tells nothing
         among, between, rest = _blocks(self.correlation, places, others)
@@ -314,7 +316,7 @@ class JointPrediction:
 
     def _known_values(self, values: Any, count: int) -> FloatArray:
         if values is None:
-            raise ValueError("give the values of the targets that are known")
+            raise ValueError("no values are given: give those of the known targets")
         array = as_floats(values)
         if count == 1 and array.shape in ((), (len(self),)):
             array = array.reshape(-1, 1)
@@ -324,7 +326,7 @@ class JointPrediction:
                 f"or ({len(self)}, {count})"
             )
         if not np.isfinite(array).all():
-            raise ValueError("a known target is not finite: leave out what is not known")
+            raise ValueError("the value of a known target is not finite: leave out unknown targets")
         return np.broadcast_to(array, (len(self), count))
 
     def _places(self, targets: Sequence[Target]) -> list[int]:
@@ -338,10 +340,10 @@ class JointPrediction:
                 places.append(self.names.index(target))
                 continue
             if not -q <= target < q:
-                raise ValueError(f"there is no target {target}: there are {q}")
+                raise ValueError(f"there is no target {target}: the targets are 0 to {q - 1}")
             places.append(int(target) % q)
         if len(set(places)) < len(places):
-            raise ValueError("a target is named twice")
+            raise ValueError("a target is named twice: name each once")
         return places
 
 

@@ -114,12 +114,12 @@ class _Joint(JointDistribution):
             first = int(np.flatnonzero(self._root.free)[0])
             name = "" if self.names is None else f" ({self.names[first]})"
             raise ValueError(
-                f"the posterior is improper: coefficient {first}{name} has no information yet; "
+                f"the posterior is improper: coefficient {first}{name} is not determined yet; "
                 f"{advice}"
             )
         if self._noise_unknown():
             raise ValueError(
-                f"the posterior is improper: nothing is known about the noise yet; {advice}"
+                f"the posterior is improper: the noise is not determined yet; {advice}"
             )
 
 

@@ -80,8 +80,8 @@ class MultivariateMixture(JointDistribution):
         for k, component in enumerate(self.components):
             if component.mean.size != first.mean.size or component.names != first.names:
                 raise ValueError(
-                    f"component {k} is of other coefficients ({_described(component)}) than "
-                    f"component 0 ({_described(first)}); give all of them the same"
+                    f"component {k} has other coefficients ({_described(component)}) than "
+                    f"component 0 ({_described(first)}); give all components the same"
                 )
         self.names = first.names
 

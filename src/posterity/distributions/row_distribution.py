@@ -33,12 +33,12 @@ class RowDistribution:
     def __len__(self) -> int:
         shape = self.shape
         if not shape:
-            raise TypeError("a single distribution has no length; it has no rows to count")
+            raise TypeError("a single distribution has no rows and no length; leave out len()")
         return shape[0]
 
     def __getitem__(self, index: Any) -> Self:
         if not self.shape:
-            raise TypeError("a single distribution has no rows to choose from")
+            raise TypeError("a single distribution has no rows to select; leave out the index")
         return self._rows(index)
 
     def is_flat(self) -> NDArray[np.bool_]:

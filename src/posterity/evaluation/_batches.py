@@ -51,7 +51,7 @@ def _whole_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
         return [(stream, y, sample_weight)]
     if sample_weight is not None:
         raise ValueError(
-            "sample_weight goes with arrays X and y; a stream gives its weights batch by batch, "
+            "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
             "as (X, y, sample_weight)"
         )
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):

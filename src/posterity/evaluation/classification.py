@@ -222,7 +222,7 @@ def progressive_classification(
         if progress is not None:
             progress(ledger.n_rows)
     if ledger.n_rows == 0:
-        raise ValueError("the stream is empty: there is no row to predict")
+        raise ValueError("the stream is empty: give at least one row")
     return _result(ledger, bins, repeats)
 
 
@@ -309,7 +309,7 @@ def _whole(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
         return [(stream, y, sample_weight)]
     if sample_weight is not None:
         raise ValueError(
-            "sample_weight goes with arrays X and y; a stream gives its weights batch by batch, "
+            "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
             "as (X, y, sample_weight)"
         )
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):

@@ -50,7 +50,7 @@ def merged(results: Iterable[ValidationResult]) -> ValidationResult:
     """
     totals = [result.totals for result in results]
     if not totals:
-        raise ValueError("there is no result to merge: give those of the parts that had rows")
+        raise ValueError("there is no result to merge: give results of at least one row")
     return summarize(added(totals))
 
 

@@ -246,7 +246,7 @@ class PairedComparison:
 
     def _number(self, name: str) -> int:
         if name not in self.names:
-            raise ValueError(f"there is no model {name!r}: there are {', '.join(self.names)}")
+            raise ValueError(f"there is no model {name!r}: the models are {', '.join(self.names)}")
         return self.names.index(name)
 
 

@@ -21,7 +21,7 @@ def check(name: str, made: Any) -> None:
     """Raise ``ValueError`` when the parts of an object do not fit together."""
     parts_fit = _CHECKS.get(name, _nothing_to_check)
     if not parts_fit(made):
-        raise ValueError(f"the parts of a {name} do not fit together")
+        raise ValueError(f"the parts of a {name} do not have matching shapes")
 
 
 def _nothing_to_check(made: Any) -> bool:

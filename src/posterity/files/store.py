@@ -43,7 +43,7 @@ def dumps(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
     """
     if isinstance(model, type) or not isinstance(model, BaseEstimator):
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise ModelFileError(f"{what} is no model: give an estimator of posterity")
+        raise ModelFileError(f"{what} is not a model: give an estimator of posterity")
     return container.pack(*schemas.write(model, notes or {}))
 
 

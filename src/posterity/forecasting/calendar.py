@@ -71,8 +71,8 @@ class Calendar:
         if len(between):
             raise ValueError(
                 f"time {times[between[0]]} does not fit: times are {self.step} {self.unit} apart, "
-                "and it lies between two of them; bring the series to a regular grid, leaving out "
-                "what was not observed"
+                "and it is between two of them; put the series on a regular grid, and leave out "
+                "times without a value"
             )
         return np.asarray(index)
 
@@ -151,7 +151,10 @@ def as_times(values: Any) -> NDArray[Any]:
             f"times have the type {times.dtype}: they must be datetime64 or whole numbers"
         )
     if times.dtype.kind == "M" and np.isnat(times).any():
-        raise ValueError(f"time {int(np.flatnonzero(np.isnat(times))[0])} (from 0) is missing")
+        raise ValueError(
+            f"time {int(np.flatnonzero(np.isnat(times))[0])} (from 0) is missing: fill it in, "
+            "or drop the row"
+        )
     return times
 
 

@@ -213,7 +213,9 @@ class Forecast(StepsAhead):
         """
         chosen = slice(steps) if isinstance(steps, int) or steps is None else steps
         if not len(range(self.horizon)[chosen]):
-            raise ValueError(f"there is no step in {steps}: the horizon has {self.horizon}")
+            raise ValueError(
+                f"there is no step in {steps}: give steps of the horizon, 1 to {self.horizon}"
+            )
         parts = [_summed(path, chosen) for path in self.paths]
         return StepDistribution(self.ids, Marginals(parts, self.marginals.weights), self.single)
 

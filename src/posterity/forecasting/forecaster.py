@@ -302,8 +302,8 @@ class Forecaster(BaseEstimator):
             advanced = set((whole.ends - _ends(known, whole)).tolist())
             if advanced != {whole.length - first}:
                 raise ValueError(
-                    "forecast_then_learn needs as many new rows of each series, from the row after "
-                    "its last one on; give others to partial_fit"
+                    "forecast_then_learn needs the same number of new rows for each series, "
+                    "starting right after its last row; use partial_fit for others"
                 )
         known = whole.before(whole.length - first)
         forms = self._forms_of(known)
@@ -325,9 +325,8 @@ class Forecaster(BaseEstimator):
         """
         if not 0 <= rows < self._fitted_panel.length:
             raise ValueError(
-                f"rows is {rows}: it must be from 0 to less than "
-                f"{self._fitted_panel.length}, as many "
-                "rows as were learned"
+                f"rows is {rows}: it must be at least 0 and less than "
+                f"{self._fitted_panel.length}, the number of learned rows"
             )
         then = self._fitted_panel.before(int(rows))
         check_enough(then)

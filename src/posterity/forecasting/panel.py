@@ -149,8 +149,8 @@ class Panel:
             raise ValueError(
                 f"{self.called(other.ids[first])} has a row at "
                 f"{self.calendar.times(begun[first])}, but its rows up to "
-                f"{self.calendar.times(ends[new[first]])} were learned already: new rows must be "
-                "later, each time once"
+                f"{self.calendar.times(ends[new[first]])} were learned already: give only later "
+                "rows, each time once"
             )
         ends[new] = other.ends
         later = [(self, old), (other, new)]
@@ -191,8 +191,7 @@ def check_finite(values: Array, name: str) -> None:
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise ValueError(
-            f"{name} is infinite at row {infinite[0]} (from 0): leave out what was not observed, "
-            "or write NaN"
+            f"{name} is infinite at row {infinite[0]} (from 0): leave the value out, or write NaN"
         )
 
 
@@ -200,8 +199,8 @@ def check_same_columns(panel: Panel, other: Panel) -> None:
     """Raise ``ValueError`` where the exogenous columns differ."""
     if panel.names != other.names:
         raise ValueError(
-            f"the rows have the exogenous columns {list(other.names)}, but what was learned had "
-            f"{list(panel.names)}: give the same ones"
+            f"the rows have the exogenous columns {list(other.names)}, but the learned rows had "
+            f"{list(panel.names)}: give the same"
         )
 
 

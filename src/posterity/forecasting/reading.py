@@ -48,7 +48,7 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
     if names is None:
         return _with_columns(_of_values(data, calendar), X)
     if X is not None:
-        raise ValueError("X is for arrays: in a frame, put exogenous columns beside y")
+        raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
     if TARGET in names:
         return _long(data, names, calendar)
     return _wide(data, names, calendar)
@@ -71,7 +71,9 @@ def future(data: Any, panel: Panel, h: int) -> Array:
     """(S, h, m) exogenous columns of the next ``h`` steps; ``ValueError`` where one is missing."""
     if not panel.names:
         if data is not None:
-            raise ValueError("X_future was given, but no exogenous columns were learned")
+            raise ValueError(
+                "X_future was given, but no exogenous columns were learned: leave it out"
+            )
         return np.zeros((len(panel), h, 0))
     if data is None:
         raise ValueError(
@@ -123,7 +125,7 @@ def _of_values(data: Any, calendar: Calendar | None) -> Panel:
         else:
             raise ValueError(f"the series have shape {array.shape}: expected (n,) or (n, k)")
     if not len(panel) or panel.length == 0:
-        raise ValueError("there is no row to learn: give a series at least one value")
+        raise ValueError("there is no row to learn: give at least one value of a series")
     return panel
 
 
@@ -135,7 +137,9 @@ def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
     ids = _column(frame, ID) if ID in names else np.zeros(len(y), dtype=np.int64)
     if times is None:
         if ID in names:
-            raise ValueError(f"a frame of several series needs the column {TIME!r}: when each was")
+            raise ValueError(
+                f"a frame of several series needs the column {TIME!r}, with the time of each row"
+            )
         times = np.arange(len(y))
     if ids.dtype.kind in "fO":
         unnamed = [row for row, name in enumerate(ids) if name is None or name != name]
@@ -169,7 +173,7 @@ def _placed(
 ) -> Panel:
     """Rows sorted by series and time, and put on the grid of their calendar."""
     if not len(times):
-        raise ValueError("there is no row to learn: give a series at least one value")
+        raise ValueError("there is no row to learn: give at least one value of a series")
     order = np.lexsort((times, which))
     which, times, rows = which[order], times[order], rows[order]
     same = which[1:] == which[:-1]
@@ -178,7 +182,7 @@ def _placed(
         raise ValueError(
             f"series {ids[which[double[0]]]!r} has time {times[double[0]]} twice: each time may "
             "come once; add the rows up, or choose one"
-            + ("" if len(ids) > 1 else ", or say which series each row is of (unique_id)")
+            + ("" if len(ids) > 1 else ", or name the series of each row (unique_id)")
         )
     if calendar is None:
         calendar = _found(times, same)
@@ -210,7 +214,8 @@ def _warn_of_gaps(
     )
     more = f", and {len(gaps) - NAMED} more" if len(gaps) > NAMED else ""
     warnings.warn(
-        f"there are gaps: {listed}{more}; what is missing is not learned, and lags bridge it",
+        f"there are gaps: {listed}{more}; missing values are not learned, and lags use the last "
+        "value before them",
         GapWarning,
         stacklevel=2,
     )
@@ -270,7 +275,8 @@ def _exogenous(frame: Any, name: str) -> Array:
     missing = np.flatnonzero(np.isnan(values))
     if len(missing):
         raise ValueError(
-            f"exogenous column {name!r} is missing at row {missing[0]} (from 0): only y may be"
+            f"exogenous column {name!r} is missing at row {missing[0]} (from 0): fill it in; "
+            "only y may be missing"
         )
     return values
 

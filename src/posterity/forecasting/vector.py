@@ -76,7 +76,7 @@ class VectorForecast(StepsAhead):
         weights = np.zeros(h)
         weights[chosen] = 1.0
         if not weights.any():
-            raise ValueError(f"there is no step in {steps}: the horizon has {h}")
+            raise ValueError(f"there is no step in {steps}: give steps of the horizon, 1 to {h}")
         variance = sum(
             np.square(np.einsum("klij,l->kij", self.responses[:, : h - t], weights[t:])).sum(axis=2)
             for t in range(h)
@@ -343,11 +343,16 @@ class VectorAutoregression(BaseEstimator):
         if self.n_draws < 1:
             raise ValueError(f"n_draws is {self.n_draws}: it must be at least 1")
         if panel.names:
-            raise ValueError(f"a vector autoregression has no exogenous columns: {panel.names}")
+            raise ValueError(
+                "a vector autoregression has no exogenous columns, but there are "
+                f"{panel.names}: leave them out"
+            )
         if len(set(panel.ends.tolist())) > 1:
             last = panel.calendar.times(panel.ends)
             pairs = ", ".join(f"{i!r} at {t}" for i, t in zip(panel.ids, last, strict=True))
-            raise ValueError(f"the signals end at different times ({pairs}): give all up to one")
+            raise ValueError(
+                f"the signals end at different times ({pairs}): give all up to the same time"
+            )
 
     def _nodes(self) -> minnesota.Nodes:
         if self.tightness is None:
@@ -380,8 +385,8 @@ class VectorAutoregression(BaseEstimator):
         q = values.shape[1]
         if len(rows) < 2:
             raise ValueError(
-                f"there are {len(rows)} rows of {q} signals with {lags} lags and no value missing: "
-                "give more, or take fewer lags"
+                f"there are {len(rows)} complete rows of {q} signals with {lags} lags: give "
+                "more rows, or use fewer lags"
             )
         p = rows.shape[1] - q
         factor = Factor(p, q)

@@ -329,7 +329,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         """
         if of != "mean":
             raise ValueError(
-                f"of is {of!r}: labels have no interval, only their probabilities have: 'mean'"
+                f"of is {of!r}: labels have no interval; give 'mean' for that of their probability"
             )
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")

@@ -418,7 +418,9 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         self._index.check_kinds(known)
         slot = int(self._index.places(known)[0])
         if slot < 0:
-            raise KeyError(f"no row of the group {key!r} has come")
+            raise KeyError(
+                f"no row of the group {key!r} was learned: give the key of a learned group"
+            )
         return slot
 
     def _are_among(self, groups: Any) -> NDArray[np.bool_]:

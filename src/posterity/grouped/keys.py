@@ -247,7 +247,10 @@ def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
 
 def _check_lengths(one: Numbers, other: Numbers) -> None:
     if len(one) != len(other):
-        raise ValueError(f"the key columns have {len(one)} and {len(other)} rows")
+        raise ValueError(
+            f"the key columns have {len(one)} and {len(other)} rows: give columns of the same "
+            "length"
+        )
 
 
 __all__ = ["Keys", "Labels", "chosen", "key_of", "listed", "read_keys"]

@@ -268,8 +268,8 @@ class GroupedRegression(GroupedModel):
             row = int(np.argmax(np.isin(rows.numbers, strangers)))
             label = given.keys.label(int(rows.numbers[row]))
             raise ValueError(
-                f"row {row} is of the group {label!r}, of which nothing was learned: nothing was "
-                "changed"
+                f"row {row} is of the group {label!r}, which was never learned: unlearn only "
+                "learned rows (nothing was changed)"
             )
         with self._changing(given.keys):
             posterior.remove(rows)

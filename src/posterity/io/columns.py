@@ -65,7 +65,7 @@ def chosen_columns(
     require(features or [], present, "feature")
     require(drop, present, "column to drop")
     if target in (features or []):
-        raise TableError(f"the target {target!r} is among the features: leave it out of one")
+        raise TableError(f"the target {target!r} is also a feature: leave it out of the features")
     chosen = [
         name
         for name in (
@@ -76,7 +76,10 @@ def chosen_columns(
         if name != target and name not in drop
     ]
     if not chosen and not lags:
-        raise TableError(f"no feature columns are left beside the target {target!r}")
+        raise TableError(
+            f"no feature columns are left besides the target {target!r}: give a table with more "
+            "columns"
+        )
     return chosen
 
 
@@ -91,12 +94,12 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
     type_name = f"{_described(pa, field.type)}{f' (as {example!r})' if example else ''}"
     cure = ""
     if DECIMAL_COMMA.fullmatch(example):
-        cure = ': where a comma is the decimal point, say so (decimal=",")'
+        cure = ': if the comma is the decimal point, give decimal=","'
     elif role == "reward" and _is_text(pa, field.type):
         cure = ": write yes and no as 1 and 0"
     elif role == "target" and _is_text(pa, field.type):
         cure = ": to predict labels, take a classifier (BayesianLogisticRegression)"
-    raise TableError(f"the {role} {column!r} holds {type_name}; it must hold numbers{cure}")
+    raise TableError(f"the {role} {column!r} holds {type_name}; it must contain numbers{cure}")
 
 
 def make_encoders(
@@ -123,7 +126,8 @@ def make_encoders(
             raise TableError(_no_numbers(pa, name, kind))
     if not (how.lags or any(encoder.names for encoder in encoders)):
         raise TableError(
-            f"no feature is left: {_list(columns)} held only one level in the first batch"
+            f"no feature is left: {_list(columns)} had only one level in the first batch: give "
+            "a larger first batch, or name the levels"
         )
     return tuple(encoders)
 
@@ -265,13 +269,13 @@ def _refuse_few_words(name: str, levels: Sequence[str]) -> None:
     how = written_dates(levels)
     if how:
         raise TableError(
-            f"column {name!r} looks like dates, as in {levels[0]!r}: say how they are written "
+            f"column {name!r} looks like dates, as in {levels[0]!r}: give their format "
             f'(date_format="{how}"), or leave it out (drop=[{name!r}])'
         )
     commas = [level for level in levels if DECIMAL_COMMA.fullmatch(level)]
     if commas and len(commas) + numbers == len(levels):
         raise TableError(
-            f"column {name!r} holds {commas[0]!r}: where a comma is the decimal point, say so "
+            f"column {name!r} contains {commas[0]!r}: if the comma is the decimal point, say so "
             f'(decimal=","), or leave the column out (drop=[{name!r}])'
         )
 

@@ -56,12 +56,12 @@ class TextFormat:
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal must be a point or a comma, got {self.decimal!r}")
         if self.thousands and (len(self.thousands) > 1 or self.thousands in "0123456789+-eE"):
-            raise ValueError(f"thousands must be one mark, as in '.', got {self.thousands!r}")
+            raise ValueError(f"thousands must be one character, as in '.', got {self.thousands!r}")
         if self.thousands == self.decimal:
             raise ValueError(f"thousands and decimal can't both be {self.decimal!r}")
         if self.date_format and "%" not in self.date_format:
             raise ValueError(
-                f"date_format must say where day, month and year are, as in '%d.%m.%Y'; got "
+                f"date_format must contain day, month and year, as in '%d.%m.%Y'; got "
                 f"{self.date_format!r}"
             )
 
@@ -80,7 +80,7 @@ class TextFormat:
     def number(self, word: str) -> float:
         """The number that a word writes; raises ``ValueError`` where it is none."""
         if not self.grouped.fullmatch(word):
-            raise ValueError(f"{word!r} is no number")
+            raise ValueError(f"{word!r} is not a number")
         return float(word.replace(self.thousands, "").replace(self.decimal, "."))
 
 
@@ -103,7 +103,7 @@ class CsvSource:
         if n_columns > MOST_COLUMNS:
             raise TableError(
                 f"{path} has about {n_columns:,} columns, and a CSV file may have "
-                f"{MOST_COLUMNS:,}: do rows and columns have to change places?"
+                f"{MOST_COLUMNS:,}: transpose the table if its rows are columns"
             )
         self._block = max(_BLOCK, 16 * max(map(len, header)))
         self._invalid_row: Any = None
@@ -195,7 +195,7 @@ class CsvSource:
         with file, reader:
             for batch in reader:
                 return batch
-        raise TableError(f"{self.path} has column names but no rows")
+        raise TableError(f"{self.path} has column names but no rows: give a table with rows")
 
     def _field(self, first: Any, place: int) -> Any:
         """Name and type of a column, with a value that is no number where it is text."""
@@ -240,7 +240,7 @@ class CsvSource:
                 row = values.indices.to_pylist().index(code)
                 raise TableError(
                     f"{self.path}: column {name!r} held numbers until {word!r} in "
-                    f"{self.row_name(done + row)}; mend the file, or leave the column out "
+                    f"{self.row_name(done + row)}; correct the file, or leave the column out "
                     f"(drop=[{name!r}])"
                 ) from None
         return pa.array(numbers, pa.float64()).take(values.indices)
@@ -262,7 +262,7 @@ class CsvSource:
         if found := _CONVERSION.match(text):
             return self._not_a(*found.groups())
         if "cannot infer number of columns" in text:
-            return TableError(f"{self.path} has column names but no rows")
+            return TableError(f"{self.path} has column names but no rows: give a table with rows")
         if "straddling object" in text:
             return TableError(
                 f"{self.path} has a row longer than {self._block:,} bytes: is a quote left open?"
@@ -298,8 +298,8 @@ class CsvSource:
         name = self.schema.names[int(column)]
         wanted = {"double": "numbers", "bool": "true or false"}.get(kind, kind)
         return TableError(
-            f"{self.path}: column {name!r} held {wanted} until {value!r}{place}; mend the file, or "
-            f"leave the column out (drop=[{name!r}])"
+            f"{self.path}: column {name!r} held {wanted} until {value!r}{place}; correct the "
+            f"file, or leave the column out (drop=[{name!r}])"
         )
 
     def _cut_gzip(self, error: BaseException) -> TableError:

@@ -30,7 +30,7 @@ class FormulaStream:
         self._columns = sorted(_columns_of(formula, source.schema.names))
         first = next(source.batches(self._columns, max(batch_rows, FIRST_ROWS)), None)
         if first is None:
-            raise TableError(f"{source.path} has column names but no rows")
+            raise TableError(f"{source.path} has column names but no rows: give a table with rows")
         matrices = _matrices(formula, first[0].to_pandas())
         self._target, self._terms = matrices.lhs.model_spec, matrices.rhs.model_spec
         self.feature_names = tuple(name for name in matrices.rhs.columns if name != "Intercept")
@@ -146,7 +146,7 @@ def _columns_of(formula: str, present: list[str]) -> set[str]:
         needed = {str(name) for name in parsed.required_variables}
     except Exception as error:  # formulaic's own errors have no common parent
         said = str(error).splitlines()[0]
-        raise TableError(f"the formula {formula!r} is not understood: {said}") from error
+        raise TableError(f"the formula {formula!r} can't be parsed: {said}") from error
     if not hasattr(parsed, "lhs"):
         raise TableError(f"the formula {formula!r} has no target: write it as in 'y ~ x'")
     missing = sorted(needed.difference(present))
@@ -176,7 +176,7 @@ def _again(spec: Any, frame: Any) -> Any:
         return spec.get_model_matrix(frame, na_action="ignore")
     except Exception as error:
         said = str(error).splitlines()[0]
-        raise TableError(f"the table does not fit the formula any more: {said}") from error
+        raise TableError(f"the table no longer fits the formula: {said}") from error
 
 
 def _as_pandas(frame: Any) -> Any:
@@ -184,7 +184,7 @@ def _as_pandas(frame: Any) -> Any:
         return frame
     if hasattr(frame, "to_pandas"):
         return frame.to_pandas()
-    raise TableError(f"a {type(frame).__name__} is no data frame: give one of pandas or Polars")
+    raise TableError(f"a {type(frame).__name__} is not a data frame: give one of pandas or Polars")
 
 
 __all__ = ["FormulaStream", "open_formula"]

@@ -120,7 +120,7 @@ def learn_stream(
     else:
         if features is not None or drop or categories or lags:
             raise TableError(
-                "the model has learned already, and knows its features by name: leave out "
+                "the model has learned its features by name already: leave out "
                 "features, drop, categories and lags"
             )
         since = getattr(model, "_now", None)
@@ -194,8 +194,7 @@ def predict_stream(
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise TableError(
-            "the model has learned no names of columns: teach it by learn_stream, or from a data "
-            "frame"
+            "the model has no feature names: learn with learn_stream, or from a data frame"
         )
     reading = Reading(batch_rows=batch_rows, memory=memory, missing=missing)
     stream = open_rows(table, list(names), reading)

@@ -59,8 +59,8 @@ class ParquetSource:
             file.seek(max(path.stat().st_size - 4, 0))
             if file.read() != b"PAR1":
                 raise TableError(
-                    f"{path} begins as Parquet but has no footer at its end: was it cut off while "
-                    "it was written or copied?"
+                    f"{path} begins as Parquet but has no footer, and is probably truncated: "
+                    "write or copy it again"
                 )
         try:
             with pq.ParquetFile(path) as file:
@@ -106,7 +106,8 @@ class ArrowSource:
                 self.schema = pa.ipc.open_file(file).schema
         except (pa.ArrowException, OSError) as error:
             raise TableError(
-                f"{path} cannot be read as Arrow: {_first_line(error)}; was it cut off?"
+                f"{path} cannot be read as Arrow: {_first_line(error)}; it may be truncated, so "
+                "write or copy it again"
             ) from error
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
@@ -178,18 +179,18 @@ def open_file(path: str | os.PathLike[str], text: TextFormat | None = None) -> S
         with file.open("rb") as opened:
             start = opened.read(4096)
     except FileNotFoundError:
-        raise TableError(f"{file}: no such file") from None
+        raise TableError(f"{file}: no such file; check the path") from None
     except OSError as error:
         raise TableError(f"{file} cannot be opened: {error.strerror}") from error
     if not start:
-        raise TableError(f"{file} is empty")
+        raise TableError(f"{file} is empty: give a file with rows")
     promised, source = _ENDINGS[ending]
     found = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
     if found is None:
         found = "CSV" if b"\0" not in start else "binary"
     if found != promised:
         raise TableError(
-            f"{file} is not what its ending says: {ending} promises {promised}, but the content is "
+            f"{file} has the wrong ending: {ending} means {promised}, but the content is "
             f"{_article(found)}; rename it or convert it"
         )
     return CsvSource(file, text) if source is CsvSource else source(file)

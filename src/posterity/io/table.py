@@ -180,7 +180,9 @@ class TableStream:
             for start in range(0, len(rows.y), size):
                 yield rows if len(rows.y) <= size else rows.kept(slice(start, start + size))
         if self.n_rows_read == 0:
-            raise TableError(f"{self._source.path} has column names but no rows")
+            raise TableError(
+                f"{self._source.path} has column names but no rows: give a table with rows"
+            )
 
     def _usable(self, rows: Rows, past: int) -> Rows:
         """Rows without missing values, and none infinite; ``past`` rows were before the first."""
@@ -419,7 +421,8 @@ def open_any(table: Any, text: TextFormat | None = None) -> Source:
         raise ValueError(f"text= is for text files, and this is a {type(table).__name__}")
     if not is_table(table):
         raise TableError(
-            f"a {type(table).__name__} is no table: give a path, a data frame, an Arrow table or "
+            f"a {type(table).__name__} is not a table: give a path, a data frame, an Arrow "
+            "table or "
             "reader, a database cursor, or an iterable of tables"
         )
     return open_tables(table)
@@ -432,7 +435,7 @@ def _first_encoders(
     peek = source.batches(columns, reading.rows_at_once(len(columns), len(columns), FIRST_ROWS))
     first = next(peek, None)
     if first is None:
-        raise TableError(f"{source.path} has column names but no rows")
+        raise TableError(f"{source.path} has column names but no rows: give a table with rows")
     encoders = make_encoders(source.schema, columns, first[0], how)
     peek.close()
     return encoders

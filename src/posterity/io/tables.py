@@ -62,8 +62,8 @@ class SinglePassSource:
         """Record batches of ``rows`` rows, but for the last."""
         if self._spent:
             raise TableError(
-                f"{self.path} can be read only once, and was: give a new one, or a table that "
-                "can be read again"
+                f"{self.path} can be read only once, and was read already: give a new one, or a "
+                "table that can be read again"
             )
         if self._chunks is None:
             self._chunks = rechunked(self._coming, list(self.schema.names), rows)
@@ -141,7 +141,7 @@ def open_tables(data: Any) -> TableSource | SinglePassSource:
     if isinstance(data, Iterable):
         return _of_many(pa, data)
     raise TableError(
-        f"a {type(data).__name__} is no table: give a path, a data frame, an Arrow table or "
+        f"a {type(data).__name__} is not a table: give a path, a data frame, an Arrow table or "
         "reader, a database cursor, or an iterable of tables"
     )
 
@@ -170,7 +170,7 @@ def _of_pandas(frame: Any) -> TableSource:
     odd = [name for name in frame.columns if not isinstance(name, str)]
     if odd:
         raise TableError(
-            f"column {odd[0]!r} of the data frame is not named by text: rename it, as in "
+            f"column {odd[0]!r} of the data frame has a name that is not text: rename it, as in "
             "frame.columns = frame.columns.astype(str)"
         )
     try:
@@ -248,7 +248,7 @@ def _of_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
     coming = iter(tables)
     first = next(coming, None)
     if first is None:
-        raise TableError("the stream of tables is empty")
+        raise TableError("the stream of tables is empty: give at least one table")
     schema = _one(pa, first).schema
 
     def read() -> Iterator[Any]:

@@ -95,8 +95,8 @@ class Likelihood:
         ``rvs`` each is used for what it tells.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} does not say what is observed: define observed(self, eta), "
-            "the distribution of a target, or log_density, derivatives and predictive"
+            f"{type(self).__name__} defines no distribution of the target: define "
+            "observed(self, eta), which returns it, or log_density, derivatives and predictive"
         )
 
     def log_density(self, y: Array, eta: Array) -> Array:

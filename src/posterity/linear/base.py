@@ -328,7 +328,7 @@ def learned_by(
         return named[prior_precision]
     if isinstance(prior_precision, type):
         raise TypeError(
-            f"prior_precision is the class {prior_precision.__name__}: give an object, as in "
+            f"prior_precision is the class {prior_precision.__name__}: give an instance, as in "
             f"{prior_precision.__name__}()"
         )
     # NumPy's arrays and numbers have a method of that name, too.

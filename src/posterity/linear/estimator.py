@@ -232,8 +232,8 @@ class LinearEstimator(LinearReader):
         check_same_features(self, other)
         if not functions.same(getattr(self, "basis_", None), getattr(other, "basis_", None)):
             raise ValueError(
-                "the models differ in their basis: give both the same one with its domain, which "
-                "otherwise is that of the first batch"
+                "the models differ in their basis: give both the same basis and domain (by "
+                "default the domain is that of the first batch)"
             )
         check_same_targets(self, other)
         self._check_mergeable(other)
@@ -241,8 +241,8 @@ class LinearEstimator(LinearReader):
             self._expect_missing()
         if not self._posterior_or_none.same_prior(theirs):
             raise ValueError(
-                "the models differ in prior, noise or intercept, or in how they learn and forget: "
-                "only models that started from the same belief can be merged"
+                "the models differ in prior, noise, intercept or forgetting: only models with "
+                "the same settings can be merged"
             )
         self._posterior_or_none.merge(theirs)
         return self

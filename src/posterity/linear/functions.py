@@ -122,7 +122,7 @@ def in_units_of(
         return precision
     if len(offered) > 1:
         raise ValueError(
-            f"prior_precision is {precision!r}, but the basis leaves its length scale open: "
+            f"prior_precision is {precision!r}, but the length scale of the basis is unknown: "
             'give the basis a length_scale, or prior_precision="auto"'
         )
     return offered[0] * float(precision)  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ def read_times(
     """
     if times is None:
         if now is not None:
-            raise ValueError("the rows before these came with times: give times for these as well")
+            raise ValueError("earlier rows had times: give times for these as well")
         ones = np.broadcast_to(1.0, (n,))  # which takes no memory
         return ones if weights is None else (weights > 0.0).astype(np.float64), None
     array = np.ascontiguousarray(times, dtype=np.float64)
@@ -90,8 +90,8 @@ def read_times(
     if not (elapsed >= 0.0).all() or np.isinf(elapsed).any():
         row = int(np.argmax(~(elapsed >= 0.0) | np.isinf(elapsed)))
         raise ValueError(
-            f"times is {array[row]} in row {row}: times must be finite and not go back; sort the "
-            "rows by time"
+            f"times is {array[row]} in row {row}: times must be finite and must not decrease; "
+            "sort the rows by time"
         )
     return elapsed, float(array[-1])
 
@@ -156,8 +156,8 @@ def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
         )
     if 0.0 < weights.max(initial=0.0) < SMALLEST_WEIGHT:
         raise ValueError(
-            f"no sample_weight is larger than {weights.max():g}: rows of so little weight vanish; "
-            "multiply all weights by the same large number"
+            f"no sample_weight is larger than {weights.max():g}: rows of such small weight have "
+            "no effect; multiply all weights by the same large number"
         )
     if not (weights >= 0.0).all() or np.isinf(weights).any():
         row = int(np.argmax(~(weights >= 0.0) | np.isinf(weights)))
@@ -176,9 +176,7 @@ def name_bad_rows(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
     except ArithmeticError as error:
         refuse_unusable(model, X, y)
         _refuse_vanishing(model, X, y)
-        raise ValueError(
-            "learning these rows overflows: the values or weights are too large together"
-        ) from error
+        raise ValueError("learning these rows overflows: use smaller values or weights") from error
 
 
 def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
@@ -199,7 +197,8 @@ def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
         )
     if model.n_features_in_ != other.n_features_in_:
         raise ValueError(
-            f"the other model has {other.n_features_in_} features, this one {model.n_features_in_}"
+            f"the other model has {other.n_features_in_} features, this one "
+            f"{model.n_features_in_}: merge models with the same features"
         )
     if names is not None and others is not None and list(names) != list(others):
         raise ValueError(
@@ -244,12 +243,12 @@ def _refuse_vanishing(model: BaseEstimator, X: Array, y: Array) -> None:
     if small.any():
         column = int(np.argmax(small))
         raise ValueError(
-            f"column {_label(names, column)} of X holds nothing beyond {sizes[column]:g}: so small "
-            "numbers vanish when squared; use smaller units, so that the numbers are larger"
+            f"column {_label(names, column)} of X has no values beyond {sizes[column]:g}: such "
+            "small numbers become 0 when squared; use smaller units, so that the numbers are larger"
         )
     if 0.0 < np.abs(y).max(initial=0.0) < TINY:
         raise ValueError(
-            f"y holds nothing beyond {np.abs(y).max():g}: so small numbers vanish when "
+            f"y has no values beyond {np.abs(y).max():g}: such small numbers become 0 when "
             "squared; use smaller units, so that the numbers are larger"
         )
 

@@ -34,7 +34,9 @@ posterity.io.learn_stream(..., dates="calendar")
         if dated or lowered.startswith(_CATEGORIES):
             held = "dates or times" if dated else "categories"
             where = "X" if name is None else f"column {str(name)!r} of X"
-            raise TypeError(f"{where} holds {held} ({kind}), which are no numbers: {_CURES[held]}")
+            raise TypeError(
+                f"{where} contains {held} ({kind}), which are not numbers: {_CURES[held]}"
+            )
 
 
 def _columns(X: Any) -> list[tuple[Any, Any]]:

@@ -206,7 +206,7 @@ class _Tally:
             row = outside[0]
             raise ValueError(
                 f"the reward in row {first + row} is {judged.rewards[row]:g}, outside of "
-                f"reward_range, {low:g} to {high:g}"
+                f"reward_range, {low:g} to {high:g}: give the range of all possible rewards"
             )
         for bound, reward in zip(
             self.bounds,  # type: ignore[arg-type]

@@ -170,7 +170,7 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
     if isinstance(policy, np.ndarray) and policy.shape[1:] in ((len(arms),), (len(arms), 1)):
         return Given(_checked(policy.reshape(len(policy), -1), len(policy), len(arms)))
     raise TypeError(
-        f"{policy!r} is no policy: give a Bandit, one of the arms {list(arms)}, "
+        f"{policy!r} is not a policy: give a Bandit, one of the arms {list(arms)}, "
         '"uniform", "logged", probabilities (n, K), or a function of contexts X'
     )
 
@@ -193,7 +193,8 @@ def _columns(bandit: Any, features: Sequence[str]) -> slice | list[int]:
         return slice(None)
     if lacking:
         raise ValueError(
-            f"the bandit has learned from {lacking[0]!r}, which is no feature of the log: it has "
+            f"the bandit has learned from {lacking[0]!r}, which is not a feature of the log: "
+            "its features are "
             f"{', '.join(map(repr, features))}"
         )
     return [list(features).index(name) for name in names]
@@ -228,8 +229,8 @@ def _checked(propensities: Any, n: int, k: int) -> Array:
     if not (off.max(initial=0.0) < 1e-6 and chances.min(initial=0.0) >= 0.0):
         bad = np.flatnonzero(~((chances >= 0.0).all(axis=1) & (off < 1e-6)))
         raise ValueError(
-            f"the policy's probabilities in row {bad[0]} are {chances[bad[0]].tolist()}: none may "
-            "be negative, and they must sum to 1"
+            f"the policy's probabilities in row {bad[0]} are {chances[bad[0]].tolist()}: they "
+            "must be 0 or more and sum to 1"
         )
     return chances
 

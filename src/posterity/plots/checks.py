@@ -244,7 +244,7 @@ def _number(names: list[str], coefficient: int | str) -> int:
             raise ValueError(f"there is no coefficient {coefficient!r}: there are {listed}")
         return names.index(coefficient)
     if not 0 <= coefficient < len(names):
-        raise ValueError(f"there is no coefficient {coefficient}: there are {len(names)}")
+        raise ValueError(f"there is no coefficient {coefficient}: give 0 to {len(names) - 1}")
     return int(coefficient)
 
 

@@ -94,8 +94,8 @@ def _chosen(forecast: Any, series: Any) -> int:
     names = list(forecast.ids)
     if series is None:
         if len(names) > 1:
-            raise ValueError(f"series is missing: say which of the {len(names)}, as {names[0]!r}")
+            raise ValueError(f"series is missing: name one of the {len(names)}, as in {names[0]!r}")
         return 0
     if series not in names:
-        raise ValueError(f"there is no series {series!r} in the forecast")
+        raise ValueError(f"there is no series {series!r} in the forecast: give one of its ids")
     return names.index(series)

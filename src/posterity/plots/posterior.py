@@ -222,9 +222,7 @@ def _number(joint: Joint, coefficient: int | str) -> int:
             )
         return names.index(coefficient)
     if not 0 <= coefficient < count:
-        raise ValueError(
-            f"there is no coefficient {coefficient}: the model has {count}, the first is 0"
-        )
+        raise ValueError(f"there is no coefficient {coefficient}: give 0 to {count - 1}")
     return int(coefficient)
 
 

@@ -152,8 +152,8 @@ def plot_sampled_lines(
     final, rows = _final(model, along.rows(x))
     if not hasattr(type(final), "posterior_"):
         raise TypeError(
-            f"{type(final).__name__} has no posterior_ of its own to draw from: give one of its "
-            "models_, or use plot_predictions"
+            f"{type(final).__name__} has no posterior_ to draw from: give one of its models_, "
+            "or use plot_predictions"
         )
     draws = final.posterior_.rvs(size, random_state=np.random.default_rng(rng))
     columns = rows if final.basis is None else unnamed(final.basis_.transform, rows)

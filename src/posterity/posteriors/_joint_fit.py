@@ -90,7 +90,7 @@ def fitted_together(
     if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
-            "expectation propagation did not settle: the posterior is an approximation" + about,
+            "expectation propagation did not converge: the posterior is an approximation" + about,
             stacklevel=5,
         )
     return trial, fitted

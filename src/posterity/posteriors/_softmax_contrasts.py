@@ -150,8 +150,8 @@ class Contrasts:
         """
         if self.separate:
             raise ValueError(
-                f"y has a class that came late: with {self.n_classes} classes and "
-                f"{self.n_columns} columns it can't be added; name all classes in the first call, "
+                f"y has a new class: with {self.n_classes} classes and {self.n_columns} columns "
+                "it can't be added later; name all classes in the first call, "
                 "as in partial_fit(X, y, classes=...)"
             )
         p, k, weight = self.n_columns, self.n_classes - 1, self.parts[0].n_effective

@@ -149,15 +149,15 @@ class AveragedPosterior(MixedPosterior):
     def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
         """Refuse: a row that has faded can't be taken out."""
         raise ValueError(
-            "can't unlearn rows under Adaptive: what is left of a row depends on when it came; fit "
+            "can't unlearn rows under Adaptive: the weight of a row depends on its age; fit "
             "the remaining rows again"
         )
 
     def merge(self, other: Self) -> NoReturn:
         """Refuse: how members did side by side is not known."""
         raise ValueError(
-            "can't merge models under Adaptive: how well each way to forget predicted depends on "
-            "the order of all rows"
+            "can't merge models under Adaptive: the weights of its memories depend on the order "
+            "of all rows; fit all rows in one model"
         )
 
     def at(self, **parameters: float) -> Self:

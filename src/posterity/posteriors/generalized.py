@@ -220,9 +220,8 @@ class GeneralizedPosterior(LinearPosterior):
         rest = statistics.seen - gone
         if rest < -1e-12 * gone:
             raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {statistics.seen:g} is "
-                "learned; "
-                "nothing was changed"
+                f"can't unlearn rows of total weight {gone:g}: only {statistics.seen:g} was "
+                "learned; give learned rows (nothing was changed)"
             )
         if rest <= 1e-12 * gone:
             self.keep(Factor(self.n_coefficients), len(rows))

@@ -179,15 +179,15 @@ class GroupedPosterior:
         """Unlearn rows; raises ``ValueError`` when their groups can't have learned them."""
         if self.discount < 1.0:
             raise ValueError(
-                "can't unlearn rows where data fade: what is left of a row depends on when it "
-                "came; fit the remaining rows again"
+                "can't unlearn rows under forgetting: the weight of a row depends on its age; "
+                "fit the remaining rows again"
             )
         try:
             self.bank.remove(rows)
         except NotInGroupError as error:
             raise ValueError(
-                f"row {error.row}, or another row of its group, was never learned, or is unlearned "
-                "already: nothing was changed"
+                f"row {error.row}, or another row of its group, was never learned, or was "
+                "unlearned already: unlearn each learned row once (nothing was changed)"
             ) from error
         self._rest_on_all()
 

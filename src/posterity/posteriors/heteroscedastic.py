@@ -247,8 +247,9 @@ class HeteroscedasticPosterior(LinearPosterior):
     def noise_precision(self) -> NoReturn:
         """There is not one for all rows."""
         raise AttributeError(
-            "with noise='linear' each row has a noise precision of its own: noise_intercept_ and "
-            "noise_coef_ make the log of its variance, predict_distribution(X).std() its spread"
+            "with noise='linear' each row has a noise precision of its own: use "
+            "noise_intercept_ and noise_coef_, which give the log of its variance, or "
+            "predict_distribution(X).std()"
         )
 
     @property

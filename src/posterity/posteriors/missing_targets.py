@@ -75,8 +75,8 @@ class MissingTargetsPosterior(TargetsPosterior):
             return posterior
         if posterior.wide.forgets and posterior.wide.of_rows.discounts(np.ones(1)) is None:
             raise ValueError(
-                "y lacks some targets of a row, and old rows are forgotten in a way that is not "
-                "the same for all that is known: use Exponential or Stabilized, drop such rows, or "
+                "y lacks some targets of a row, which this way to forget does not support: use "
+                "Exponential or Stabilized, drop such rows, or "
                 "fit a model for each target"
             )
         return cls(posterior.wide, posterior.names)

@@ -131,8 +131,8 @@ class SoftmaxPosterior(SoftmaxReading):
         gone, learned = float(np.sum(rows.weights)), self.n_observations
         if learned - gone < -1e-12 * gone:
             raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {learned:g} is learned; "
-                "nothing was changed"
+                f"can't unlearn rows of total weight {gone:g}: only {learned:g} was learned; "
+                "give learned rows (nothing was changed)"
             )
         if not len(rows.X):
             return

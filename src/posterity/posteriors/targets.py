@@ -273,7 +273,8 @@ class TargetsPosterior:
         """log p(y) of all targets: that of each by itself, and what they say of each other."""
         if not self.wide.has_evidence:
             raise AttributeError(
-                "log_evidence_ of several targets is not kept under this way to forget: sum the "
+                "log_evidence_ of several targets is not available under this way to forget: "
+                "sum the "
                 "logpdf of what predict_then_learn returns"
             )
         alone = sum(one.log_evidence for one in self.each)

@@ -63,7 +63,7 @@ class Store:
             return
         self._guard = self.engine.connect()
         if not self._guard.scalar(sql.text("SELECT pg_try_advisory_lock(7067)")):
-            raise ValueError("another server has this database: stop it first")
+            raise ValueError("another server uses this database: stop it first")
 
     def close(self) -> None:
         """Close all connections."""

@@ -208,8 +208,8 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         met = joined_classes(known, named, labels)
         if len(met) > 2:
             raise ValueError(
-                f"there are more than two classes, {met[:4].tolist()}: a diagonal model takes two; "
-                "learn one model for each class against the rest"
+                f"there are more than two classes, {met[:4].tolist()}: a diagonal model "
+                "supports two; learn one model for each class against the rest"
             )
         flipped = self._flipped
         if known is not None and len(known) == 1 and len(met) == 2:
@@ -255,8 +255,8 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         super()._check_mergeable(other)
         if not np.array_equal(self.classes_, other.classes_) or self._flipped != other._flipped:
             raise ValueError(
-                "the models met different classes, or in another order: name all when learning "
-                "begins, as in partial_fit(X, y, classes=...)"
+                "the models have different classes, or in another order: name all in the first "
+                "call, as in partial_fit(X, y, classes=...)"
             )
 
     def _begin_as(self, other: Self) -> None:
