@@ -144,7 +144,9 @@ def test_what_cannot_be_drawn_says_so(frame: Any) -> None:
     ):
         with pytest.raises(TypeError, match=words):
             to_arviz(model, X, y)
-    with pytest.raises(TypeError, match="exposure is for counts, and BayesianLinearRegression"):
+    with pytest.raises(
+        TypeError, match="exposure is for models of counts, not for BayesianLinearRegression"
+    ):
         to_arviz(BayesianLinearRegression().fit(X, y), X, y, exposure=2.0)
     labels = BayesianLogisticRegression().partial_fit(X, np.full(80, "a"))
     with pytest.raises(ValueError, match="needs two classes, and all labels so far are 'a'"):
@@ -158,7 +160,7 @@ def test_what_cannot_be_drawn_says_so(frame: Any) -> None:
     with pytest.raises(ValueError, match="to_arviz needs a posterior that is one factor, and"):
         to_arviz(averaged, X, y)
     short = BayesianLinearRegression(prior_precision=0.0).fit(X[:2], y[:2])
-    with pytest.raises(ValueError, match="to_arviz needs a proper posterior, and a direction"):
+    with pytest.raises(ValueError, match="to_arviz needs a proper posterior, and a combination"):
         to_arviz(short, X, y)
     model = BayesianLinearRegression().fit(X, y)
     with pytest.raises(ValueError, match="y contains NaN in row 3"):

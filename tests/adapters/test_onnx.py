@@ -113,7 +113,7 @@ def test_what_has_no_graph_says_so() -> None:
     with pytest.raises(ValueError, match="to_onnx needs a posterior that is one factor, and"):
         to_onnx(averaged)
     short = BayesianLinearRegression(prior_precision=0.0).fit(X[:3], y[:3])
-    with pytest.raises(ValueError, match="to_onnx needs a proper posterior, and a direction"):
+    with pytest.raises(ValueError, match="to_onnx needs a proper posterior, and a combination"):
         to_onnx(short)
     unsure = BayesianLinearRegression(prior_precision=0.0).fit(X[:5], y[:5])
     with pytest.raises(ValueError, match="nothing is known of the noise so far"):

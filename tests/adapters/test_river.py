@@ -192,7 +192,7 @@ def test_the_order_of_keys_makes_no_difference_at_all() -> None:
 def test_changepoint_says_that_features_cannot_join() -> None:
     model = adapted.BayesianLinearRegression(forgetting=forgetting.Changepoint(0.01))
     model.learn_one({"a": 1.0}, 2.0)
-    with pytest.raises(ValueError, match="under Changepoint features can't join later: let every"):
+    with pytest.raises(ValueError, match="under Changepoint features can't join later: give every"):
         model.learn_one({"a": 1.0, "b": 1.0}, 2.0)
     model.learn_one({"a": 1.0}, 2.0)
 

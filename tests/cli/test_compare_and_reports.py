@@ -60,7 +60,7 @@ def test_words_make_models() -> None:
             "auto,forest",
             "'forest' in 'forest' does not describe a model: give linear, robust, quantile",
         ),
-        ("auto,ard+flat", "'ard+flat' has two words for its prior: give one"),
+        ("auto,ard+flat", "'ard+flat' has two settings for its prior: give one"),
         ("auto,spline:many", "'many' is not a whole number; as in spline:8"),
         ("auto,prior:-1", "'-1' is not a number from 0 up; as in prior:1"),
         ("auto,flat:3", "flat takes no number; write flat alone"),

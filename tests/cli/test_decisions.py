@@ -83,7 +83,7 @@ def test_experiment_with_another_control_and_shares(visits: Path) -> None:
     result = invoke("experiment", visits, *EXPERIMENT, "--control", "B", "--shares", "A=0.9,B=0.1")
     assert "Arms did not come as often as they should have" in result.stdout
     assert result.stdout.index("\nB ") < result.stdout.index("\nA ")
-    assert "no arm of column 'variant'" in complaint(
+    assert "not an arm of column 'variant'" in complaint(
         "experiment", visits, *EXPERIMENT, "--control", "C"
     )
     assert "write an arm and its share" in complaint(

@@ -362,7 +362,9 @@ def test_a_model_that_changed_meanwhile(
         return real(*arguments, **keywords)
 
     monkeypatch.setattr(posterity.BayesianLinearRegression, "partial_fit", slow)
-    assert "was changed by someone else meanwhile" in complaint(invoke("update", model, second))
+    assert "was changed by another process in the meantime" in complaint(
+        invoke("update", model, second)
+    )
     assert posterity.load(model).n_observations_ == 600.0
 
 
@@ -403,8 +405,8 @@ def test_what_one_verb_does_not_take_is_for_the_others(
     [
         ("target = ", "posterity.toml is not TOML"),
         ("[fitt]", "[fitt] is not a verb; give one of audit, compare, demo, evaluate"),
-        ("[fit]\nlevel = 0.5", "'level' is no option of posterity fit; give one of batch-rows"),
-        ("colour = 1", "'colour' is no option of any verb"),
+        ("[fit]\nlevel = 0.5", "'level' is not an option of posterity fit; give one of batch-rows"),
+        ("colour = 1", "'colour' is not an option of any verb"),
         ("missing = 'zero'", "missing can't be 'zero'; give one of error, level, mean, skip"),
         ("[fit]\nmissing = 'zero'", "'zero' is not one of 'error', 'skip', 'mean'"),
     ],

@@ -448,7 +448,7 @@ def test_bad_types_are_named() -> None:
         progressive_validation(Guess(), np.zeros((1, 1)), np.zeros(1), levels=0.9)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"object cannot be .* it has no predict_then_learn"):
         progressive_validation(object(), np.zeros((1, 1)), np.zeros(1))
-    with pytest.raises(ValueError, match="a stream gives its weights batch by batch"):
+    with pytest.raises(ValueError, match="give the weights of a stream in its batches"):
         progressive_validation(Guess(), [], sample_weight=[1.0])
 
 

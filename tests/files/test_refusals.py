@@ -237,7 +237,7 @@ def test_many_documents_that_were_made_up() -> None:
     [
         (
             lambda o: o.update({"class": "os.system"}),
-            "'os.system' is no class that a model file may",
+            "'os.system' is not a class that a model file may",
         ),
         (lambda o: o["fields"].pop("discount"), r"Stabilized has fields too few .*\['discount'\]"),
         (lambda o: o["fields"].update(discount="x"), "Stabilized.discount is 'x', which is not a"),
@@ -252,7 +252,7 @@ def test_what_is_wrong_in_a_document_is_said(change: Callable[[Any], Any], messa
     document, arrays = unpack(dumps(MODEL))
     parts = json.loads(document)
     change(next(o for o in parts["objects"] if o.get("class") == "Stabilized"))
-    with pytest.raises(ModelFileError, match=f"the file's content is not understood: .*{message}"):
+    with pytest.raises(ModelFileError, match=f"the file's content can't be read: .*{message}"):
         loads(pack(json.dumps(parts), arrays))
 
 

@@ -348,7 +348,7 @@ def test_merging_is_learning_all_rows() -> None:
 def test_models_of_other_noise_are_not_merged() -> None:
     X, y, _, _ = stream(13, 30)
     one, other = RobustBayesianRegression(df=4.0), RobustBayesianRegression(df=5.0)
-    with pytest.raises(ValueError, match="differ in prior, noise or intercept"):
+    with pytest.raises(ValueError, match="differ in prior, noise, intercept"):
         one.fit(X, y).merge(other.fit(X, y))
 
 

@@ -162,7 +162,7 @@ def test_single_rows_bring_their_key() -> None:
         ),
         (
             lambda: PLAIN.predict(X, groups=WORDS),
-            "the keys are text, but numbers in what was learned: give keys of one type",
+            "the keys are text, but the learned keys are numbers: give keys of one type",
         ),
         (lambda: PLAIN.unlearn(X[:1], Y[:1], groups=[99]), "row 0 is of the group 99, of which"),
         (
@@ -188,7 +188,7 @@ def test_single_rows_bring_their_key() -> None:
         ),
         (
             lambda: PLAIN.merge(GroupedRegression().fit(X, Y, groups=WORDS)),
-            "the keys are text, but numbers in what was learned",
+            "the keys are text, but the learned keys are numbers",
         ),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
@@ -257,5 +257,5 @@ def test_rows_without_keys_are_one_group() -> None:
     plain = BayesianLinearRegression(prior_precision=1.0).fit(X, Y)
     assert np.allclose(model.predict(X), plain.predict(X))
     assert np.allclose(model.predict_interval(X), plain.predict_interval(X))
-    with pytest.raises(ValueError, match="the keys are numbers, but none in what was learned"):
+    with pytest.raises(ValueError, match="the keys are numbers, but the learned keys are none"):
         model.partial_fit(X, Y, groups=CODES)

@@ -259,7 +259,7 @@ def test_nan_in_parquet_is_missing(tmp_path: Path) -> None:
 def test_infinity_is_not_missing(tmp_path: Path) -> None:
     path = text_file(tmp_path, "x,y\n1,2\ninf,3\n")
     for missing in ("error", "skip", "mean"):
-        with pytest.raises(TableError, match=r"line 3, column 'x' is infinite: mend or delete"):
+        with pytest.raises(TableError, match=r"line 3, column 'x' is infinite: correct or delete"):
             read(open_table(path, "y", missing=missing))  # type: ignore[arg-type]
 
 
@@ -274,17 +274,17 @@ def test_infinity_is_not_missing(tmp_path: Path) -> None:
         ("1.5,2.5\n1,2\n", {}, r"\(the first line must hold the column names\)"),
         ("fare,x\n1,2\n", {"features": ["z"]}, "feature 'z' is not a column of the file"),
         ("fare,x\n1,2\n", {"drop": ["xx"]}, "column to drop 'xx' is not .* did you mean 'x'"),
-        ("fare,x\n1,2\n", {"features": ["fare"]}, "the target 'fare' is among the features"),
-        ("fare,x\n1,2\n", {"drop": ["x"]}, "no feature columns are left beside the target 'fare'"),
+        ("fare,x\n1,2\n", {"features": ["fare"]}, "the target 'fare' is also a feature"),
+        ("fare,x\n1,2\n", {"drop": ["x"]}, "no feature columns are left besides the target 'fare'"),
         ("fare\n1\n", {}, "no feature columns are left"),
         ("fare,x,x\n1,2,3\n", {}, "more than one column named 'x': rename them"),
-        ("fare,x\nlow,2\n", {}, r"'fare' holds text \(as 'low'\); it must hold numbers: to"),
+        ("fare,x\nlow,2\n", {}, r"'fare' holds text \(as 'low'\); it must contain numbers: to"),
         ("fare,when\n1,2020-01-31\n", {},
          r"column 'when' holds dates or times \(date32\[day\]\).* month from it "
          r"\(dates=\"calendar\"\), count days \(dates=\"days\"\), or leave"),
         ("fare,when\n1,2020-01-31 10:00:00\n", {}, "column 'when' holds dates or times"),
         ("fare,x\n1,2\n2,?\n3,4\n", {}, r"column 'x' is mostly numbers but also holds '\?'"),
-        ("fare,x\n1,a\n2,a\n", {}, "no feature is left: 'x' held only one level"),
+        ("fare,x\n1,a\n2,a\n", {}, "no feature is left: 'x' had only one level"),
         ("fare,x\n" + "".join(f"1,n{i}\n" for i in range(300)), {},
          "column 'x' has 300 different values in the first 300 rows, too many for categories"),
         ("fare,x\n" + "".join(f"1,n{i % 40}\n" for i in range(60)), {},
@@ -371,7 +371,7 @@ def test_a_gzip_cut_off_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ending", "message"),
     [
-        ("parquet", r"t\.parquet begins as Parquet but has no footer at its end: was it cut off"),
+        ("parquet", r"t\.parquet begins as Parquet but has no footer, and is probably truncated"),
         ("arrow", r"t\.arrow cannot be read as Arrow: .*; was it cut off\?"),
     ],
 )

@@ -246,7 +246,7 @@ def test_merging_what_does_not_belong_together() -> None:
         (BayesianLinearRegression(prior_precision=2.0).fit(X, Y), "started from the same belief"),
         (
             BayesianLinearRegression(noise_precision=1.0).fit(X, Y),
-            "differ in prior, noise or intercept",
+            "differ in prior, noise, intercept",
         ),
     ):
         with pytest.raises(ValueError, match=message):

@@ -294,7 +294,7 @@ def test_what_cannot_be_merged_is_refused() -> None:
         (DiagonalLogisticRegression(prior_precision=1.0).fit(X, y), "differ in prior"),
         (DiagonalLogisticRegression(hash_size=8).fit(X, y), "number their features"),
         (DiagonalLogisticRegression(interactions=2).fit(X, y), "differ in forgetting or inter"),
-        (DiagonalLogisticRegression().fit(X, y + 1), "met different classes"),
+        (DiagonalLogisticRegression().fit(X, y + 1), "have different classes"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.merge(other)
@@ -450,7 +450,7 @@ def test_parameters_are_checked(settings: dict[str, Any], message: str) -> None:
 
 def test_text_with_a_level_for_each_row_is_warned_of() -> None:
     X = pd.DataFrame({"id": [f"row {i}" for i in range(200)]})
-    with pytest.warns(UserWarning, match="'id' has a level for each of its 200 rows"):
+    with pytest.warns(UserWarning, match="'id' has a different level in each of its 200 rows"):
         DiagonalLinearRegression().fit(X, np.zeros(200))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

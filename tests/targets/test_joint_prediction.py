@@ -164,9 +164,9 @@ def test_what_is_known_is_read() -> None:
         ({"Z": 1.0}, None, "there is no target 'Z': the targets are"),
         (3, 1.0, "there is no target 3: there are 2"),
         ([0, 0], [1.0, 1.0], "a target is named twice: name each once"),
-        ([0, 1], [1.0, 1.0], "every target is known"),
+        ([0, 1], [1.0, 1.0], "all targets are known"),
         ("A", np.nan, "a known target is not finite"),
-        ("A", None, "give the values"),
+        ("A", None, "no values are given"),
         ("A", [1.0, 2.0, 3.0], "values has shape"),
     ],
 )

@@ -102,7 +102,7 @@ def test_single_rows_that_are_refused() -> None:
 
 def test_models_of_one_target_refuse_columns() -> None:
     single = BayesianLinearRegression().fit(X, Y[:, 0])
-    with pytest.raises(ValueError, match="learned a single target: fit it anew"):
+    with pytest.raises(ValueError, match="learned a single target: call fit"):
         single.partial_fit(X, Y)
     with pytest.raises(
         ValueError, match="the other model has learned 3 targets, this one a single"
@@ -124,5 +124,5 @@ def test_adapters_of_single_targets_refuse_several(name: str, rows: Any) -> None
     pytest.importorskip(name)
     model = BayesianLinearRegression().fit(X, Y)
     send = getattr(importlib.import_module(f"posterity.adapters.{name}"), f"to_{name}")
-    with pytest.raises(ValueError, match="takes a model of a single target"):
+    with pytest.raises(ValueError, match="needs a model of a single target"):
         send(model, *rows)

@@ -56,7 +56,7 @@ class Frame:
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """As :class:`Collection` says."""
         frame = self.frame[list(columns)]
-        task = partial(_work_on_frame, work, {name: self.schema.field(name) for name in columns})
+        task = partial(_map_frame, work, {name: self.schema.field(name) for name in columns})
         results = frame.map_partitions(task, meta=frame._meta, enforce_metadata=False)
         return list(results.to_delayed())
 
@@ -79,13 +79,13 @@ class Arrays:
         """Arrow schema; columns of X are "x0", "x1" and so on."""
         parts = [part for part in (self.X, self.y, self.weight) if part is not None]
         empty = [np.empty((0, *part.shape[1:]), part.dtype) for part in parts]
-        return _batch_of(self._roles(), *empty).schema
+        return _make_batch(self._collect_roles(), *empty).schema
 
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """As :class:`Collection` says."""
         da = needed("dask.array", "dask")
         results = da.blockwise(
-            partial(_work_on_blocks, work, tuple(columns), self._roles()),
+            partial(_map_blocks, work, tuple(columns), self._collect_roles()),
             "i",
             *(self.X, "ij"),
             *(pair for part in (self.y, self.weight) if part is not None for pair in (part, "i")),
@@ -96,7 +96,7 @@ class Arrays:
         )
         return list(results.to_delayed().ravel())
 
-    def _roles(self) -> tuple[str, ...]:
+    def _collect_roles(self) -> tuple[str, ...]:
         pairs = ((TARGET, self.y), (WEIGHT, self.weight))
         return tuple(name for name, part in pairs if part is not None)
 
@@ -176,20 +176,20 @@ def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
 
 def batch_of_array(X: Any) -> Any:
     """Record batch of rows (n, p)."""
-    return _batch_of((), X)
+    return _make_batch((), X)
 
 
-def _work_on_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
+def _map_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
     return work(batch_of_frame(part, expected))
 
 
-def _work_on_blocks(
+def _map_blocks(
     work: Work, columns: Sequence[str], roles: Sequence[str], X: Any, *beside: Any
 ) -> Any:
-    return work(_batch_of(roles, X, *beside).select(list(columns)))
+    return work(_make_batch(roles, X, *beside).select(list(columns)))
 
 
-def _batch_of(roles: Sequence[str], X: Any, *beside: Any) -> Any:
+def _make_batch(roles: Sequence[str], X: Any, *beside: Any) -> Any:
     import pyarrow as pa
 
     for role, part in zip(roles, beside, strict=True):

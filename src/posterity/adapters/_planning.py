@@ -198,9 +198,9 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
         )
     encoders = _encoders(schema, chosen, columns, found)
     names = tuple(name for one in encoders for name in one.names)
-    reading = replace(_reading(columns), missing=_fixed(columns.missing, encoders, found))
+    reading = replace(_reading(columns), missing=_fix_missing(columns.missing, encoders, found))
     if _lacks_domain(fresh):
-        ranges = [_range(one, name, found) for one in encoders for name in one.names]
+        ranges = [_find_range(one, name, found) for one in encoders for name in one.names]
         fresh.basis = clone(fresh.basis).set_params(domain=np.array(ranges))
     return Task(files.dumps(fresh), names, columns.target, reading, classes, by)
 
@@ -240,7 +240,7 @@ def _is_category(encoder: Any) -> bool:
     return isinstance(encoder, Categories)
 
 
-def _fixed(missing: Missing, encoders: Any, found: Answers) -> Missing:
+def _fix_missing(missing: Missing, encoders: Any, found: Answers) -> Missing:
     """Missing values filled in with means over all partitions, which a ``ColumnMeans`` is told."""
     if not fills_in(missing):
         return missing
@@ -262,7 +262,7 @@ def _lacks_domain(model: Any) -> bool:
     return basis is not None and getattr(basis, "domain", ()) is None
 
 
-def _range(encoder: Any, name: str, found: Answers) -> tuple[float, float]:
+def _find_range(encoder: Any, name: str, found: Answers) -> tuple[float, float]:
     return (0.0, 1.0) if _is_category(encoder) else found.range_of(encoder.column)
 
 

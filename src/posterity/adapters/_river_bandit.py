@@ -68,8 +68,8 @@ class Bandit(ContextualPolicy):
         self.decision = None
         return super().pull(arm_ids, context)
 
-    def _pull(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
-        values, bandit = self._values(context), self._bandit_of(arm_ids)
+    def _pull_arm(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
+        values, bandit = self._values(context), self._get_bandit(arm_ids)
         some = set(arm_ids)
         may = None
         if len(some) < len(bandit.arms_):
@@ -82,24 +82,24 @@ class Bandit(ContextualPolicy):
     ) -> None:
         """Learn the reward of an arm in a context."""
         values = self._values(context)
-        self._bandit_of([arm_id]).learn_one(values, arm_id, reward)
+        self._get_bandit([arm_id]).learn_one(values, arm_id, reward)
         self._names = self._names if context is None else self._names or tuple(context)
         count: Any = super().update
         count(arm_id, context, reward, *more)
 
-    def _bandit_of(self, arms: Sequence[Any]) -> Core:
+    def _get_bandit(self, arms: Sequence[Any]) -> Core:
         """The bandit, which knows these arms."""
         if self.bandit is None:
             self.bandit = Core(
                 self.model, list(arms), sharing=self.sharing, policy=self.policy, rng=self.seed
             )
         for arm in arms:
-            if arm not in self._places_of(self.bandit):
+            if arm not in self._find_arm_indices(self.bandit):
                 self.bandit.add_arm(arm)
         return self.bandit
 
     @staticmethod
-    def _places_of(bandit: Core) -> Mapping[Any, int]:
+    def _find_arm_indices(bandit: Core) -> Mapping[Any, int]:
         bandit._start()
         return bandit._roster.places
 

@@ -131,7 +131,10 @@ RobustBayesianRegression
 
 def _places(model: Any, X: Any, n: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Coordinates, and the dimensions of each variable."""
-    coords = {"feature": _feature_names(model), "observation": list(getattr(X, "index", range(n)))}
+    coords = {
+        "feature": _get_feature_names(model),
+        "observation": list(getattr(X, "index", range(n))),
+    }
     dims = {
         "coef": ["feature"],
         "y": ["observation"],
@@ -193,7 +196,7 @@ def _numbers(model: Any, y: ArrayLike) -> ArrayLike:
     return places.astype(np.float64)
 
 
-def _feature_names(model: Any) -> list[str]:
+def _get_feature_names(model: Any) -> list[str]:
     names = getattr(model, "feature_names_in_", None)
     if model.basis is not None:
         names = functions.names(model.basis_, names, model._n_columns)

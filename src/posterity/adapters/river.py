@@ -48,7 +48,7 @@ __all__ = [
 
 
 class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
-    """Bayesian linear regression for river: exact, with the noise learned or known.
+    """Bayesian linear regression for river: exact, with learned or known noise.
 
     Parameters
     ----------
@@ -204,17 +204,17 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         dtype: float64
         """
         rows, unknown, frame = self._unfit(X)
-        means = self._prior_means(unknown)
+        means = self._add_prior_means(unknown)
         if self._rows.begun:
             means = means + self._rows.model.predict(rows)
         return dataframe.to_native_series(means, name=None, like=frame)
 
     def _mean(self, x: Row) -> float:
         row, unknown = self._rows.values(x)
-        mean = float(self._prior_means(sum(unknown.values()))) if unknown else 0.0
+        mean = float(self._add_prior_means(sum(unknown.values()))) if unknown else 0.0
         return mean + self._rows.model.predict_one(row) if self._rows.begun else mean
 
-    def _prior_means(self, total: Any) -> Any:
+    def _add_prior_means(self, total: Any) -> Any:
         """What features that never came, of this sum, add to the mean."""
         return self.prior_mean * total
 
@@ -237,7 +237,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
 
 
 class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
-    """Bayesian logistic regression for river: two classes or many, which may come at any time.
+    """Bayesian logistic regression for river, with two or more classes; new ones may appear.
 
     Parameters
     ----------

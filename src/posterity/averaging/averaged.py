@@ -242,7 +242,7 @@ class Averaged(AverageOfModels):
 
     @all_or_nothing
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget rows that were learned, as if they had never come.
+        """Unlearn rows: the posterior becomes that of the remaining rows.
 
         Parameters as in :meth:`fit`.
 

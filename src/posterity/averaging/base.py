@@ -207,7 +207,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             for final, X in zip(finals, given, strict=True)
         ]
         if ensemble.by_evidence:
-            weights = _weights_by_evidence(ensemble, untouched, given, rows, predictions)
+            weights = _compute_evidence_weights(ensemble, untouched, given, rows, predictions)
             ensemble = ensemble.given(evidences(models))
         else:
             densities = np.stack([said.densities for said in predictions], axis=1)
@@ -258,7 +258,7 @@ def evidences(models: Sequence[Any]) -> Array:
     return np.array([float(final_of(model).log_evidence_) for model in models])
 
 
-def _weights_by_evidence(
+def _compute_evidence_weights(
     ensemble: Ensemble,
     untouched: Sequence[Any],
     given: Sequence[Any],

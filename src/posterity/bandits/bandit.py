@@ -192,7 +192,7 @@ class Bandit(BaseEstimator):
             source: Any = (student_propensities, policy, lean.df, mean, scale, mask)
         else:
             rng = self._draws()
-            beliefs = self._believed(contexts, mask, rng)
+            beliefs = self._predict_rewards(contexts, mask, rng)
             mean = beliefs.mean
             if k is None:
                 places, arm_beliefs = policy.choose(beliefs, rng)
@@ -211,7 +211,7 @@ class Bandit(BaseEstimator):
         return Decisions(ids, contexts, self._roster.labels, places, mean, source)
 
     def beliefs(self, X: Any, *, allowed: Any = None) -> AnyBeliefs:
-        """What is believed of the expected rewards of all arms in each context: means and more."""
+        """Posterior distributions of the expected rewards of all arms in each context."""
         return self._beliefs(X, allowed)[0]
 
     def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
@@ -307,7 +307,7 @@ class Bandit(BaseEstimator):
 
     @all_or_nothing
     def correct(self, X: Any, arms: Any, *, former: ArrayLike, rewards: ArrayLike) -> Self:
-        """Learn rewards in the place of the former ones, which are unlearned; NaN is none."""
+        """Replace learned rewards by corrected ones; NaN removes a reward."""
         arms, before, after = list(arms), np.asarray(former), np.asarray(rewards)
         for values, change in ((before, self.unlearn), (after, self.learn)):
             some = np.flatnonzero(~np.isnan(values))
@@ -337,7 +337,7 @@ class Bandit(BaseEstimator):
 
     @all_or_nothing
     def add_arm(self, name: Any, features: ArrayLike | None = None) -> Self:
-        """Add an arm, with its ``arm_features`` if it has any, or bring one back that was retired.
+        """Add an arm, with its ``arm_features`` if it has any, or reactivate a retired one.
 
         It starts from what arms share.
         """
@@ -396,9 +396,9 @@ class Bandit(BaseEstimator):
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster)
         rng = self._draws()
-        return self._believed(contexts, mask, rng), rng
+        return self._predict_rewards(contexts, mask, rng), rng
 
-    def _believed(self, contexts: Array, mask: Mask, rng: np.random.Generator) -> AnyBeliefs:
+    def _predict_rewards(self, contexts: Array, mask: Mask, rng: np.random.Generator) -> AnyBeliefs:
         lean = self._lean()
         if lean is None:
             return self._arms.beliefs(contexts, mask, rng)

@@ -138,7 +138,7 @@ class StudentBeliefs:
         return best_arms(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
 
     def informed_shares(self) -> Array:
-        """(n, K) shares of the two arms that pay least for what they tell, by quadrature."""
+        """(n, K) probabilities of the pair with the smallest information ratio, by quadrature."""
         return informed_shares(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
 
     def of(self, rows: Mask) -> StudentBeliefs:

@@ -124,7 +124,11 @@ def read_allowed(allowed: Any, n: int, roster: Roster) -> Mask:
     each of them.
     """
     count = len(roster)
-    mask = np.ones(count, dtype=bool) if allowed is None else _as_mask(allowed, n, roster.places)
+    mask = (
+        np.ones(count, dtype=bool)
+        if allowed is None
+        else _convert_to_mask(allowed, n, roster.places)
+    )
     if mask.dtype != bool or mask.shape not in ((count,), (n, count)):
         raise ValueError(
             f"allowed has shape {mask.shape} and type {mask.dtype}: give true or false for each of "
@@ -138,7 +142,7 @@ def read_allowed(allowed: Any, n: int, roster: Roster) -> Mask:
     return mask
 
 
-def _as_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
+def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
     """What was given as true and false as an array; (K,) or (n, K) where names were given."""
     if is_among(allowed, places):
         return _named([allowed], places)
@@ -230,7 +234,7 @@ def read_decided(X: Any, arms: Any, rewards: Any) -> tuple[Any, Any, Any]:
     Of one context, arm and reward are single ones; a ranking has a reward for each of its places.
     """
     if isinstance(X, Decision | Decisions):
-        X, arms, rewards = _of_decisions(X, arms if rewards is None else rewards)
+        X, arms, rewards = _read_decisions(X, arms if rewards is None else rewards)
     if rewards is None:
         raise TypeError(
             "rewards are missing: give contexts, arms and rewards, or decisions and rewards"
@@ -238,7 +242,7 @@ def read_decided(X: Any, arms: Any, rewards: Any) -> tuple[Any, Any, Any]:
     return X, arms, rewards if not is_row(X) or np.ndim(rewards) else [rewards]
 
 
-def _of_decisions(made: Any, rewards: Any) -> tuple[Any, Any, Any]:
+def _read_decisions(made: Any, rewards: Any) -> tuple[Any, Any, Any]:
     """Rows of decisions; one for each place of rankings."""
     several = isinstance(made, Decisions)
     X, arms = (made.contexts, made.arms) if several else ([made.context], [made.arm])

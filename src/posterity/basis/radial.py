@@ -77,7 +77,9 @@ class RadialBasis(LocalFunctions):
         centers = self._places(X)
         width = None if self.width is None else check_positive("width", self.width, d)
         if width is None and isinstance(centers, list):
-            width = np.array([self._gap(places, f) for f, places in enumerate(centers)])
+            width = np.array(
+                [self._compute_mean_gap(places, f) for f, places in enumerate(centers)]
+            )
         if width is None:
             raise ValueError("width is None: bumps around points in several features need a width")
         self.centers_, self.width_ = centers, width
@@ -100,7 +102,7 @@ class RadialBasis(LocalFunctions):
             )
         return [places[:, 0].copy()] if d == 1 else places.copy()
 
-    def _gap(self, places: Array, feature: int) -> float:
+    def _compute_mean_gap(self, places: Array, feature: int) -> float:
         """Mean distance of neighbours."""
         span = float(places.max() - places.min())
         if span == 0.0:

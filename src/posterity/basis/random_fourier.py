@@ -176,10 +176,12 @@ class RandomFourier(DomainTransformer):
         frequencies = np.empty((count, len(self.domain_)))
         for index, scale in enumerate(self._drawn_for):
             mine = slice(index, None, len(self._drawn_for))
-            frequencies[mine] = self._standard(len(frequencies[mine]), random) / scale
+            frequencies[mine] = (
+                self._draw_standard_frequencies(len(frequencies[mine]), random) / scale
+            )
         return frequencies
 
-    def _standard(self, count: int, random: RandomState) -> Array:
+    def _draw_standard_frequencies(self, count: int, random: RandomState) -> Array:
         """Draws (count, d) from the spectral density of length scale 1, stratified."""
         d, nu = len(self.domain_), SMOOTHNESS[self.kernel]
         slices = np.argsort(random.uniform(size=(count, d)), axis=0)

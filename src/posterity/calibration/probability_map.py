@@ -39,7 +39,7 @@ class ProbabilityMap:
         return self._masses(self.counts[None])[0]
 
     def learn(self, probabilities: Array, weights: Array) -> tuple[Array, NDArray[np.intp]]:
-        """Learn where targets fell (n,), in order; a row of weight 0 is no row.
+        """Learn probabilities (n,) of the targets, in order; rows of weight 0 are ignored.
 
         Returns
         -------

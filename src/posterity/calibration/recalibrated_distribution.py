@@ -119,7 +119,7 @@ class RecalibratedDistribution(RowDistribution):
     # ---- sums over nodes -------------------------------------------------------------------------
 
     def _mean(self) -> Array:
-        mean = self._over_nodes(lambda t, w, r, rows: np.einsum("jn,jn->n", w, t))
+        mean = self._evaluate_at_nodes(lambda t, w, r, rows: np.einsum("jn,jn->n", w, t))
         return np.where(self._flat(), self.model.mean(), mean)[()]
 
     def _var(self) -> Array:
@@ -128,7 +128,7 @@ class RecalibratedDistribution(RowDistribution):
             return np.einsum("jn,jn->n", w, np.square(t - mean))
 
         own = self.model.var()
-        return np.where(np.isinf(own), own, self._over_nodes(spread))[()]
+        return np.where(np.isinf(own), own, self._evaluate_at_nodes(spread))[()]
 
     def _crps(self, y: Array) -> Array:
         """E|Y - y| - E[Y (2 R(U) - 1)]: Gneiting and Raftery (2007), eq. 21, as an L-moment."""
@@ -141,10 +141,10 @@ class RecalibratedDistribution(RowDistribution):
             return near - np.einsum("jn,jn->n", w, t * (2.0 * r - 1.0))
 
         own = self.model.crps(y)
-        total = self._over_nodes(score) + self._kink(y)
+        total = self._evaluate_at_nodes(score) + self._correct_for_kink(y)
         return np.where(np.isinf(own) | np.isnan(own), own, total)[()]
 
-    def _kink(self, y: Array) -> Array:
+    def _correct_for_kink(self, y: Array) -> Array:
         """What E|Y - y| gains where the bin around y is cut there: the nodes don't see the kink."""
         u = np.asarray(self.model.cdf(y))
         at = bin_of(u)
@@ -161,7 +161,7 @@ class RecalibratedDistribution(RowDistribution):
                     gain += sign * share * slope * length * np.abs(point - y)
         return gain
 
-    def _over_nodes(self, of: Any) -> Array:
+    def _evaluate_at_nodes(self, of: Any) -> Array:
         """``of(targets, weights, probabilities, rows)``, each (nodes, rows), block after block."""
         n = int(np.prod(self.shape, dtype=int))
         u = (EDGES[:-1, None] + NODES * WIDTHS[:, None]).reshape(-1, 1)

@@ -119,7 +119,7 @@ def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
         print_quantiles(result, _title(settings, table))
-    _say_leaks(settings, table, survey)
+    _warn_of_leaks(settings, table, survey)
 
 
 def _refuse_others(settings: Settings, what: str, *more: str) -> None:
@@ -139,7 +139,7 @@ def _refuse_others(settings: Settings, what: str, *more: str) -> None:
             )
 
 
-def _say_leaks(settings: Settings, table: TableStream, survey: Survey) -> None:
+def _warn_of_leaks(settings: Settings, table: TableStream, survey: Survey) -> None:
     """Features that tell the target, and values far out, on standard error."""
     if not settings.quiet:
         for problem in survey.possible_slips(table.feature_names, settings.target):
@@ -174,7 +174,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
         print_report(result, _title(settings, table), forgetting=settings.forgetting)
-    _say_leaks(settings, table, survey)
+    _warn_of_leaks(settings, table, survey)
     if page is not None and not settings.quiet:
         click.echo(f"The report is in {page}", err=True)
 

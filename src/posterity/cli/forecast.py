@@ -64,16 +64,16 @@ def run(settings: Settings) -> None:
         model = Forecaster(seasonality=settings.seasonality or None).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
     with opened() as write:
-        write(_batch(settings, forecast))
+        write(_make_batch(settings, forecast))
     if page is not None:
-        write_text(forecast_report(model, forecast, _about(settings, notes)), page)
+        write_text(forecast_report(model, forecast, _describe_forecast(settings, notes)), page)
         if not settings.quiet:
             click.echo(f"The report is in {page}", err=True)
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=1)
 
 
-def _batch(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
+def _make_batch(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
     """A row for each series and step."""
     h = forecast.horizon
     columns: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def _batch(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: pa.array(each) for name, each in columns.items()})
 
 
-def _about(settings: Settings, notes: list[str]) -> About:
+def _describe_forecast(settings: Settings, notes: list[str]) -> About:
     shown = {
         "horizon": f"{settings.horizon:,}",
         "time": settings.time or "the order of the rows",

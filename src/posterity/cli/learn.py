@@ -59,7 +59,7 @@ def fit(settings: FitSettings) -> None:
         _pass(table, learner, learner.partial_fit, quiet=settings.quiet)
     if not hasattr(learner, "feature_names_in_"):
         raise nothing_left(called(settings.file), table)
-    notes = {**_noted(settings, table, whole), **_tallied(means)}
+    notes = {**_noted(settings, table, whole), **_count_rows(means)}
     save(learner, settings.output, notes=notes)
     for note in notes_on(table):
         _say(f"note: {note}", settings.quiet)
@@ -106,8 +106,8 @@ def update(
         time=kept.noted("time", time),
     )
     learn = _method(kept, "partial_fit")
-    table = _pass_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
-    notes = {**kept.notes, **_tallied(means)}
+    table = _read_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
+    notes = {**kept.notes, **_count_rows(means)}
     _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
     _say(f"{_rows(table)} learned into {output or model}", quiet)
 
@@ -131,7 +131,7 @@ def unlearn(
     weights = kept.noted("weight", weight)
     reading = Reading(batch_rows=batch_rows, memory=memory, missing=policy, weight=weights)
     forget = _method(kept, "unlearn")
-    table = _pass_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
+    table = _read_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
     notes = dict(kept.notes)
     _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
     _say(f"{_rows(table)} taken out of {output or model}", quiet)
@@ -155,7 +155,7 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
         except (ValueError, TypeError, AttributeError) as error:
             raise ValueError(f"{other.path} can't join {first.path}: {error}") from error
         means.merge(other.means())
-    save(first.model, output, notes={**first.notes, **_tallied(means)})
+    save(first.model, output, notes={**first.notes, **_count_rows(means)})
     _say(f"{len(models)} models merged into {output}", quiet)
 
 
@@ -170,7 +170,7 @@ def _read(model: str, file: str, output: str | None) -> ModelFile:
     return kept
 
 
-def _pass_file(
+def _read_file(
     kept: ModelFile,
     file: str,
     learn: Callable[..., object],
@@ -196,7 +196,7 @@ def _write(kept: ModelFile, output: str | None, notes: Mapping[str, Any]) -> Non
         save(kept.model, output, notes=notes)
 
 
-def _tallied(means: ColumnMeans) -> dict[str, Any]:
+def _count_rows(means: ColumnMeans) -> dict[str, Any]:
     tallies = means.tallies()
     return {"means": tallies} if tallies else {}
 

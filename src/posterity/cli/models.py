@@ -97,7 +97,7 @@ def _kind(word: str, model: str) -> str:
         _family(word)
         return "family"
     if name in PRIORS or name == "prior":
-        _checked_prior(word)
+        _check_prior(word)
         return "prior"
     if name in BASES:
         if ":" in word and not (number.isdigit() and int(number) > 0):
@@ -110,7 +110,7 @@ def _kind(word: str, model: str) -> str:
     raise ValueError(f"{word!r} in {model!r} does not describe a model: give {listed}")
 
 
-def _checked_prior(word: str) -> float | str:
+def _check_prior(word: str) -> float | str:
     name, colon, number = word.partition(":")
     if name != "prior":
         if colon:
@@ -163,15 +163,15 @@ def build(words: Words, **common: Any) -> Any:
     if kind != LINEAR and given.pop("noise", "constant") != "constant":
         raise ValueError(f"a {words.family} model can't have noise that depends on x: leave it out")
     if words.prior:
-        given["prior_precision"] = _checked_prior(words.prior)
+        given["prior_precision"] = _check_prior(words.prior)
     if words.forgetting:
         given["forgetting"] = ways.parse(words.forgetting)
     if words.basis:
-        given["basis"] = _basis(words.basis)
+        given["basis"] = _make_basis(words.basis)
     return getattr(linear if kind == LINEAR else generalized, kind)(**given)
 
 
-def _basis(word: str) -> Any:
+def _make_basis(word: str) -> Any:
     from posterity import basis
 
     name, _, number = word.partition(":")

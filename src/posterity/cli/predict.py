@@ -99,11 +99,12 @@ def _columns(model: Any, X: Any, level: float, quantiles: tuple[float, ...]) -> 
 def writer_to(output: str | None) -> Any:
     """What opens the output, by its ending."""
     if output is None:
-        return lambda: _csv(sys.stdout.buffer)
+        return lambda: _write_csv(sys.stdout.buffer)
     check_place(output)
     path = Path(output)
     kinds = {
-        ".csv": _csv, ".parquet": _parquet, ".pq": _parquet, ".arrow": _arrow, ".feather": _arrow,
+        ".csv": _write_csv, ".parquet": _parquet, ".pq": _parquet,
+        ".arrow": _arrow, ".feather": _arrow,
     }  # fmt: skip
     kind = kinds.get(path.suffix.lower())
     if kind is None:
@@ -118,7 +119,7 @@ def writer_to(output: str | None) -> Any:
 
 
 @contextmanager
-def _csv(file: IO[bytes]) -> Iterator[Write]:
+def _write_csv(file: IO[bytes]) -> Iterator[Write]:
     header: list[str] = []
 
     def write(batch: pa.RecordBatch) -> None:

@@ -46,9 +46,9 @@ def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
         _check(path, values, set(known[verb]), f"posterity {verb}")
     return {
         verb: {
-            options[name].name or name: _as_written(options[name], value)
+            options[name].name or name: _format_value(options[name], value)
             for name, value in {**common, **own.get(verb, {})}.items()
-            if name in own.get(verb, {}) or (name in options and _takes(options[name], value))
+            if name in own.get(verb, {}) or (name in options and _has_option(options[name], value))
         }
         for verb, options in known.items()
     }
@@ -100,17 +100,17 @@ def _check_choices(
     """What is said for all verbs is passed over by those that don't take it; one at least must."""
     for name, value in common.items():
         having = [options[name] for options in known.values() if name in options]
-        if not any(_takes(option, value) for option in having):
+        if not any(_has_option(option, value) for option in having):
             kinds = [option.type for option in having if isinstance(option.type, click.Choice)]
             choices = sorted({str(choice) for kind in kinds for choice in kind.choices})
             raise ValueError(f"{path}: {name} can't be {value!r}; give one of {', '.join(choices)}")
 
 
-def _takes(option: click.Option, value: Any) -> bool:
+def _has_option(option: click.Option, value: Any) -> bool:
     return not isinstance(option.type, click.Choice) or value in option.type.choices
 
 
-def _as_written(option: click.Option, value: Any) -> Any:
+def _format_value(option: click.Option, value: Any) -> Any:
     """A value as it would come from the command line: lists of names with commas between."""
     if option.multiple:
         return value if isinstance(value, list) else [value]

@@ -54,7 +54,7 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "level": level,
         "coefficients_of": _predicted(model, kept.notes.get("target") or "the target"),
         "coefficients": _coefficients(model, level),
-        "prior_std_learned": _learned_prior(model),
+        "prior_std_learned": _format_learned_prior(model),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
         document[name] = _number(getattr(model, f"{name}_", None))
@@ -76,7 +76,7 @@ def _predicted(model: Any, target: str) -> str:
     return f"the log of the expected {target}" if counts else target
 
 
-def _learned_prior(model: Any) -> list[float | None]:
+def _format_learned_prior(model: Any) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
     if model.get_params(deep=False).get("prior_precision") not in LEARNED:
         return []
@@ -126,7 +126,7 @@ def _print(document: dict[str, Any]) -> None:
     console = text.console()
     target = "" if document["target"] is None else f", predicts {document['target']}"
     console.print(f"[bold]{escape(document['file'] + target)}[/bold]")
-    for name, value in _facts(document):
+    for name, value in _collect_facts(document):
         console.print(f"{name:<24}{escape(value)}")
     share = f"{100 * document['level']:g}%"
     table = text.table("coefficient", "mean", "std", f"{share} from", "to")
@@ -139,7 +139,7 @@ def _print(document: dict[str, Any]) -> None:
         console.print("\n?: not known yet; the rows learned so far leave it open.")
 
 
-def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
+def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     settings = document["settings"]
     forgets = bool(settings.get("forgetting"))
     facts = [

@@ -28,7 +28,7 @@ class JointDistribution:
     # ---- what families say of themselves ----
 
     def marginal(self, index: Index | str = slice(None)) -> RowDistribution:
-        """Distribution of one or some coefficients, each by itself."""
+        """Marginal distributions of one or some coefficients."""
         raise NotImplementedError
 
     def _described(self) -> str:

@@ -128,7 +128,7 @@ class JointPrediction:
     # ---- marginals ----
 
     def marginal(self, target: Target) -> StudentT | Normal:
-        """Distribution of one target by itself, for every row.
+        """Marginal distribution of one target, for every row.
 
         Parameters
         ----------
@@ -158,19 +158,19 @@ class JointPrediction:
         return self.marginals.std()
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Ends (n, q), (n, q) of the central interval of each target by itself."""
+        """Ends (n, q), (n, q) of the marginal central interval of each target."""
         return self.marginals.interval(level)
 
     def ppf(self, q: ArrayLike) -> FloatArray:
-        """(n, q) quantiles of each target by itself."""
+        """(n, q) marginal quantiles of each target."""
         return self.marginals.ppf(q)
 
     def cdf(self, y: ArrayLike) -> FloatArray:
-        """(n, q) distribution functions of each target by itself."""
+        """(n, q) marginal distribution functions of each target."""
         return self.marginals.cdf(y)
 
     def crps(self, y: ArrayLike) -> FloatArray:
-        """(n, q) continuous ranked probability scores of each target by itself."""
+        """(n, q) marginal continuous ranked probability scores of each target."""
         return self.marginals.crps(y)
 
     # ---- the targets together ----
@@ -244,7 +244,7 @@ class JointPrediction:
     def given(
         self, known: Mapping[str, ArrayLike] | Target | Sequence[Target], values: Any = None
     ) -> JointPrediction:
-        """Distribution of the other targets where some are known.
+        """Conditional distribution of the other targets given some of them.
 
         With the known targets A, the others B, k the number of the known, z their standardized
         values and delta = z' C_AA^-1 z: df + k degrees of freedom, location
@@ -273,10 +273,10 @@ class JointPrediction:
         which = [known] if isinstance(known, int | str) else list(known)
         places = self._places(which)
         others = [place for place in range(self.shape[1]) if place not in places]
-        values = self._known_values(values, len(places))
+        values = self._read_known_values(values, len(places))
         if not others:
             raise ValueError("all targets are known: leave out those that are to be predicted")
-        z = self._standardized_at(values, places)
+        z = self._standardize(values, places)
         z = np.where(np.isinf(z), 0.0, z)  # what was certain, and is not so, tells nothing
         among, between, rest = _blocks(self.correlation, places, others)
         # C_AA^-1 of what the others have in common with the known, and of the known values.
@@ -305,16 +305,16 @@ class JointPrediction:
         return np.isinf(self.scale).any(axis=1) | (self.df <= 0.0)
 
     def _standardized(self, y: FloatArray) -> FloatArray:
-        return self._standardized_at(y, list(range(self.shape[1])))
+        return self._standardize(y, list(range(self.shape[1])))
 
-    def _standardized_at(self, values: FloatArray, places: list[int]) -> FloatArray:
+    def _standardize(self, values: FloatArray, places: list[int]) -> FloatArray:
         """Values in scales from the location; at a point mass 0, and elsewhere infinite."""
         loc, scale = self.loc[:, places], self.scale[:, places]
         off = values - loc
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(off == 0.0, 0.0, off / scale)
 
-    def _known_values(self, values: Any, count: int) -> FloatArray:
+    def _read_known_values(self, values: Any, count: int) -> FloatArray:
         if values is None:
             raise ValueError("no values are given: give those of the known targets")
         array = as_floats(values)

@@ -124,7 +124,7 @@ class _Joint(JointDistribution):
 
 
 class MultivariateNormal(_Joint):
-    """Joint normal distribution of coefficients: the noise known.
+    """Joint normal distribution of coefficients, for known noise.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class MultivariateNormal(_Joint):
         return f"scale={self.scale:.6g}"
 
     def marginal(self, index: Index | str = slice(None)) -> Normal:
-        """Distribution of one or some coefficients, each by itself.
+        """Marginal distributions of one or some coefficients.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class MultivariateT(_Joint):
         return f"df={self.df:.6g}, scale={self.scale:.6g}"
 
     def marginal(self, index: Index | str = slice(None)) -> StudentT:
-        """Distribution of one or some coefficients, each by itself.
+        """Marginal distributions of one or some coefficients.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ from posterity.distributions.multivariate import MultivariateNormal, Multivariat
 
 
 class MultivariateMixture(JointDistribution):
-    """Mixture of joint distributions of the same coefficients: what several models believe.
+    """Mixture of joint distributions of the same coefficients, as of several models.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class MultivariateMixture(JointDistribution):
         return f"{len(self.components)} components"
 
     def marginal(self, index: Index | str = slice(None)) -> Mixture:
-        """Distribution of one or some coefficients, each by itself.
+        """Marginal distributions of one or some coefficients.
 
         Parameters
         ----------

@@ -214,7 +214,7 @@ def progressive_classification(
             raise
         came = np.asarray(predictive.classes)[None] == labels[:, None]
         ledger.add(_scores(predictive, labels, came))
-        bins += _binned(np.asarray(predictive.probabilities), came)
+        bins += _bin_probabilities(np.asarray(predictive.probabilities), came)
         repeats += int(np.sum(labels[1:] == labels[:-1])) + int(
             last is not None and labels[0] == last
         )
@@ -240,7 +240,7 @@ def _scores(predictive: Any, labels: NDArray[Any], came: NDArray[np.bool_]) -> l
     ]
 
 
-def _binned(probabilities: FloatArray, came: NDArray[np.bool_]) -> FloatArray:
+def _bin_probabilities(probabilities: FloatArray, came: NDArray[np.bool_]) -> FloatArray:
     """Numbers, summed probabilities and summed outcomes (3, bins)."""
     place = np.minimum((probabilities * N_BINS).astype(np.intp), N_BINS - 1).ravel()
     return np.stack(

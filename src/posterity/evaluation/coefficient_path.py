@@ -20,7 +20,7 @@ FEWEST_ROWS = 32
 
 @dataclass(frozen=True, eq=False)
 class CoefficientPath:
-    """Posterior means and intervals of coefficients after so many rows.
+    """Posterior means and intervals of coefficients along a stream.
 
     Attributes
     ----------

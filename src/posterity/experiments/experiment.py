@@ -117,7 +117,7 @@ class Experiment:
         propensities: Mapping[Any, str] | str | None = None,
         missing: Literal["error", "skip"] = "error",
     ) -> Self:
-        """Learn rows of a table, in the order in which they came, and look.
+        """Learn rows of a table, in order, and update the estimates.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Experiment:
 
     @property
     def sample_ratio_p_value_(self) -> float:
-        """Whether arms came as they should have: small if not, and valid at any time."""
+        """p-value of the observed shares of arms, valid at any time: small if they are wrong."""
         return self._ratio.p_value
 
     def to_frame(self) -> Any:

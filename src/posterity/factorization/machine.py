@@ -144,13 +144,13 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
         self._check_parameters()
         fresh = self._fresh()
         rows = fresh._begin_columns(X, y)
-        rank = self._chosen_rank(fresh, rows) if self.rank == "auto" else int(self.rank)
-        fresh._posterior_or_none = fresh._fitted(rows, _sizes(fresh._indexes), rank)
+        rank = self._choose_rank(fresh, rows) if self.rank == "auto" else int(self.rank)
+        fresh._posterior_or_none = fresh._fitted(rows, _count_levels(fresh._indexes), rank)
         return self._take_over(fresh)
 
     @one_at_a_time
     def partial_fit(self, X: Any, y: ArrayLike) -> Self:
-        """Learn these rows too, of levels known or new. Parameters and errors as in :meth:`fit`.
+        """Learn more rows, with known or new levels. Parameters and errors as in :meth:`fit`.
 
         Examples
         --------
@@ -167,12 +167,12 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
         if not len(targets):
             return self
         codes, values = read_sides(columns, labels, indexes, self._scales, new=True)
-        posterior.extend(codes, values, targets, _sizes(indexes))
+        posterior.extend(codes, values, targets, _count_levels(indexes))
         if (
             len(posterior.y) >= 2 * posterior.begun
         ):  # few rows had no use for factors, which then rest
             rows = posterior.codes, posterior.values, posterior.y
-            posterior = self._fitted(rows, _sizes(indexes), posterior.sides.rank)
+            posterior = self._fitted(rows, _count_levels(indexes), posterior.sides.rank)
         elif len(posterior.y) >= (1.0 + GROWTH) * posterior.swept:
             posterior.sweep(STREAM_SWEEPS, self.tolerance)
         else:
@@ -387,7 +387,7 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
         posterior.sweep(self.max_sweeps, self.tolerance)
         return posterior
 
-    def _chosen_rank(self, fresh: Self, rows: Rows) -> int:
+    def _choose_rank(self, fresh: Self, rows: Rows) -> int:
         """The first rank whose log score of a tenth of the rows the next does not pass."""
         n = len(rows[2])
         order = np.random.default_rng(self.random_state).permutation(n)
@@ -395,7 +395,7 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
         best, best_score = 0, -np.inf
         for rank in RANKS if len(held) else ():
             among = rows[0][rest], rows[1][rest], rows[2][rest]
-            posterior = fresh._fitted(among, _sizes(fresh._indexes), rank)
+            posterior = fresh._fitted(among, _count_levels(fresh._indexes), rank)
             mean, variance = posterior.moments(rows[0][held], rows[1][held])
             spread = np.sqrt(variance + posterior.unit**2 / posterior.noise_precision)
             score = float(Normal(mean, spread).logpdf(rows[2][held]).mean())
@@ -427,7 +427,7 @@ class BayesianFactorizationMachine(RegressorMixin, PosteriorEstimator[Factorizat
         return posterior.moments(codes, values)
 
 
-def _sizes(indexes: list[KeyIndex | None]) -> list[int]:
+def _count_levels(indexes: list[KeyIndex | None]) -> list[int]:
     return [1 if index is None else len(index.labels) for index in indexes]
 
 

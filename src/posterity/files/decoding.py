@@ -83,7 +83,7 @@ class Decoder:
         if "factor" in node:
             return self._factor(node)
         if "bank" in node:
-            return self._bank(node)
+            return self._decode_bank(node)
         if "groups" in node:
             return self._groups(node)
         if "labels" in node:
@@ -130,7 +130,7 @@ class Decoder:
         if self._room < 0:
             raise ValueError("it needs far more memory than the file has bytes")
 
-    def _bank(self, node: dict[str, Any]) -> Bank:
+    def _decode_bank(self, node: dict[str, Any]) -> Bank:
         stack, capacity = self._arrays[node["bank"]], node["capacity"]
         if stack.dtype != np.float64 or stack.ndim != 3 or stack.shape[1] < 1:
             raise ValueError("a bank contains no triangles")
@@ -189,7 +189,7 @@ def _made(kind: type, values: dict[str, Any]) -> Any:
     elif hasattr(kind, "_fields"):
         expected = set(kind._fields)
     else:
-        return _with_attributes(kind, values)
+        return _restore_object(kind, values)
     if values.keys() != expected:
         odd = sorted(expected ^ values.keys())
         raise ValueError(f"{kind.__name__} has fields too few or too many: {odd}")
@@ -198,7 +198,7 @@ def _made(kind: type, values: dict[str, Any]) -> Any:
     return kind(**values)
 
 
-def _with_attributes(kind: type, values: dict[str, Any]) -> Any:
+def _restore_object(kind: type, values: dict[str, Any]) -> Any:
     """An object as it was, without its ``__init__``; an estimator needs its parameters at least."""
     hints = hints_of(kind)
     needed: set[str] = set()

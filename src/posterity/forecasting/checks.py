@@ -21,7 +21,7 @@ NAMED = 3
 
 
 class ForecastWarning(UserWarning):
-    """A forecast stands on less than it might seem."""
+    """A forecast is less certain than it may seem: short, constant or incomplete series."""
 
 
 def check_parameters(

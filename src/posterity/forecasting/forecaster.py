@@ -40,7 +40,7 @@ NUMBERS = 3
 
 
 class Forecaster(BaseEstimator):
-    """Forecasts n steps ahead of one series or many, as a joint distribution.
+    """Forecasts the next n steps of one or more series, as a joint distribution.
 
     Nothing has to be chosen but the horizon. Several autoregressions, of other lags, differences
     and scales, learn each series exactly, with a learned prior; they are averaged by how well they
@@ -207,7 +207,7 @@ class Forecaster(BaseEstimator):
 
     @all_or_nothing
     def merge(self, other: Self) -> Self:
-        """Learn all that ``other`` has learned: other series, or what came later of the same."""
+        """Learn what ``other`` has learned: other series, or later rows of the same."""
         mine, theirs = self._fitted_panel, other._fitted_panel
         if mine.calendar != theirs.calendar and mine.calendar.kind != "numbers":
             theirs = _in_calendar(theirs, mine)
@@ -312,7 +312,7 @@ class Forecaster(BaseEstimator):
         return forecasts
 
     def before(self, rows: int) -> Self:
-        """The forecaster as it was ``rows`` rows of each series ago; this one stays as it is.
+        """A copy of the forecaster as it was ``rows`` rows of each series ago.
 
         Examples
         --------

@@ -132,7 +132,7 @@ class ImpulseResponses:
         return np.asarray(np.median(self.draws, axis=0))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Ends (h + 1, q, q) of the bands that hold each response with probability ``level``."""
+        """Ends (h + 1, q, q) of the credible bands of each response at ``level``."""
         low, high = np.quantile(self.draws, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
         return low, high
 

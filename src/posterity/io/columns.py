@@ -117,13 +117,13 @@ def make_encoders(
     for name in columns:
         kind = schema.field(name).type
         if _is_text(pa, kind) or (name in how.categories and _is_number(pa, kind)):
-            encoders.append(_categories(name, first, how))
+            encoders.append(_find_categories(name, first, how))
         elif _is_number(pa, kind):
             encoders.append(Numbers(name))
         elif how.dates != "error" and pa.types.is_temporal(kind):
-            encoders += _dated(name, kind, first, how)
+            encoders += _convert_dates(name, kind, first, how)
         else:
-            raise TableError(_no_numbers(pa, name, kind))
+            raise TableError(_make_number_error(pa, name, kind))
     if not (how.lags or any(encoder.names for encoder in encoders)):
         raise TableError(
             f"no feature is left: {_list(columns)} had only one level in the first batch: give "
@@ -132,7 +132,7 @@ def make_encoders(
     return tuple(encoders)
 
 
-def _categories(name: str, first: Any, how: Encoding) -> Categories:
+def _find_categories(name: str, first: Any, how: Encoding) -> Categories:
     given = (how.levels or {}).get(name)
     if given is not None:
         return Categories(name, tuple(map(str, given)), how.drop_first)
@@ -142,7 +142,7 @@ def _categories(name: str, first: Any, how: Encoding) -> Categories:
     return Categories(name, (*levels, *holes), how.drop_first)
 
 
-def _dated(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
+def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
     """Days; or the parts of the calendar that differ, and days as well where time goes on."""
     if how.dates == "days":
         return [Days(name)]
@@ -154,7 +154,7 @@ def _dated(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
     return made if parts and not never_goes_back(values) else [*made, Days(name)]
 
 
-def _no_numbers(pa: Any, name: str, kind: Any) -> str:
+def _make_number_error(pa: Any, name: str, kind: Any) -> str:
     dated = pa.types.is_temporal(kind)
     ways = (
         'take hour, weekday and month from it (dates="calendar"), count days (dates="days"), or '
@@ -183,9 +183,9 @@ def encoders_for(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]
         if label is not None:
             levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
-            made.append(PlacedEncoder(_as_learned(schema, name), (place,)))
+            made.append(PlacedEncoder(_get_learned_column(schema, name), (place,)))
     for label, found in levels.items():
-        words = _words_of(schema, label, tuple(word for _, word in found))
+        words = _list_words(schema, label, tuple(word for _, word in found))
         made.append(PlacedEncoder(words, tuple(place for place, _ in found)))
     return tuple(made)
 
@@ -199,7 +199,7 @@ def _label_of(feature: str, present: Collection[str]) -> str | None:
     return next((stem for stem in [*stems, *dated] if stem in present or stem in dated), None)
 
 
-def _as_learned(schema: Any, name: str) -> Encoder:
+def _get_learned_column(schema: Any, name: str) -> Encoder:
     """The column of this name, in numbers, or what it was so many rows before."""
     import pyarrow as pa
 
@@ -219,7 +219,7 @@ def _as_learned(schema: Any, name: str) -> Encoder:
     )
 
 
-def _words_of(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
+def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
     import pyarrow as pa
 
     dated = None if label in schema.names else part_in(label)

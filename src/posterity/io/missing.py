@@ -58,7 +58,7 @@ class ColumnMeans:
 
     @property
     def fixed(self) -> dict[str, float]:
-        """Mean of each feature that has come so far."""
+        """Mean of each feature so far."""
         return {name: total / count for name, (total, count) in self._tallies.items() if count}
 
     def tallies(self) -> dict[str, list[float]]:

@@ -136,10 +136,10 @@ class RoundTable:
             more = len(batch.y)
             beside = batch.X[:, m : m + len(self._beside)]
             arms = self._places(batch.X[:, m + len(self._beside) :], done)
-            yield self._rounds(batch.X[:, :m], arms, batch.y, beside, done).checked()
+            yield self._make_rounds(batch.X[:, :m], arms, batch.y, beside, done).checked()
             done += more
 
-    def _rounds(self, X: Array, arms: Index, y: Array, beside: Array, done: int) -> Rounds:
+    def _make_rounds(self, X: Array, arms: Index, y: Array, beside: Array, done: int) -> Rounds:
         propensity = beside[:, 0].copy() if self._columns.propensity else None
         propensities = None
         if self._columns.propensities is not None:
@@ -202,9 +202,9 @@ def open_rounds(
             raise TableError(
                 f"{source.path} can be read only once: name the arms in arms=, and leave id out"
             )
-        found = _looked_through(source, columns)
+        found = _scan_arms(source, columns)
         propensities = found if propensities is None else propensities
-    names = _used(columns, present, propensities)
+    names = _list_used_columns(columns, present, propensities)
     text = any(isinstance(arm, str) for arm in propensities)
     stream = open_table(
         table,
@@ -249,7 +249,7 @@ def arms_of(table: Any, arm: str) -> tuple[Any, ...]:
     """Names of the arms in a column of a table that can be read again, in order."""
     source = open_any(table)
     require([arm], list(source.schema.names), "arm")
-    return _looked_through(source, RoundColumns(arm=arm, reward=""))
+    return _scan_arms(source, RoundColumns(arm=arm, reward=""))
 
 
 def _columns_of(
@@ -297,7 +297,7 @@ def _beside(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
     return own + ([] if given is None else [given[arm] for arm in arms])
 
 
-def _used(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
+def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
     beside = _beside(columns, arms)
     special = {columns.arm, columns.reward, columns.id, *beside}
     chosen = present if columns.features is None else list(columns.features)
@@ -312,7 +312,7 @@ def _used(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> lis
     return [*left, *beside, columns.arm]
 
 
-def _looked_through(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
+def _scan_arms(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
     """Names of all arms, in order; raises for ids that come twice."""
     import pyarrow as pa
 

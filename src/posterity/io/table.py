@@ -131,7 +131,7 @@ class TableStream:
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
-        """The levels of each category that are known, those without a feature too."""
+        """The known levels of each category, including those without a feature."""
         return {
             one.encoder.label: one.encoder.levels
             for one in self._encoders
@@ -140,7 +140,7 @@ class TableStream:
 
     @property
     def unseen_levels(self) -> dict[str, dict[str, int]]:
-        """For each column, the values that were not among its levels, and how often they came."""
+        """For each column, the values that were not among its levels, with counts."""
         return {
             one.encoder.label: dict(one.encoder.unseen)
             for one in self._encoders
@@ -193,7 +193,7 @@ class TableStream:
             return self._place(row + past, column)
 
         refuse_infinite(rows.X, rows.y, place)
-        holes = self._holes(rows)
+        holes = self._count_missing(rows)
         try:
             kept = self._policy.apply(rows.X, rows.y, place)
         except TableError as error:
@@ -201,10 +201,10 @@ class TableStream:
                 error.add_note(f"missing in the {len(rows.y):,} rows from there: {counted(holes)}")
             raise
         self.n_missing.update(holes)
-        self.n_left_out.update(self._holes(rows))
+        self.n_left_out.update(self._count_missing(rows))
         return rows if kept is None else rows.kept(kept)
 
-    def _holes(self, rows: Rows) -> dict[str, int]:
+    def _count_missing(self, rows: Rows) -> dict[str, int]:
         """How many values are missing in each column."""
         if sum_is_finite(rows.X, rows.y):
             return {}
@@ -387,7 +387,7 @@ def open_first(
     if how.lags:
         check_numbers(source.schema, target, "target of lags")
     lags = [Lag(target, rows) for rows in how.lags]
-    encoders = (*(_first_encoders(source, chosen, reading, how) if chosen else ()), *lags)
+    encoders = (*(_choose_encoders(source, chosen, reading, how) if chosen else ()), *lags)
     return TableStream(source, goal, placed(encoders), reading, growing=growing)
 
 
@@ -428,7 +428,7 @@ def open_any(table: Any, text: TextFormat | None = None) -> Source:
     return open_tables(table)
 
 
-def _first_encoders(
+def _choose_encoders(
     source: Source, columns: Sequence[str], reading: Reading, how: Encoding
 ) -> tuple[Encoder, ...]:
     """Encoders as the first batch has them be."""

@@ -65,7 +65,7 @@ class Likelihood:
 
     @property
     def ratio(self) -> str:
-        """What exp(coefficient) is, where eta is a log: "odds_ratio", "rate_ratio" or nothing."""
+        """Name of exp(coefficient) where eta is a log: "odds_ratio", "rate_ratio" or None."""
         return ""
 
     @property
@@ -80,7 +80,7 @@ class Likelihood:
 
     @property
     def vague_variance(self) -> float:
-        """Variance of eta where nothing is known of it."""
+        """Variance of eta under a vague prior."""
         return VAGUE_VARIANCE
 
     @property
@@ -136,7 +136,7 @@ class Likelihood:
         return 0.5 * (low + high)
 
     def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError``, naming the row, when a target is none that can be observed.
+        """Raise ``ValueError``, naming the row, for an impossible target.
 
         By default, where its density is 0, or not a number, at eta = 0.
         """

@@ -248,7 +248,7 @@ class LinearEstimator(LinearReader):
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget rows that were learned, as if they had never come.
+        """Unlearn rows: the posterior becomes that of the remaining rows.
 
         Parameters as in :meth:`fit`. The model does not keep its rows, so it refuses only what it
         can prove: rows outside what it has learned, or more of them than there were.

@@ -101,7 +101,7 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool =
         return X.read_by(model)
     if issparse(X):
         X = dense_rows(X)
-    array = X if _fits(model, X, reset=reset) else _validated(model, X, reset, columns)
+    array = X if _fits(model, X, reset=reset) else _validate_rows(model, X, reset, columns)
     if isinstance(array, Columns):  # which do all that posteriors do with rows that come together
         return cast(Array, array)
     # In the order of memory it comes in: the kernel reads columns as well as rows.
@@ -119,7 +119,7 @@ def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
     return bool(X.shape[1] == model.n_features_in_)
 
 
-def _validated(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> Array | Columns:
+def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> Array | Columns:
     refuse_accidents(X)
     try:
         read = columns_of(X, arrays=columns)

@@ -24,8 +24,8 @@ def refuse_accidents(X: Any) -> None:
     >>> refuse_accidents(np.array([["2024-02-29"]], dtype="datetime64[D]"))
     Traceback (most recent call last):
     ...
-    TypeError: X holds dates or times (datetime64[D]), which are no numbers: take numbers from it \
-first (hour, weekday, days since a day), or read the table by \
+    TypeError: X contains dates or times (datetime64[D]), which are not numbers: take numbers from \
+it first (hour, weekday, days since a day), or read the table by \
 posterity.io.learn_stream(..., dates="calendar")
     """
     for name, kind in _columns(X):

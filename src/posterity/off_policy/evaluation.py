@@ -68,7 +68,7 @@ def evaluate(
     switch: float | None = None,
     shrinkage: float | None = None,
 ) -> Evaluation:
-    """What policies would have earned a decision, told from the log of another one.
+    """Estimate the mean reward of policies from the log of another policy.
 
     The log is read once, in batches of which nothing is kept but sums.
 

@@ -39,7 +39,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a log says of policies.
+    """Estimates of the values of policies from a log.
 
     Attributes
     ----------

@@ -82,7 +82,7 @@ def fitted_together(
     share = share_of(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
-        begun = _roughly(inner, model, rows.every(share), begun)
+        begun = _approximate_fit(inner, model, rows.every(share), begun)
         begun = begun._replace(curvature=None, change=math.inf)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
         begun = _near(inner, model, rows, begun, NEARLY, NEAR) or begun
@@ -96,7 +96,7 @@ def fitted_together(
     return trial, fitted
 
 
-def _roughly(
+def _approximate_fit(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
     by_products = model.at_mode and not before.learns_scales

@@ -86,7 +86,7 @@ def kept_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool
     return kept
 
 
-def _all_changes(
+def _append_changes(
     known: list[Change | None],
     numbers: list[int],
     rows: NDArray[np.int64],
@@ -266,7 +266,7 @@ class Runs:
             if after == i:
                 break
             i = after
-        self.changes = _all_changes(self.changes, *path.changes())
+        self.changes = _append_changes(self.changes, *path.changes())
         return i
 
     def in_kernel(
@@ -285,7 +285,7 @@ class Runs:
         numbers, begun, earlier = path.changes()
         if len(begun) == 1 and self.size == size + 1:  # none was dropped
             return [*known, Change(int(begun[0]), known[int(earlier[0])])]
-        return _all_changes(known, numbers, begun, earlier)
+        return _append_changes(known, numbers, begun, earlier)
 
     def begin(self, start: Start, hazard: float) -> None:
         """With probability ``hazard`` the next row begins a new run."""

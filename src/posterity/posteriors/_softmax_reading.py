@@ -166,9 +166,9 @@ class SoftmaxReading:
     @property
     def learns_lean(self) -> bool:
         """Whether the kernel learns single rows, until some are learned again, or the prior is."""
-        return not self.forgets and self._rows_to_come() > 0 and self.predicts_lean
+        return not self.forgets and self._count_rows_until_update() > 0 and self.predicts_lean
 
-    def _rows_to_come(self) -> int:
+    def _count_rows_until_update(self) -> int:
         """How many rows may come one by one before something else than learning them is due."""
         if self.n_observations == 0.0 or self.waiting:
             return 0
@@ -188,7 +188,7 @@ class SoftmaxReading:
             balanced_points(r, POINTS) if self._averages else None,
             spread_points(r),
             self,
-            0 if self.forgets else self._rows_to_come(),
+            0 if self.forgets else self._count_rows_until_update(),
             math.inf if self.strategy is None else self.due,
         )
 

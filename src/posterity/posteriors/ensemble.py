@@ -104,7 +104,7 @@ class Ensemble:
         counts = np.ones(n, bool) if sample_weight is None else sample_weight > 0.0
         # Only differences matter; the sums stay near 0.
         relative = densities - densities.max(axis=1, keepdims=True)
-        sums = _discounted(self.scores, relative[counts], self.persistence)
+        sums = _discount_sums(self.scores, relative[counts], self.persistence)
         seen = np.cumsum(counts) - counts  # rows that count before each row
         weights = self.weights_at(ranks, self.persistence * sums[seen])
         with np.errstate(divide="ignore"):
@@ -223,7 +223,7 @@ def rank_ahead(member: Any) -> int:
     return int(ranks_of(member.predictive(nothing))[0])
 
 
-def _discounted(start: Array, steps: Array, persistence: float) -> Array:
+def _discount_sums(start: Array, steps: Array, persistence: float) -> Array:
     """Sums (n + 1, k): the first is ``start``, each next one persistence times the last + step."""
     if persistence == 1.0:
         return np.cumsum(np.vstack([start, steps]), axis=0)

@@ -462,7 +462,7 @@ class GeneralizedPosterior(LinearPosterior):
 
 
 @predicted_and_scored.register
-def _predicted_and_scored(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
+def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
     """Sites are found by the densities, the weights in them."""
     learned = member.learn_in_order(*rows)
     return member.predicted(learned.mean, learned.variance), clip_log_densities(

@@ -120,7 +120,7 @@ class TargetsPosterior:
             marginals = self._stream(X, y, weights, elapsed)
             with np.errstate(divide="ignore", invalid="ignore"):
                 steps = (y - marginals.loc) / marginals.scale
-            make = partial(_followed, before, steps, weights, left, in_units=True)
+            make = partial(_follow_correlations, before, steps, weights, left, in_units=True)
             return JointPrediction(marginals, make, names=self.names)
         known = self.wide.learn_each(X, y, weights, elapsed)
         self._changed()
@@ -129,7 +129,7 @@ class TargetsPosterior:
         residual_df = known.count[:, None] - self.n_flat
         leverage = np.repeat(known.leverage[:, None], self.n_targets, axis=1)
         marginals = self.noise.predictive(y - known.error, leverage, residual_df, known.residual)
-        make = partial(_followed, before, steps, weights, left, in_units=False)
+        make = partial(_follow_correlations, before, steps, weights, left, in_units=False)
         return JointPrediction(marginals, make, names=self.names)
 
     def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
@@ -229,7 +229,7 @@ class TargetsPosterior:
     def products(self) -> Array:
         """Psi (q, q): sums of squares and products of residuals and penalties, of prior too."""
         if self.wide.learns_prior:
-            rows = self._penalized()
+            rows = self._compute_penalized_residuals()
             products = rows.T @ rows
         else:
             products = self.factor.residual()
@@ -239,7 +239,7 @@ class TargetsPosterior:
         """(q, q) correlations of the targets given the features."""
         return np.asarray(correlations_after(self.noise, self.residual_df, self.products()))
 
-    def _penalized(self) -> Array:
+    def _compute_penalized_residuals(self) -> Array:
         """(r, q) rows whose products are Psi, each target's from its own solution."""
         factor, offset = self.factor, int(self.intercept)
         coefficients = self.coefficients()
@@ -278,7 +278,7 @@ class TargetsPosterior:
                 "logpdf of what predict_then_learn returns"
             )
         alone = sum(one.log_evidence for one in self.each)
-        return alone + _dependence(self.noise, self.residual_df, self.products())
+        return alone + _compute_dependence(self.noise, self.residual_df, self.products())
 
     @property
     def noise_precision(self) -> Array:
@@ -371,7 +371,7 @@ def side_by_side(predictions: Sequence[Any]) -> Distribution:
     return StudentT(np.column_stack(df), loc, scale)
 
 
-def _followed(
+def _follow_correlations(
     before: TargetsPosterior,
     steps: Array,
     weights: Array | None,
@@ -408,7 +408,7 @@ def _followed(
     return correlations_after(before.noise, counts - before.n_flat, each + fixed)
 
 
-def _dependence(noise: Noise, residual_df: float, products: Array) -> float:
+def _compute_dependence(noise: Noise, residual_df: float, products: Array) -> float:
     """Log evidence of all targets less the sum of each one's by itself.
 
     The integral of the inverse-Wishart over those of inverse-gammas, with Psi = D C D:
