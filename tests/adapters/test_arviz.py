@@ -151,7 +151,9 @@ def test_what_cannot_be_drawn_says_so(frame: Any) -> None:
     labels = BayesianLogisticRegression().partial_fit(X, np.full(80, "a"))
     with pytest.raises(ValueError, match="needs two classes, and all labels so far are 'a'"):
         to_arviz(labels, X, np.full(80, "a"))
-    with pytest.raises(ValueError, match="y is 'c' in row 0, which is none of the classes"):
+    with pytest.raises(
+        ValueError, match="y is 'c' in row 0, which is not among the learned classes"
+    ):
         to_arviz(labels.fit(X, np.where(y > 1.0, "a", "b")), X, np.full(80, "c"))
     counts = BayesianPoissonRegression().fit(X, np.ones(80))
     with pytest.raises(ValueError, match=r"y in row 0 is 0\.5"):

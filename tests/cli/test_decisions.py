@@ -151,7 +151,7 @@ def test_off_policy_judges_a_saved_bandit_by_the_names_of_its_features(
     predictive = json.loads(invoke("off-policy", decisions, *options).stdout)
     expected = frame["age"].clip(lower=0.0).mean()  # what the right arm pays
     assert predictive["estimates"][0]["value"] == pytest.approx(expected, abs=0.1)
-    assert "'age', which is no feature of the log" in complaint(
+    assert "'age', which is not a feature of the log" in complaint(
         "off-policy", decisions, *options, "--drop", "age"
     )
     regression = tmp_path / "regression.posterity"

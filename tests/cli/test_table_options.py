@@ -78,7 +78,7 @@ def test_lags_are_known_when_a_row_is_predicted(traffic: Path) -> None:
         invoke("evaluate", traffic, "--target", "cars", "--drop", "when", "--lag", 3, "--delay", 3)
     )
     assert "--lag 3 is too short" in line
-    assert "no number of rows from 1 up" in complaint(
+    assert "not a number of rows from 1 up" in complaint(
         invoke("evaluate", traffic, "--target", "cars", "--lag", "1,x")
     )
     one = traffic.with_name("one.csv")

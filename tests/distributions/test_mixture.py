@@ -597,7 +597,9 @@ class TestJoint:
         np.testing.assert_array_equal(ours.interval(0.9)[1], [-np.inf, np.inf])
         assert ours.cov[1, 1] == np.inf
         assert ours.cov[0, 1] == 0.0
-        with pytest.raises(ValueError, match=r"improper: coefficient 1 \(height\) has no inform"):
+        with pytest.raises(
+            ValueError, match=r"improper: coefficient 1 \(height\) is not determined"
+        ):
             ours.rvs(1, random_state=0)
 
     def test_refusals(self):

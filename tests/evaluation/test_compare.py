@@ -337,7 +337,9 @@ def test_bad_calls_are_refused() -> None:
     for score in ("evidence", "prequential"):
         with pytest.raises(ValueError, match="the stream is empty: give at least one row"):
             compare(models, [], score=score)
-    with pytest.raises(ValueError, match="none of the 2 rows was predicted by all models"):
+    with pytest.raises(
+        ValueError, match="none of the 2 rows has a proper prediction of every model"
+    ):
         compare(models, X[:2], Y[:2], score="prequential")
 
 

@@ -270,12 +270,14 @@ def test_parts_that_do_not_fit_together(field: str) -> None:
     model = BayesianLinearRegression(forgetting=Window(size=20), prior_precision=1.0).fit(X, Y)
     kept = model._posterior_or_none.kept
     setattr(kept, field, getattr(kept, field)[:-1])
-    with pytest.raises(ModelFileError, match="parts of a WindowPosterior do not fit together"):
+    with pytest.raises(
+        ModelFileError, match="parts of a WindowPosterior do not have matching shapes"
+    ):
         loads(dumps(model))
 
 
 def test_runs_that_do_not_fit_together() -> None:
     model = BayesianLinearRegression(forgetting=Changepoint(), prior_precision=1.0).fit(X, Y)
     model._posterior_or_none.runs.changes.append(None)
-    with pytest.raises(ModelFileError, match="parts of a Runs do not fit together"):
+    with pytest.raises(ModelFileError, match="parts of a Runs do not have matching shapes"):
         loads(dumps(model))

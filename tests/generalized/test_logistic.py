@@ -324,7 +324,9 @@ def test_separated_digits_under_a_flat_prior() -> None:
 
 def test_fit_refuses_a_single_class() -> None:
     X = np.arange(6.0)[:, None]
-    with pytest.raises(ValueError, match="all labels are 'a': a classifier needs rows of two"):
+    with pytest.raises(
+        ValueError, match="all labels are 'a': a classifier needs rows of at least two"
+    ):
         BayesianLogisticRegression().fit(X, ["a"] * 6)
     begun = BayesianLogisticRegression().partial_fit(X, ["a"] * 6, classes=["a", "b"])
     assert 0.5 < begun.predict_proba([[2.0]])[0, 0] < 1.0

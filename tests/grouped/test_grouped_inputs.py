@@ -164,7 +164,7 @@ def test_single_rows_bring_their_key() -> None:
             lambda: PLAIN.predict(X, groups=WORDS),
             "the keys are text, but the learned keys are numbers: give keys of one type",
         ),
-        (lambda: PLAIN.unlearn(X[:1], Y[:1], groups=[99]), "row 0 is of the group 99, of which"),
+        (lambda: PLAIN.unlearn(X[:1], Y[:1], groups=[99]), "row 0 is of the group 99, which"),
         (
             lambda: PLAIN.unlearn(X[:1], Y[:1] + 5.0, groups=CODES[:1]),
             "row 0, or another row of its group, was never learned",
@@ -234,7 +234,7 @@ def test_other_refusals() -> None:
         GroupedRegression().fit(X, Y, groups=[[1]] * N)
     with pytest.raises(TypeError, match=r"forgetting is Window.*must be None, Exponential or Stab"):
         GroupedRegression(forgetting=Window(size=3)).fit(X, Y)
-    with pytest.raises(KeyError, match="no row of the group 99 has come"):
+    with pytest.raises(KeyError, match="no row of the group 99 was learned"):
         PLAIN.model_of(99)
     with pytest.raises(TypeError, match="by is 3: it must be the name of a column"):
         GroupedRegression(by=3).fit(X, Y)

@@ -80,7 +80,7 @@ def test_missing_values_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("y ~ x1 +* x2", r"the formula 'y ~ x1 \+\* x2' is not understood"),
+        ("y ~ x1 +* x2", r"the formula 'y ~ x1 \+\* x2' can't be parsed"),
         ("x1 + x2", "has no target: write it as in 'y ~ x'"),
         ("y ~ x9", "the formula needs 'x9', which the table does not have; its columns are 'x1'"),
     ],

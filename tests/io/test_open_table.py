@@ -372,7 +372,7 @@ def test_a_gzip_cut_off_is_told(tmp_path: Path) -> None:
     ("ending", "message"),
     [
         ("parquet", r"t\.parquet begins as Parquet but has no footer, and is probably truncated"),
-        ("arrow", r"t\.arrow cannot be read as Arrow: .*; was it cut off\?"),
+        ("arrow", r"t\.arrow cannot be read as Arrow: .*; it may be truncated"),
     ],
 )
 def test_a_binary_file_cut_off_is_told(tmp_path: Path, ending: str, message: str) -> None:
@@ -394,17 +394,17 @@ def test_a_damaged_parquet_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"PAR1....", r"\.csv promises CSV, but the content is Parquet; rename it or"),
+        ("t.csv", b"PAR1....", r"\.csv means CSV, but the content is Parquet; rename it or"),
         (
             "t.csv",
             gzip.compress(b"x,y\n1,2\n", mtime=0),
-            r"\.csv promises CSV, but the content is gzip",
+            r"\.csv means CSV, but the content is gzip",
         ),
         ("t.csv", b"PK\x03\x04..", r"the content is a zip or Excel file"),
         ("t.csv", b"\x00\x01\x02", r"the content is binary data"),
-        ("t.csv.gz", b"x,y\n1,2\n", r"\.csv\.gz promises gzip, but the content is text"),
-        ("t.parquet", b"x,y\n1,2\n", r"\.parquet promises Parquet, but the content is text"),
-        ("t.arrow", b"PAR1....", r"\.arrow promises Arrow, but the content is Parquet"),
+        ("t.csv.gz", b"x,y\n1,2\n", r"\.csv\.gz means gzip, but the content is text"),
+        ("t.parquet", b"x,y\n1,2\n", r"\.parquet means Parquet, but the content is text"),
+        ("t.arrow", b"PAR1....", r"\.arrow means Arrow, but the content is Parquet"),
         ("t.csv", b"", r"t\.csv is empty"),
         ("t.csv", b"x,y\n", r"t\.csv has column names but no rows: give a table with rows"),
         ("t.csv", b"x,y", r"t\.csv has column names but no rows: give a table with rows"),

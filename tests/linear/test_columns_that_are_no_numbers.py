@@ -26,7 +26,7 @@ Y = np.arange(4.0)
     ],
 )
 def test_dates_are_never_nanoseconds(X, where):
-    with pytest.raises(TypeError, match=f"^{where}.* holds dates or times"):
+    with pytest.raises(TypeError, match=f"^{where}.* contains dates or times"):
         BayesianLinearRegression().fit(X, Y)
 
 

@@ -183,7 +183,7 @@ def test_a_row_never_learned_is_refused(settings: dict[str, Any]) -> None:
     for strange, target in (([[9.0, 9.0, 9.0]], 0.0), (X[:1], 1e3)):
         with pytest.raises(ValueError, match="never learned"):
             model.unlearn(strange, [target])
-    with pytest.raises(ValueError, match="total weight 41: only 40 is learned"):
+    with pytest.raises(ValueError, match="total weight 41: only 40 was learned"):
         model.unlearn(np.vstack([X, X[:1]]), [*y, y[0]])
     assert np.array_equal(model._posterior.factor.triangle, before)
     assert model.n_observations_ == 40.0

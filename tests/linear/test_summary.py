@@ -175,7 +175,9 @@ class TestByName:
             fitted("linear").posterior_.probability(statement)
 
     def test_a_name_that_is_none(self):
-        with pytest.raises(ValueError, match="no coefficient 'agee': there are 'intercept', 'age'"):
+        with pytest.raises(
+            ValueError, match="no coefficient 'agee': the coefficients are 'intercept', 'age'"
+        ):
             fitted("linear").posterior_["agee"]
 
     def test_repr_names_the_first(self):

@@ -424,7 +424,9 @@ def test_text_for_numbers_is_refused() -> None:
     X = pd.DataFrame({"user": [1, 2], "item": ["a", "b"]})
     model = DiagonalLogisticRegression(categorical_features="all").fit(X, Y)
     before = dumps(model)
-    with pytest.raises(ValueError, match="column 'user': the keys are text, but numbers"):
+    with pytest.raises(
+        ValueError, match="column 'user': the keys are text, but the learned keys are numbers"
+    ):
         model.partial_fit(X.assign(item=["c", "d"]).astype(str), Y)
     assert dumps(model) == before
 

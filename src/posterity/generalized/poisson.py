@@ -108,8 +108,8 @@ class BayesianPoissonRegression(CountRegression):
                 rarest = float(np.mean(1.0 / self.predict(X, exposure=exposure)))
             if dispersion > 1.0 + SURE * np.sqrt((2.0 + rarest) / freedom):
                 warnings.warn(
-                    f"the variance of the counts is {dispersion:.3g} times that of a Poisson "
-                    "distribution: intervals of coefficients and of counts are too narrow; use "
+                    f"the counts vary more than Poisson's: their variance is {dispersion:.3g} "
+                    "times as large, so intervals of coefficients and counts are too narrow; use "
                     "BayesianNegativeBinomialRegression, which learns the variance",
                     stacklevel=3,
                 )
