@@ -491,6 +491,8 @@ def test_models_that_were_fitted_on_other_columns_are_refused() -> None:
     y = rng.normal(size=30)
     one = BayesianLinearRegression().fit(X[["a"]], y)
     whole = BayesianLinearRegression().fit(X, y)
-    with pytest.raises(ValueError, match="'one' was fitted on the columns a, which differ from those"):
+    with pytest.raises(
+        ValueError, match="'one' was fitted on the columns a, which differ from those"
+    ):
         Averaged([("whole", whole), ("one", one)]).fit(X, y)
     assert Averaged([("whole", whole), ("one", clone(one))]).fit(X, y).weights_.shape == (2,)

@@ -121,7 +121,7 @@ class NamedRows(Generic[Model]):
         model = widened(self.model, len(unknown))
         return model, np.concatenate([row, list(unknown.values())])[None]
 
-    def frame_values(self, names: list[Hashable], values: Array) -> Array:
+    def select_frame_values(self, names: list[Hashable], values: Array) -> Array:
         """``values`` (n, len(names)) in the order of the columns (n, m); the unknown are left out.
 
         Raises ``ValueError`` as :func:`check_values`.
@@ -203,7 +203,7 @@ def check_values(names: list[Hashable], values: Array) -> None:
         raise ValueError(_refusal(names[column], values[row, column], f" in row {row}"))
 
 
-def checked_target(y: Any, weight: float) -> float:
+def check_target(y: Any, weight: float) -> float:
     """The target as a float; raises ``ValueError`` for one, or a weight, that can't be used."""
     target = float(y)
     if not math.isfinite(target):

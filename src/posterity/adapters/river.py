@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.adapters._extras import needed
-from posterity.adapters._rows import NamedRows, Row, check_values, checked, checked_target
+from posterity.adapters._rows import NamedRows, Row, check_target, check_values, checked
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator
@@ -163,7 +163,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         self._rows.open_paths()
 
     def _learn_row(self, x: Row, y: float, w: float) -> None:
-        x, target = checked(x), checked_target(y, w)
+        x, target = checked(x), check_target(y, w)
         self._know(x)
         self._rows.model.learn_one(self._rows.values(x)[0], target, w)
         self._rows.open_paths()
@@ -294,7 +294,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn one row and its label; weight 2 is the row twice. Raises as the regression."""
         x = checked(x)
-        checked_target(0.0, w)
+        check_target(0.0, w)
         self._know(x)
         self._rows.model.learn_one(self._rows.values(x)[0], y, w)
 
@@ -365,7 +365,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         if not rows.begun:
             return [], np.empty((len(values), 0))
         model, unknown = rows.model, [name for name in names if name not in rows.columns]
-        known = rows.frame_values(names, values)
+        known = rows.select_frame_values(names, values)
         if unknown:
             model = widened(model, len(unknown))
             known = np.hstack([known, values[:, [names.index(name) for name in unknown]]])

@@ -21,7 +21,7 @@ from posterity.averaging.members import (
     by_evidence,
     check_member,
     check_same_columns,
-    evidence_before,
+    compute_evidence_before,
     evidence_terms,
     final_of,
     fresh,
@@ -165,7 +165,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         for name, model in pairs:
             check_member(name, model)
         log_prior = inputs.log_prior(self.prior_weights, len(pairs))
-        persistence = inputs.checked_persistence(self.persistence)
+        persistence = inputs.check_persistence(self.persistence)
         models = [fresh(model) for _, model in pairs]
         return models, Ensemble.of(log_prior, persistence)
 
@@ -268,7 +268,7 @@ def _compute_evidence_weights(
     """Weights (n, k) before each of the rows, of models that have learned them in the meantime."""
     evidence = np.stack(
         [
-            evidence_before(model, float(start), (X, rows.y, rows.weights), said)
+            compute_evidence_before(model, float(start), (X, rows.y, rows.weights), said)
             for model, start, X, said in zip(
                 untouched, ensemble.scores, given, predictions, strict=True
             )

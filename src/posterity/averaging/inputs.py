@@ -92,7 +92,7 @@ def log_prior(prior_weights: ArrayLike | None, n_models: int) -> Array:
     return logs
 
 
-def checked_persistence(persistence: float) -> float:
+def check_persistence(persistence: float) -> float:
     """A number above 0 and at most 1."""
     if not 0.0 < persistence <= 1.0:
         raise ValueError(f"persistence is {persistence}: it must be above 0 and at most 1")

@@ -219,7 +219,7 @@ def known_rows(distribution: Any) -> Ranks:
     return (~distribution.is_flat()).astype(np.uint8)
 
 
-def evidence_before(
+def compute_evidence_before(
     untouched: Any,
     start: float,
     rows: tuple[Any, Array, Array | None],

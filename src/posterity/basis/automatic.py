@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from posterity.basis._domain import DomainTransformer, check_choice
 from posterity.basis._kernels import KERNELS, precisions
 from posterity.basis._marginal_likelihood import MOST_ROWS, learned
-from posterity.basis.random_fourier import RandomFourier, n_waves
+from posterity.basis.random_fourier import RandomFourier, choose_n_waves
 from posterity.basis.spline import Spline
 
 Array = NDArray[np.float64]
@@ -123,7 +123,7 @@ class AutoBasis(DomainTransformer):
         found = learned(X, y, self.kernel, self._parts(X))
         self.length_scales_ = found.length_scales
         self._waves = RandomFourier(
-            n_functions=n_waves(len(X)) if self.n_functions is None else self.n_functions,
+            n_functions=choose_n_waves(len(X)) if self.n_functions is None else self.n_functions,
             kernel=self.kernel,
             length_scale=found.length_scales,
             random_state=self.random_state,

@@ -146,7 +146,7 @@ class RandomFourier(DomainTransformer):
         learns = isinstance(self.length_scale, str) and self.length_scale == "ard"
         count = 200 if self.n_functions is None else self.n_functions
         if learns and self.n_functions is None:
-            count = n_waves(len(X))
+            count = choose_n_waves(len(X))
         count = check_count("n_functions", count, least=2)
         if count % 2:
             raise ValueError(
@@ -231,6 +231,6 @@ class RandomFourier(DomainTransformer):
         return [f"random_{wave}{k}" for k in waves for wave in ("cos", "sin")]
 
 
-def n_waves(n_rows: int) -> int:
+def choose_n_waves(n_rows: int) -> int:
     """Number of columns for scales that are learned: few rows have no use for many."""
     return min(1000, max(200, 4 * n_rows))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.averaging.members import final_of
 from posterity.calibration.prediction import ConformalPrediction
 from posterity.calibration.scores import Units
-from posterity.calibration.tails import EXPERTS, AdaptedTails, Tails, TrackedTails, ends_now
+from posterity.calibration.tails import EXPERTS, AdaptedTails, Tails, TrackedTails, get_current_ends
 from posterity.calibration.wrapper import OnlineWrapper
 
 Array = NDArray[np.float64]
@@ -198,7 +198,7 @@ class Conformal(OnlineWrapper):
         )
 
     def _shaped(self, distribution: Any) -> ConformalPrediction:
-        ends = ends_now(self._state)[None]
+        ends = get_current_ends(self._state)[None]
         return ConformalPrediction(distribution, self._state.levels, ends)
 
 

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from posterity.calibration.tails import TrackedTails, ends_now
+from posterity.calibration.tails import TrackedTails, get_current_ends
 from posterity.forecasting import Forecaster, Progress
 from posterity.transaction import all_or_nothing
 
@@ -155,5 +155,5 @@ class _Ends:
 
 
 def _probabilities(tails: list[TrackedTails]) -> tuple[Array, Array]:
-    ends = ndtr(np.array([ends_now(each)[:, 0] for each in tails]))
+    ends = ndtr(np.array([get_current_ends(each)[:, 0] for each in tails]))
     return ends[:, 0], ends[:, 1]

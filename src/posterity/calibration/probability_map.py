@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.calibration.recalibrated_distribution import N_BINS, WIDTHS, bin_of
+from posterity.calibration.recalibrated_distribution import N_BINS, WIDTHS, find_bin
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class ProbabilityMap:
         before = self.clock + np.cumsum(counted) - counted
         block = before // REFRESH - self.clock // REFRESH
         n_done = (self.clock + int(counted.sum())) // REFRESH - self.clock // REFRESH
-        place = block[counted] * N_BINS + bin_of(probabilities[counted])
+        place = block[counted] * N_BINS + find_bin(probabilities[counted])
         summed = np.bincount(place, weights[counted], (n_done + 1) * N_BINS)
         rows = summed.astype(np.float64).reshape(-1, N_BINS)  # of no rows at all: whole numbers
         rows[0] += self.waiting

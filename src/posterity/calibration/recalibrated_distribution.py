@@ -26,7 +26,7 @@ NODES, SHARES = 0.5 * (_roots + 1.0), 0.5 * _shares
 BLOCK = 1024
 
 
-def bin_of(probabilities: Array) -> NDArray[np.intp]:
+def find_bin(probabilities: Array) -> NDArray[np.intp]:
     """Bins of the model's probabilities."""
     found = np.searchsorted(EDGES[1:-1], probabilities, side="right")
     return np.asarray(found, dtype=np.intp)
@@ -79,7 +79,7 @@ class RecalibratedDistribution(RowDistribution):
 
     def _cdf(self, y: Array) -> Array:
         u = np.asarray(self.model.cdf(y))
-        at = bin_of(u)
+        at = find_bin(u)
         which = np.broadcast_to(self.which, u.shape)
         slope = self.masses[which, at] / WIDTHS[at]
         below: Array = self._below[which, at] + slope * (u - EDGES[at])
@@ -90,7 +90,7 @@ class RecalibratedDistribution(RowDistribution):
 
     def _logpdf(self, y: Array) -> Array:
         u = np.asarray(self.model.cdf(y))
-        at = bin_of(u)
+        at = find_bin(u)
         slope = self.masses[np.broadcast_to(self.which, u.shape), at] / WIDTHS[at]
         density: Array = self.model.logpdf(y) + np.log(slope)
         return density
@@ -147,7 +147,7 @@ class RecalibratedDistribution(RowDistribution):
     def _correct_for_kink(self, y: Array) -> Array:
         """What E|Y - y| gains where the bin around y is cut there: the nodes don't see the kink."""
         u = np.asarray(self.model.cdf(y))
-        at = bin_of(u)
+        at = find_bin(u)
         slope = self.masses[self.which, at] / WIDTHS[at]
         gain = np.zeros(self.shape)
         for share, node in zip(SHARES, NODES, strict=True):

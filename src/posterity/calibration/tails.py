@@ -45,7 +45,7 @@ class Tails(Protocol):
         """The same, to go its own way."""
 
 
-def ends_now(tails: Tails) -> Array:
+def get_current_ends(tails: Tails) -> Array:
     """(2, L): lower and upper ends that the next score will be told."""
     ends = tails.copy().learn(np.array([math.nan]), True)
     assert ends is not None

@@ -17,7 +17,7 @@ from posterity.cli.forgetting import parse
 from posterity.cli.models import build, parse_one
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
-from posterity.cli.slices import slices_of
+from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, called, table_path
 from posterity.cli.text import say_note
 from posterity.cli.times import TimedModel, TimedRows
@@ -77,7 +77,7 @@ def _run(settings: Settings, path: str) -> None:
     score = _score_numbers
     if is_classifier(model) or hasattr(model, "quantile"):
         score = _score_labels if is_classifier(model) else _score_quantiles
-    with text_if_empty(settings, table):
+    with explain_empty_table(settings, table):
         score(settings, model, table)
     if not settings.quiet:
         for note in notes(table):
@@ -157,7 +157,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
             levels=settings.levels,
             delay=settings.delay,
             period=settings.period,
-            slices=slices_of(table, settings.slices),
+            slices=read_slices(table, settings.slices),
             follow=0 if page is None else FOLLOWED_PLACES,
             progress=advance,
         )
@@ -271,7 +271,7 @@ def nothing_left(file: str, table: TableStream) -> ValueError:
 
 
 @contextmanager
-def text_if_empty(settings: TableSettings, table: TableStream) -> Iterator[None]:
+def explain_empty_table(settings: TableSettings, table: TableStream) -> Iterator[None]:
     """Say which columns are in the way where all rows were left out."""
     try:
         yield

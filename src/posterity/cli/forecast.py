@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from posterity.cli.pages import checked_page, write_text
-from posterity.cli.predict import writer_to
+from posterity.cli.predict import open_writer
 from posterity.cli.series import Columns, without_hours
 from posterity.cli.tables import called, table_path
 from posterity.forecasting import Forecast, Forecaster
@@ -47,7 +47,7 @@ def run(settings: Settings) -> None:
         raise ValueError(
             "--features needs --future FILE, with the values of these columns in the next steps"
         )
-    opened = writer_to(settings.output)
+    opened = open_writer(settings.output)
     page = None if settings.report is None else checked_page(settings.report)
     columns = Columns(
         target=settings.target,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import notes as notes_on
+from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.evaluate import nothing_left, progress_bar
 from posterity.cli.forgetting import parse
 from posterity.cli.model_files import ModelFile, check_place, read_model
@@ -61,7 +61,7 @@ def fit(settings: FitSettings) -> None:
         raise nothing_left(called(settings.file), table)
     notes = {**_noted(settings, table, whole), **_count_rows(means)}
     save(learner, settings.output, notes=notes)
-    for note in notes_on(table):
+    for note in describe_reading(table):
         _say(f"note: {note}", settings.quiet)
     _say(f"{_rows(table)} learned into {settings.output}", settings.quiet)
 
@@ -184,7 +184,7 @@ def _read_file(
     with table_path(file) as path:
         table = kept.open(path, goal, reading)
         _pass(table, kept.model, learn, quiet=quiet)
-    for note in kept.notes_on(table):
+    for note in kept.describe_reading(table):
         _say(f"note: {note}", quiet)
     return table
 

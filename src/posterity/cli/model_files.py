@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from posterity.cli.evaluate import notes as notes_on
+from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
 from posterity.io import ColumnMeans, TableStream, TextFormat
@@ -78,10 +78,10 @@ class ModelFile:
         noted = self.notes.get("text")
         return TextFormat(**noted) if isinstance(noted, dict) else TextFormat()
 
-    def notes_on(self, table: TableStream) -> Iterator[str]:
+    def describe_reading(self, table: TableStream) -> Iterator[str]:
         """What was done to rows and values on the way in."""
         left_out = self.notes.get("left_out") or ()
-        return notes_on(table, levels="the model", left_out=left_out)
+        return describe_reading(table, levels="the model", left_out=left_out)
 
     def replace(self, notes: Mapping[str, Any]) -> None:
         """Write the model back into its place; refuse if another was put there meanwhile."""

@@ -42,7 +42,7 @@ def run(
     quiet: bool,
 ) -> None:
     """Read, predict, write, batch by batch."""
-    opened = writer_to(output)
+    opened = open_writer(output)
     kept = read_model(model, file)
     names = kept.feature_names
     wrapped = container(None, "arrow")
@@ -62,7 +62,7 @@ def run(
                     advance(table.n_rows_read)
             if table.n_rows_read - table.n_before <= table.n_skipped:
                 raise nothing_left(called(file), table)
-    for note in () if quiet else kept.notes_on(table):
+    for note in () if quiet else kept.describe_reading(table):
         say_note(note)
 
 
@@ -96,7 +96,7 @@ def _columns(model: Any, X: Any, level: float, quantiles: tuple[float, ...]) -> 
     return predictions | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in quantiles}
 
 
-def writer_to(output: str | None) -> Any:
+def open_writer(output: str | None) -> Any:
     """What opens the output, by its ending."""
     if output is None:
         return lambda: _write_csv(sys.stdout.buffer)

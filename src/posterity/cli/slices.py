@@ -10,7 +10,7 @@ from posterity.io import TableError, TableStream
 QUARTERS = 4
 
 
-def slices_of(
+def read_slices(
     table: TableStream, columns: Sequence[str]
 ) -> dict[str, SlicedNumbers | SlicedLevels]:
     """What `progressive_validation` takes, by the names of the columns.

@@ -24,9 +24,9 @@ from posterity.distributions._mixture_terms import (
     absolute_error,
     all_ordinary,
     any_flat,
-    any_point,
     exchanged,
     flattened,
+    has_point_mass,
     least_df,
     lower_tail,
     shape_of,
@@ -55,7 +55,7 @@ def crps(y: FloatArray, terms: Terms) -> Any:
     rows = flattened(terms, shape)
     least = least_df(rows)
     score = np.full(y.shape, math.inf)
-    point = any_point(rows)
+    point = has_point_mass(rows)
     proper = ~any_flat(rows) & (least > 1.0)
     ordinary, point = proper & ~point, proper & point
     if ordinary.all():
@@ -96,7 +96,7 @@ def _integrate(terms: Terms, least_df: FloatArray) -> FloatArray:
                 # The smaller of F and 1 - F: heavy tails matter where the other is 1 already.
                 there = side * centre - scale * x
                 mirrored = [term.reflected(np.asarray(side)) for term in terms]
-                tail = lower_tail(there, mirrored, _t_recurrence.rough_tail)
+                tail = lower_tail(there, mirrored, _t_recurrence.approximate_tail)
                 summed = summed + (tail * (1.0 - tail) * pace).sum(axis=0)
         fine = summed * (2.0 * reach / points) * scale
         answer[rows] = fine

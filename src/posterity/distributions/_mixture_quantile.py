@@ -24,8 +24,8 @@ from posterity.distributions._mixture_terms import (
     Terms,
     all_ordinary,
     any_flat,
-    any_point,
     flattened,
+    has_point_mass,
     shape_of,
     total,
 )
@@ -52,7 +52,7 @@ def quantile(p: FloatArray, terms: Terms) -> Any:
     flat = any_flat(rows)
     centre = total(rows, lambda term: term.loc)
     x[flat] = np.where(probability < 0.5, -math.inf, centre)[flat]
-    odd = any_point(rows) | ~(probability > 0.0)
+    odd = has_point_mass(rows) | ~(probability > 0.0)
     plain, odd = ~flat & ~odd, ~flat & odd
     if plain.any():
         x[plain] = _solve_continuous(probability[plain], [term.take(plain) for term in rows])
@@ -134,7 +134,7 @@ def _at(x: FloatArray, term: Term, rough: bool) -> tuple[Any, Any, Any]:
     df = term.df
     spread = spread_of(z, df)
     if rough and df.min() >= _ROUGH_DF:
-        tail = _t_recurrence.expanded_tail(spread, df, LARGE)
+        tail = _t_recurrence.expand_tail(spread, df, LARGE)
     else:
         tail = _t_recurrence.tail(spread, df)
     exponent, factor = _t_recurrence.density_at_zero_parts(df)

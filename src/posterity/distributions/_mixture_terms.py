@@ -180,7 +180,7 @@ def any_flat(terms: Terms) -> Any:
     return flat
 
 
-def any_point(terms: Terms) -> Any:
+def has_point_mass(terms: Terms) -> Any:
     """Rows with a point mass."""
     point = terms[0].scale == 0.0
     for term in terms[1:]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.distributions._limits import checked_level
+from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions._statements import read_statement
 from posterity.distributions.row_distribution import RowDistribution
@@ -133,7 +133,7 @@ class JointDistribution:
         [1.0, 0.5, 0.02, 1.98]
         """
         pandas, names, each = require_pandas(), self._labels(), self.marginal()
-        low, high = each.interval(checked_level(level))
+        low, high = each.interval(check_level(level))
         columns = {
             "name": names,
             "mean": each.mean(),
@@ -193,7 +193,7 @@ class JointDistribution:
         ValueError
             If ``level`` is not between 0 and 1.
         """
-        return np.column_stack(self.marginal().interval(checked_level(level)))
+        return np.column_stack(self.marginal().interval(check_level(level)))
 
     # ---- sums of coefficients ----
 

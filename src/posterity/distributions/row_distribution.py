@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions._limits import checked_level
+from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 
 
@@ -191,7 +191,7 @@ class RowDistribution:
         ValueError
             If a level is not between 0 and 1.
         """
-        return self._interval(checked_level(level))
+        return self._interval(check_level(level))
 
     def crps(self, y: ArrayLike) -> FloatArray:
         """Continuous ranked probability score at y: the integral of (cdf(t) - [t >= y])^2 dt.

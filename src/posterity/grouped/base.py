@@ -366,7 +366,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         if first:
             model._begin()
         if way == "predict_then_learn":
-            predictive = model._tell(given)
+            predictive = model._predict_input(given)
         elif first:
             model._learn_first(way, drop_weightless_rows(given))
         else:
@@ -386,7 +386,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         with self._changing(given.keys):
             self._posterior.learn(given.rows(self._index, self._posterior.intercept))
 
-    def _tell(self, given: Input) -> Distribution:
+    def _predict_input(self, given: Input) -> Distribution:
         self._refuse(given)
         with self._changing(given.keys):
             rows = given.rows(self._index, self._posterior.intercept)

@@ -68,7 +68,7 @@ def plot_forecast(
     'y (units of y)'
     """
     ax = axes_of(ax)
-    of = _chosen(forecast, series)
+    of = _find_series(forecast, series)
     times = np.asarray(forecast.times).reshape(len(forecast.ids), -1)[of]
     for level in sorted(levels, reverse=True):
         low, high = (np.reshape(end, (-1, len(times)))[of] for end in forecast.interval(level))
@@ -89,7 +89,7 @@ def plot_forecast(
     return finish(ax, "Forecast", x="time", y=f"y ({unit})")
 
 
-def _chosen(forecast: Any, series: Any) -> int:
+def _find_series(forecast: Any, series: Any) -> int:
     """Number of the series."""
     names = list(forecast.ids)
     if series is None:

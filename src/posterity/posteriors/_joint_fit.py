@@ -74,7 +74,7 @@ class WarmStart(NamedTuple):
         return WarmStart(prior, start, near, change, min(rate, 1.0))
 
 
-def fitted_together(
+def fit_sites_together(
     inner: LinearPosterior, model: SiteModel, rows: SiteRows
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites."""

@@ -67,7 +67,7 @@ def median_change(probability: Array, changes: list[Change | None]) -> Change | 
     return changes[min(found, len(probability) - 1)]
 
 
-def kept_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool_] | None:
+def select_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool_] | None:
     """Which runs stay: (k,) flags, or None for all, as while few are negligible.
 
     The newest, which has had no chance yet, stays.
@@ -278,7 +278,7 @@ class Runs:
         several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
         return RunsKernel(self, trace, self.bank.room, X, y, weights, hazards, *ways, several)
 
-    def changes_after(
+    def update_changes(
         self, path: RunsKernel, size: int, known: list[Change | None]
     ) -> list[Change | None]:
         """The changes once ``path`` has learned one row, of ``size`` runs with those ``known``."""
@@ -323,7 +323,7 @@ class Runs:
         k = self.size
         if k <= most and self.row % ROWS_BETWEEN_LOOKS:
             return
-        kept = kept_runs(self.probability[:k], smallest_probability, most)
+        kept = select_runs(self.probability[:k], smallest_probability, most)
         if kept is None:
             return
         self.bank.keep(np.concatenate([[True], kept]))

@@ -88,7 +88,7 @@ class RunsPath:
     ) -> None:
         """Know the changes after a row was learned; to do so twice is to do so once."""
         if runs.changes is changes:
-            runs.changes = runs.changes_after(path, size, changes)
+            runs.changes = runs.update_changes(path, size, changes)
         last = runs.size - 1
         began = row > 0 and runs.first[last] == row
         self.learned.change_probability = np.minimum(runs.probability[last : last + 1] * began, 1.0)

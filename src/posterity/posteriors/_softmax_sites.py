@@ -151,7 +151,7 @@ def sites_of(
     )
 
 
-def points_about(covariance: Array, n_points: int = POINTS) -> Array:
+def place_points(covariance: Array, n_points: int = POINTS) -> Array:
     """(n, S, R) points that with their mirror images have these covariances, or variances."""
     make = balanced_points if covariance.ndim == 3 else plain_points
     return shifted(make(covariance.shape[1], n_points), root_of(covariance))

@@ -73,7 +73,7 @@ class Ensemble:
     def given(self, evidences: Array) -> Ensemble:
         """The same hypotheses, of these log evidences (k,) now."""
         logs = (self.log_prior + evidences)[self.log_prior > -math.inf]
-        return replace(self, scores=evidences, log_evidence=log_sum(logs))
+        return replace(self, scores=evidences, log_evidence=sum_logs(logs))
 
     def weights_at(self, ranks: Ranks, scores: Array | None = None) -> Array:
         """Weights (n, k) at rows of which they know as much as their ranks (n, k) say.
@@ -166,7 +166,7 @@ def bayes(probability: Array, densities: Array) -> tuple[Array, float]:
     return np.divide(likelihood, total, out=likelihood), best + math.log(total)
 
 
-def log_sum(logs: Array) -> float:
+def sum_logs(logs: Array) -> float:
     """Log of the sum of exponentials (k,)."""
     most = float(logs.max())
     if not math.isfinite(most):
@@ -204,7 +204,7 @@ def ranks_of(predictive: Any) -> Ranks:
 
 
 @singledispatch
-def predicted_and_scored(
+def predict_and_score_rows(
     member: Any, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
 ) -> tuple[Any, Array]:
     """What a member told of rows before it learned them, and their log densities times weights.
@@ -217,7 +217,7 @@ def predicted_and_scored(
 
 
 @singledispatch
-def rank_ahead(member: Any) -> int:
+def rank_next_row(member: Any) -> int:
     """How much a member knows of a row to come, at the origin; see :func:`ranks_of`."""
     nothing = np.zeros((1, member.n_coefficients - int(member.intercept)))
     return int(ranks_of(member.predictive(nothing))[0])

@@ -17,15 +17,15 @@ from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
 from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI, Joint
-from posterity.posteriors._joint_fit import SiteModel, fitted_together
+from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
 from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_removal import taken_out
 from posterity.posteriors._site_rows import Learned, learn_rows
 from posterity.posteriors.ensemble import (
     VARIES,
     clip_log_densities,
-    predicted_and_scored,
-    rank_ahead,
+    predict_and_score_rows,
+    rank_next_row,
 )
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -451,7 +451,7 @@ class GeneralizedPosterior(LinearPosterior):
 
     def _together(self, rows: SiteRows) -> None:
         model = SiteModel(self.likelihood, self.approximation)
-        trial, fitted = fitted_together(self.inner, model, rows)
+        trial, fitted = fit_sites_together(self.inner, model, rows)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
         first = self.statistics.seen == 0.0
         self.inner.copy_from(trial)
@@ -461,7 +461,7 @@ class GeneralizedPosterior(LinearPosterior):
         self.statistics.log_predictive += self.log_evidence - log_evidence
 
 
-@predicted_and_scored.register
+@predict_and_score_rows.register
 def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
     """Sites are found by the densities, the weights in them."""
     learned = member.learn_in_order(*rows)
@@ -470,7 +470,7 @@ def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, A
     )
 
 
-@rank_ahead.register
+@rank_next_row.register
 def _rank_ahead(member: GeneralizedPosterior) -> int:
     """What is not known of eta is vague: every prediction has a spread."""
     return VARIES

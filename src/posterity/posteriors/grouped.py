@@ -156,7 +156,7 @@ class GroupedPosterior:
             stop, opens = self._stretch(rows, first)
             part, some = rows.part(first, stop), slice(first, stop)
             before, known = self._get_stream_noise(), self.bank.size
-            self._tell(part, predictions[:, some])
+            self._predict_then_learn_part(part, predictions[:, some])
             if not self._asked_all:
                 residual[some], residual_df[some] = before[0], before[1] - self._flat(STREAM_GROUPS)
             else:
@@ -302,7 +302,7 @@ class GroupedPosterior:
         self.bank.grow(int(rows.slots.max(initial=-1)) + 1)
         self.bank.learn(rows, self.discount)
 
-    def _tell(self, rows: GroupedRows, out: Array) -> None:
+    def _predict_then_learn_part(self, rows: GroupedRows, out: Array) -> None:
         """Learn rows, say what each was before it, and account for the noise they bring."""
         bank, priors = self.bank, self._turned().priors
         self.fresh = None

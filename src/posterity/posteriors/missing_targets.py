@@ -41,7 +41,7 @@ from posterity.posteriors._target_chain import (
     about,
     conditioned,
     filled,
-    one_joint,
+    join_predictions,
     student_t,
 )
 from posterity.posteriors._target_coefficients import TargetCoefficients
@@ -143,7 +143,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             predictions.append(after.predictive(X[row]))
             after.append(X[row], y[row], None if weights is None else weights[row], elapsed[row])
         self.copy_from(after)
-        return one_joint(predictions, self.names)
+        return join_predictions(predictions, self.names)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""

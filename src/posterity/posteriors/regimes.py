@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from posterity.distributions import PoissonLogNormal, StudentT
 from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import exactly_mixed
-from posterity.posteriors._runs import Change, kept_runs, median_change
+from posterity.posteriors._runs import Change, median_change, select_runs
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, ChangeStrategy, Trace
 from posterity.posteriors.ensemble import VARIES, bayes, clip_log_densities, ranks_of
 from posterity.posteriors.mixed import MixedPosterior, given
@@ -129,7 +129,7 @@ class Regimes:
 
     def drop(self, smallest_probability: float, most: int) -> None:
         """Drop runs that have become negligible, or are too many."""
-        kept = kept_runs(self.probability, smallest_probability, most)
+        kept = select_runs(self.probability, smallest_probability, most)
         if kept is None:
             return
         self.members = tuple(one for one, stays in zip(self.members, kept, strict=True) if stays)
