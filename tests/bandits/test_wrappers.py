@@ -195,7 +195,7 @@ def test_messages() -> None:
     for made, message in (
         (lambda: Budget(costs={"a": -1.0}, total=1.0, decisions=1), "costs must be 0 or more"),
         (lambda: Budget(costs={}, total=1.0, decisions=0), "number of decisions"),
-        (lambda: Baseline(arm="a", allowance=-1.0), "neither is"),
+        (lambda: Baseline(arm="a", allowance=-1.0), "both must be 0"),
         (lambda: Baseline(arm="a", level=1.0), "level is 1.0"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -264,7 +264,7 @@ def test_in_a_process_of_its_own(table: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["n_rows"] == 400
     failed = run("evaluate", tmp_path / "no.parquet", "--target", "y")
     assert (failed.returncode, failed.stdout) == (2, "")
-    assert failed.stderr == f"posterity: {tmp_path / 'no.parquet'}: no such file\n"
+    assert failed.stderr == f"posterity: {tmp_path / 'no.parquet'}: no such file; check the path\n"
 
 
 @pytest.mark.processes

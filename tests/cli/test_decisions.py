@@ -119,7 +119,7 @@ def test_off_policy_without_propensities(decisions: Path) -> None:
     result = invoke("off-policy", decisions, "--drop", "p_red,p_blue", "--policy", "uniform")
     assert "name their column in --propensity" in result.stdout
     assert "the log has no propensities" in result.stdout
-    assert "'green' is no policy" in complaint(
+    assert "'green' is not a policy" in complaint(
         "off-policy", decisions, "--propensities", "p_*", "--policy", "green"
     )
     assert "write two numbers" in complaint(

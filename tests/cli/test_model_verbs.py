@@ -279,9 +279,9 @@ def test_a_wrong_file_column_or_model(model: Path, second: Path, tmp_path: Path)
     old = model.read_bytes()
     for verb in ("update", "unlearn", "predict"):
         missing = complaint(invoke(verb, model, tmp_path / "no.csv"))
-        assert missing == f"posterity: {tmp_path / 'no.csv'}: no such file\n"
+        assert missing == f"posterity: {tmp_path / 'no.csv'}: no such file; check the path\n"
         missing = complaint(invoke(verb, tmp_path / "no", second))
-        assert missing == f"posterity: {tmp_path / 'no'}: no such file\n"
+        assert missing == f"posterity: {tmp_path / 'no'}: no such file; check the path\n"
         assert f"{second}: this is not a model file" in complaint(invoke(verb, second, second))
         assert "is a folder: give a model file" in complaint(invoke(verb, tmp_path, second))
         narrow = write_table(tmp_path / "narrow.csv", 0, 9, "a,y")
@@ -347,7 +347,7 @@ def test_models_that_cannot_be_merged(model: Path, first: Path, tmp_path: Path) 
 def test_unlearning_more_than_was_learned(model: Path, first: Path) -> None:
     old = model.read_bytes()
     line = complaint(invoke("unlearn", model, write_table(first, 0, 600)))
-    assert "can't unlearn rows of total weight 600: only 400 is learned" in line
+    assert "can't unlearn rows of total weight 600: only 400 was learned" in line
     assert model.read_bytes() == old
 
 

@@ -122,7 +122,7 @@ def test_commas_before_fractions(tmp_path: Path) -> None:
     path.write_text("n;price\n" + "".join(f"1.{i:03};{i},25\n" for i in range(40)))
     line = complaint(invoke("evaluate", path, "--target", "price"))
     assert "the target 'price' holds text (as '0,25')" in line
-    assert line.endswith("if the comma is the decimal point, say so (--decimal ,)")
+    assert line.endswith("if the comma is the decimal point, give --decimal ,")
     line = complaint(invoke("evaluate", path, "--target", "n"))
     assert "column 'price' contains '0,25': if the comma is the decimal point" in line
     model = tmp_path / "m.posterity"

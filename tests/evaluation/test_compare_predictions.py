@@ -158,7 +158,7 @@ def test_messages() -> None:
         compare_predictions(models(), X, y, loss="mse")
     with pytest.raises(ValueError, match="give two models or more to compare, got 1"):
         compare_predictions([line()], X, y)
-    with pytest.raises(ValueError, match="lags, and delay, must be at most 64"):
+    with pytest.raises(ValueError, match="lags and delay must be at most 64"):
         compare_predictions(models(), X, y, lags=100)
     with pytest.raises(ValueError, match="there is no model 'x': the models are line, bend, mean"):
         compare_predictions(models(), X, y).between("x", "line")

@@ -348,7 +348,7 @@ def test_exogenous_columns_one_by_one() -> None:
     assert model.forecast(1, ahead, series="b").median() == pytest.approx(10.0, abs=0.5)
     refused(lambda: model.learn_one(1.0, series="b"), "a finite number for each")
     refused(lambda: model.learn_one(1.0, [1.0]), "series is missing: name the one of the 2")
-    refused(lambda: model.learn_one(1.0, [1.0], series="c"), "'c' is not known")
+    refused(lambda: model.learn_one(1.0, [1.0], series="c"), "'c' is unknown")
     refused(lambda: model.learn_one(np.inf, [1.0], series="b"), "infinite")
     assert model.n_observations_ == 121
 
@@ -368,7 +368,7 @@ def test_what_is_refused(monthly: Array) -> None:
     refused(lambda: model.forecast(0), "horizon must be a whole number of steps")
     refused(lambda: model.forecast(10**9), "a forecast of 1 series at once needs")
     refused(lambda: model.forecast(2, X_future=[[1.0], [2.0]]), "no exogenous columns were learned")
-    refused(lambda: Forecaster().fit([1.0, 2.0]), "has 2 values: a forecast needs 4 at least")
+    refused(lambda: Forecaster().fit([1.0, 2.0]), "has 2 values: a forecast needs at least 4")
     refused(lambda: Forecaster().fit([1.0, np.inf, 2.0, 3.0]), "infinite at row 1")
     refused(lambda: Forecaster().fit(np.zeros((2, 2, 2))), r"expected \(n,\) or \(n, k\)")
     refused(lambda: Forecaster().fit([]), "no row to learn")

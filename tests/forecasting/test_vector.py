@@ -178,7 +178,7 @@ def test_what_is_refused() -> None:
         VectorAutoregression(lags=0).fit(y)
     with pytest.raises(ValueError, match="tightness is"):
         VectorAutoregression(tightness=(0.0, 1.0)).fit(y)
-    with pytest.raises(ValueError, match="there are 1 rows of 3 signals with 3 lags"):
+    with pytest.raises(ValueError, match="there are 1 complete rows of 3 signals with 3 lags"):
         VectorAutoregression(lags=3).fit(y[:4])
     with pytest.raises(ValueError, match="end at different times"):
         VectorAutoregression().fit({"a": y[:, 0], "b": y[:20, 1]})

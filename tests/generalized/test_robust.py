@@ -374,7 +374,7 @@ def test_rows_are_unlearned(likelihood: str) -> None:
     left = fitted(slice(None)).unlearn(X[some], y[some])
     assert off(left, fitted(np.setdiff1d(np.arange(300), some))) < 0.12
     assert left.n_observations_ == 285.0
-    with pytest.raises(ValueError, match="only 285 is learned"):
+    with pytest.raises(ValueError, match="only 285 was learned"):
         left.unlearn(X, y)
     with pytest.raises(ValueError, match="was never learned"):
         fitted(slice(0, 30)).unlearn(X[40:41], y[40:41])
