@@ -68,7 +68,7 @@ class Bandit(ContextualPolicy):
         self.decision = None
         return super().pull(arm_ids, context)
 
-    def _pull_arm(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
+    def _pull(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
         values, bandit = self._values(context), self._get_bandit(arm_ids)
         some = set(arm_ids)
         may = None
