@@ -16,8 +16,8 @@ NAME = "adapters"
 TITLE = "In river: one dictionary a row"
 HOW = """\
 `predict_one` and `learn_one` of each row, p = 10, through `posterity.adapters.river` and in river's
-own `BayesianLinearRegression`: the same prior, noise and predictions, checked before. With
-`with_dist=True` both answer with river's `Gaussian`."""
+own `BayesianLinearRegression`, with the same prior, noise and predictions, which is checked first.
+With `with_dist=True` both return river's `Gaussian`."""
 
 TARGETS: dict[bool, float | None] = {False: 8.0, True: 8.0}
 

@@ -19,13 +19,13 @@ from posterity import BayesianLinearRegression
 NAME = "batch"
 TITLE = "Fit all rows at once"
 HOW = """\
-Everyone gets the same row-major array and fits an intercept, except for the bare product
-`X.T @ X`, which fits nothing; ours also has the evidence choose the prior, as it does by default.
-All cores are used, by BLAS as by us; the lines that say so hold both to one core. Runs are 0.1 s
-apart, so that nobody's idle threads spin into the next one's time. Where the prior is given,
-`fit` is little more than the factorisation of the rows; two cores are compared with one, and
-columns in other orders of memory with the row-major array. Intel's Ridge is oneDAL's, from
-scikit-learn-intelex: a sum of products on all cores, without intervals or evidence."""
+All fit the same row-major array with an intercept, except for the bare product `X.T @ X`, which
+fits nothing. Ours also chooses the prior by the evidence, as it does by default. All cores are
+used, by BLAS and by ours; lines with "one core" restrict both to one. Runs are 0.1 s apart, so that
+idle threads of one do not spin into the time of the next. Where the prior is given, `fit` is little
+more than the factorisation of the rows; two cores are compared with one, and columns in other
+memory orders with the row-major array. Intel's Ridge is oneDAL's, from scikit-learn-intelex: a sum
+of products on all cores, without intervals or evidence."""
 
 SIZES = {10: 1_000_000, 50: 300_000, 200: 50_000}
 GRAM_TARGETS = {10: 2.0, 50: 2.5, 200: 2.5}

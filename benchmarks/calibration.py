@@ -13,10 +13,10 @@ from posterity.calibration import Conformal, Recalibrated
 NAME = "calibration"
 TITLE = "Conformal intervals"
 HOW = """\
-One call of `predict_then_learn`, p = 10, beside the same without the wrapper; the intervals of five
-levels are kept for each row. "with intervals": the 95% interval of each row is asked for as well.
-`aci` and `dtaci`: one level, from a window of the last 1,000 scores. `Recalibrated`: the density of
-each row is asked for as well."""
+One call of `predict_then_learn`, p = 10, compared with the same without the wrapper; the intervals
+of five levels are stored for each row. "with intervals" includes reading the 95% interval of each
+row. `aci` and `dtaci` have one level, from a window of the last 1,000 scores. `Recalibrated`
+includes the density of each row."""
 
 ROWS = 300_000
 MODELS: dict[str, dict[str, Any]] = {

@@ -12,10 +12,9 @@ from posterity import BayesianLinearRegression
 NAME = "calls"
 TITLE = "One Python call a row"
 HOW = """\
-`predict_one` and `learn_one` of each row, p = 10, no intercept, the time of the two together, once
-with the default prior, which is learned (chosen 27 times along the way), and once with the prior
-given, as river's is. Ours checks every value. river takes only dicts, and is asked for the mean
-alone, as ours is."""
+The time of `predict_one` and `learn_one` of each row together, p = 10, without an intercept: once
+with the default prior, which is learned (chosen 27 times along the way), and once with a given
+prior, like river's. Ours checks every value. river takes only dicts. Both return only the mean."""
 
 TARGETS = {"arrays": 10.0, "dicts": 8.0}
 PRIORS: dict[str, Any] = {"prior learned": "auto", "prior given": 1.0}

@@ -24,11 +24,11 @@ from posterity.adapters import _partitions as core
 NAME = "cluster"
 TITLE = "Many machines: partitions merged"
 HOW = """\
-The driver's work is a merge of model files, one a partition: measured with 100 and with 10,000
-rows in each, for it must not grow with them; on Spark a tree of merges leaves the driver 16 files
-at most. Spark: the same Parquet files of p = 20 features, in one session of `local[2]`, through
-`posterity.adapters.spark.fit` (flat prior) and MLlib's `LinearRegression` (normal equations),
-whose coefficients agree."""
+The driver merges one model file for each partition. This is measured with 100 and with 10,000 rows
+in each, because the time must not grow with them; on Spark a tree of merges leaves the driver at
+most 16 files. Spark: the same Parquet files of p = 20 features, in one session of `local[2]`,
+through `posterity.adapters.spark.fit` (flat prior) and MLlib's `LinearRegression` (normal
+equations), whose coefficients agree."""
 
 P = 20
 FILES = 8

@@ -22,12 +22,12 @@ from posterity import BayesianLinearRegression
 NAME = "cluster_dask"
 TITLE = "Many machines: Dask"
 HOW = """\
-A `LocalCluster` of two processes with a thread each. The same rows of p = 20 features: as Dask
-arrays in the memory of the workers, and as Parquet files that are read anew. Ours is
-`posterity.adapters.dask.fit` (flat prior); dask-ml's is `LinearRegression` with the solver that is
-fastest and nearest to least squares here, `newton`, and, in memory, its default, `admm`; both are
-regularised as they come, and agree with ours to 1e-4 and 1e-2. `lstsq` is Dask's own, on a column
-of ones beside the features."""
+A `LocalCluster` of two processes with a thread each. The same rows of p = 20 features, as Dask
+arrays in the memory of the workers, and as Parquet files that are read each time. Ours is
+`posterity.adapters.dask.fit` (flat prior). dask-ml's is `LinearRegression` with `newton`, its
+fastest solver here and the closest to least squares, and, in memory, its default, `admm`. Both
+regularise by default, and agree with ours to 1e-4 and 1e-2. `lstsq` is Dask's own, on a column of
+ones and the features."""
 
 FIT = "fit, {rows:,} x {p}, {where}"
 NAMES = [f"x{j}" for j in range(cluster.P)]

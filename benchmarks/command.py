@@ -22,13 +22,13 @@ from timing import Figure, Run, alternate, rounds_of
 NAME = "command"
 TITLE = "`posterity evaluate` on a file"
 HOW = """\
-10 features and a target, numbers of six decimals; about 100 MB per million rows. Times are those of
-whole processes, minus those of the same process on a file of 10 rows (start-up), in turn: what a
-million rows cost. PyArrow alone runs `for batch in pyarrow.csv.open_csv(file): pass`, with the
-types of the columns declared, which makes it much faster, and as it comes. river's
-`progressive_val_score` (MAE) runs in a process that is warm, over rows that are dicts in memory
-already. Peak memory is the resident memory of the whole process; a file four times as long has to
-do with the same, up to a tenth."""
+10 features and a target, numbers with six decimals; about 100 MB per million rows. Times are those
+of whole processes, minus those of the same process on a file of 10 rows (start-up), in turn: the
+cost of a million rows. PyArrow alone runs `for batch in pyarrow.csv.open_csv(file): pass`, with
+declared column types, which makes it much faster, and with its defaults. river's
+`progressive_val_score` (MAE) runs in a warm process, over rows that are already dicts in memory.
+Peak memory is the resident memory of the whole process; a file four times as long may use at most
+a tenth more."""
 
 FEW, BLOCK = 10, 250_000
 SCRIPTS = Path(sysconfig.get_path("scripts"))

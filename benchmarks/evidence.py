@@ -16,9 +16,9 @@ NAME = "evidence"
 TITLE = "Priors learned from the evidence"
 HOW = """\
 Fits: all rows at once with an intercept, the coefficients read; scikit-learn's `BayesianRidge` and
-`ARDRegression` with their defaults; for the latter every fifth coefficient is not 0. Streams: one
-call of `predict_then_learn`, noise learned, `prior_precision="auto"`, beside the same with a given
-prior; `mean()` and `std()` of every row asked for."""
+`ARDRegression` with their defaults. For the latter every fifth coefficient is not 0. Streams: one
+call of `predict_then_learn` with learned noise and `prior_precision="auto"`, compared with the same
+under a given prior, including `mean()` and `std()` of every row."""
 
 PAUSE = 0.1
 # Rows and columns: how long a stream is decides how much each choice of the prior costs a row.

@@ -19,12 +19,12 @@ from posterity import forgetting as ways
 NAME = "forgetting"
 TITLE = "Predict, then learn, and forget"
 HOW = """\
-Ours is one call of `predict_then_learn` for each way to forget, with `mean()` and `std()` of every
-row asked for; noise learned, standard normal prior, no intercept. "Plain" is the same without
-forgetting. polars-ols takes a data frame and gives predictions without variances: its `rls` with
-the same discount, as a half-life, and its rolling regression over the same 500 rows, whose
-predictions know their own row. river's smoothing is its only way to forget: a loop, over fewer
-rows, without variances."""
+Ours is one call of `predict_then_learn` for each way to forget, including `mean()` and `std()` of
+every row; the noise is learned, the prior standard normal, without an intercept. "Plain" is the
+same without forgetting. polars-ols takes a data frame and gives predictions without variances: its
+`rls` with the same discount, as a half-life, and its rolling regression over the same 500 rows,
+whose predictions include the row itself. river's only way to forget is smoothing: a loop, over
+fewer rows, without variances."""
 
 DISCOUNT, WINDOW = 0.99, 500
 LEARNED = "Adaptive, prior learned (default)"

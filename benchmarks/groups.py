@@ -11,10 +11,10 @@ from posterity import BayesianLinearRegression, GroupedRegression
 NAME = "groups"
 TITLE = "A hundred thousand groups"
 HOW = """\
-Ten million rows of eight features in random order of their keys, whole numbers; a group has about a
-hundred rows. The peer is one of our own models, with a given prior, over the same rows without
-their keys. `fit` leaves the shared prior to the first reading, which is timed with it in the second
-line; `predict_then_learn` learns it on the way."""
+Ten million rows of eight features in random order of their keys, which are whole numbers; a group
+has about a hundred rows. The peer is one of our own models, with a given prior, over the same rows
+without their keys. `fit` does not compute the shared prior before it is first read, which the
+second line includes; `predict_then_learn` learns it on the way."""
 
 ROWS, GROUPS, P = 10_000_000, 100_000, 8
 MOST_ROUNDS = 3  # a round takes half a minute

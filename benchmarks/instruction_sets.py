@@ -16,8 +16,8 @@ NAME = "instruction_sets"
 TITLE = "Processors of other kinds"
 HOW = """\
 The same work by the kernel's builds for narrower vectors than this processor's widest, each in
-processes of its own that take turns (`POSTERITY_ISA`); processor time on one core, the smallest of
-all rounds. The prior is given, so that the kernel is what is measured."""
+separate processes that take turns (`POSTERITY_ISA`). Times are processor time on one core, the
+smallest of all rounds. The prior is given, so that only the kernel is measured."""
 
 TARGETS = {"x86-64-v3": 1.4, "x86-64": 4.0}
 # p -> rows: learned in a few milliseconds, between two interruptions.

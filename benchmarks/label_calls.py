@@ -22,10 +22,10 @@ from posterity.forgetting import Exponential
 NAME = "label_calls"
 TITLE = "One Python call a row: labels, counts, heavy tails"
 HOW = """\
-`predict_one` and `learn_one` of each row, from dicts, p = 10, with an intercept and the other
-defaults, the time of the two together; beside river's models of the same kind, which follow a
-gradient and know no uncertainty. With several classes rows are learned again now and then, up to
-200 of them together: that is most of the time. 4,000 rows."""
+The time of `predict_one` and `learn_one` of each row together, from dicts, p = 10, with an
+intercept and the other defaults. river's models of the same kind follow a gradient and have no
+uncertainty. With several classes, up to 200 rows together are sometimes learned again, which takes
+most of the time. 4,000 rows."""
 
 GIVEN: dict[str, Any] = {"prior_precision": 1.0}
 Make = Callable[[], Any]

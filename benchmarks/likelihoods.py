@@ -23,14 +23,14 @@ Labels = NDArray[np.int64]
 NAME = "likelihoods"
 TITLE = "Yes or no"
 HOW = """\
-Streams: one call of `predict_then_learn`, p = 10, prior precision 1, no intercept, with the
-probabilities of every row asked for; beside the same of `BayesianLinearRegression` (noise known,
-`mean()` and `std()` asked for), and beside loops over fewer rows: river's
+Streams: one call of `predict_then_learn`, p = 10, prior precision 1, no intercept, including the
+probabilities of every row. Peers are the same call of `BayesianLinearRegression` (noise known,
+with `mean()` and `std()`), and loops over fewer rows: river's
 `StandardScaler | LogisticRegression` with its defaults, from dicts that are made beforehand, and
-bayesianbandits' `BayesianGLM` of the same prior with its defaults (five steps of Newton's method a
-row) and with one step, `predict` and `partial_fit` for each row. Fits: all rows at once with an
-intercept and C = 1; lbfgs with its defaults stops earlier (to 1e-4) than ours, which goes on until
-all digits stand. "auto" learns the prior precision as well, which no peer does."""
+bayesianbandits' `BayesianGLM` of the same prior, with its defaults (five steps of Newton's method
+a row) and with one step, `predict` and `partial_fit` for each row. Fits: all rows at once with an
+intercept and C = 1. lbfgs with its defaults stops earlier (at 1e-4) than ours, which converges to
+all digits. "auto" learns the prior precision as well, which no peer does."""
 
 PAUSE = 0.1
 N_FEATURES = 10

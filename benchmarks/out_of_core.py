@@ -25,11 +25,11 @@ TITLE = "Files larger than memory"
 HOW = """\
 20 features and a target, float64, standard normal, as Parquet (PyArrow's defaults), Arrow (batches
 of 65,536 rows) and CSV (six decimals, a tenth of the rows). Times are those of whole processes,
-minus those of the same process on 1,000 rows, in turn. PyArrow alone goes through all batches of
-65,536 rows of all columns, on its own threads, and casts each to float64: of Parquet as it comes
-(`ParquetFile(file).iter_batches()`), and with `pre_buffer=False` and a small buffer, which reads
-faster and in a tenth of the memory, and is what posterity asks for. Peak memory is the resident
-memory of the whole process."""
+minus those of the same process on 1,000 rows, in turn. PyArrow alone reads batches of 65,536 rows
+of all columns, on its own threads, and casts each to float64. It reads Parquet with its defaults
+(`ParquetFile(file).iter_batches()`), and with `pre_buffer=False` and a small buffer, as posterity
+does, which is faster and takes a tenth of the memory. Peak memory is the resident memory of the
+whole process."""
 
 FEW, BLOCK, FEATURES = 1000, 500_000, 20
 NAMES = [*(f"x{i}" for i in range(FEATURES)), "y"]

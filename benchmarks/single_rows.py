@@ -14,9 +14,9 @@ from posterity.basis import Spline
 NAME = "single_rows"
 TITLE = "One Python call a row: forgetting, and curves"
 HOW = """\
-`predict_one` and `learn_one` of each row, a dict, the time of the two together, once with the prior
-given and once with the default, which is learned. Beside it is the plain model, which forgets
-nothing, under the given prior. The spline has nine functions of each feature: a model of ninety."""
+The time of `predict_one` and `learn_one` of each row together, a dict, once with a given prior and
+once with the default, which is learned. The peer is the plain model under the given prior, which
+does not forget. The spline has nine functions of each feature: a model of ninety."""
 
 # p -> rows
 SIZES = {10: 4_000, 50: 1_000}

@@ -11,12 +11,12 @@ from posterity import BayesianLinearRegression
 NAME = "streams"
 TITLE = "Predict, then learn, every row of an array"
 HOW = """\
-Ours is one call of `predict_then_learn`, with `mean()` and `std()` of every row asked for. All
-solve the same problem (standard normal prior, no intercept), which is checked before it is timed.
-polars-ds and polars-ols take a data frame and know no variances; river takes dicts (converting
-them is not counted) and is asked for the distribution; its loop and the two that invert get fewer
-rows. The compiled loop is ten lines of Numba that keep a covariance, and finds the same means and
-standard deviations. Halford's class is the one of the blog post (2020) as published: it inverts to
+Ours is one call of `predict_then_learn`, including `mean()` and `std()` of every row. All methods
+solve the same problem (standard normal prior, no intercept), which is checked before timing.
+polars-ds and polars-ols take a data frame and give no variances. river takes dicts (the conversion
+is not counted) and returns the distribution. Its loop and the two methods that invert get fewer
+rows. The compiled loop is ten lines of Numba that update a covariance, with the same means and
+standard deviations. Halford's class is that of the blog post (2020) as published: it inverts to
 predict and to learn, and returns a `scipy.stats.norm`. "One inversion a row" is the same without
 SciPy and with the inverse kept."""
 

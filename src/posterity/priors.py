@@ -84,15 +84,17 @@ class GaussianPrior:
                 f"or ({n_features}, {n_features})"
             )
         if not np.isfinite(precision).all():
-            raise ValueError("prior_precision is not finite: use large numbers for near certainty")
+            raise ValueError(
+                "prior_precision is not finite: use large finite numbers for strong priors"
+            )
         if precision.ndim == 2:
-            return _symmetric_root(precision)
+            return _compute_symmetric_root(precision)
         if (precision < 0.0).any():
-            raise ValueError("prior_precision is negative: use 0 where nothing is known")
+            raise ValueError("prior_precision is negative: use 0 for a flat prior")
         return np.sqrt(precision if precision.ndim else np.full(n_features, precision))
 
 
-def _symmetric_root(precision: Array) -> Array:
+def _compute_symmetric_root(precision: Array) -> Array:
     """A root of a positive semi-definite matrix: rows W with W'W = precision."""
     if not np.allclose(precision, precision.T, rtol=1e-10, atol=0.0):
         raise ValueError("prior_precision is not symmetric: pass (P + P.T) / 2")

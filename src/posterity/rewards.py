@@ -50,12 +50,12 @@ class SharedRewards:
             groups=np.repeat(np.arange(self._n_arms), len(corners)),
         ).reshape(self._n_arms, -1)
         slopes = lines[:, 1:] - lines[:, :1]
-        return np.asarray(_with_a_column(X) @ slopes.T + lines[:, 0])
+        return np.asarray(_add_constant_column(X) @ slopes.T + lines[:, 0])
 
     def learn(self, X: Array, arms: Index, rewards: Array) -> None:
         """See :class:`RewardModel`."""
         if len(X):
-            self._model.partial_fit(_with_a_column(X), rewards, groups=arms)
+            self._model.partial_fit(_add_constant_column(X), rewards, groups=arms)
             self._has_rewards = True
 
 
@@ -72,7 +72,7 @@ class SeparateRewards:
         """See :class:`RewardModel`; an arm that never came has what all others have on average."""
         expected = np.zeros((len(X), len(self._models)))
         for arm in np.flatnonzero(self._has_rewards):
-            means = self._models[arm].predict_mean_distribution(_with_a_column(X))
+            means = self._models[arm].predict_mean_distribution(_add_constant_column(X))
             expected[:, arm] = means.mean()
         if self._has_rewards.any() and not self._has_rewards.all():
             expected[:, ~self._has_rewards] = expected[:, self._has_rewards].mean(
@@ -84,7 +84,7 @@ class SeparateRewards:
         """See :class:`RewardModel`."""
         for arm in np.unique(arms):
             rows = arms == arm
-            self._models[arm].partial_fit(_with_a_column(X[rows]), rewards[rows])
+            self._models[arm].partial_fit(_add_constant_column(X[rows]), rewards[rows])
             self._has_rewards[arm] = True
 
 
@@ -129,13 +129,13 @@ def reward_model(model: Any, n_arms: int) -> RewardModel:
         return GivenRewards(model, n_arms)
     if not hasattr(model, "predict_mean_distribution"):
         raise TypeError(
-            f"reward_model is {model!r}: give an estimator of this package, a function of "
+            f"reward_model is {model!r}: give an estimator of posterity, a function of "
             "contexts X, or None"
         )
     return SeparateRewards(model, n_arms)
 
 
-def _with_a_column(X: Array) -> Array:
+def _add_constant_column(X: Array) -> Array:
     """Contexts of which nothing is known get one column that says nothing."""
     return X if X.shape[1] else np.zeros((len(X), 1))
 

@@ -80,10 +80,12 @@ def machine_memory() -> float:
 
     Infinite where it does not tell.
     """
-    return min(_physical_memory(), _process_limit(), *map(_container_limit, CONTAINER_LIMITS))
+    return min(
+        _read_physical_memory(), _process_limit(), *map(_read_container_limit, CONTAINER_LIMITS)
+    )
 
 
-def _physical_memory() -> float:
+def _read_physical_memory() -> float:
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
@@ -100,7 +102,7 @@ def _process_limit() -> float:
     return math.inf if limit == resource.RLIM_INFINITY else float(limit)
 
 
-def _container_limit(path: str) -> float:
+def _read_container_limit(path: str) -> float:
     try:
         return float(Path(path).read_text())  # "max" where there is none
     except (ValueError, OSError):

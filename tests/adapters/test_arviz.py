@@ -144,12 +144,16 @@ def test_what_cannot_be_drawn_says_so(frame: Any) -> None:
     ):
         with pytest.raises(TypeError, match=words):
             to_arviz(model, X, y)
-    with pytest.raises(TypeError, match="exposure is for counts, and BayesianLinearRegression"):
+    with pytest.raises(
+        TypeError, match="exposure is for models of counts, not for BayesianLinearRegression"
+    ):
         to_arviz(BayesianLinearRegression().fit(X, y), X, y, exposure=2.0)
     labels = BayesianLogisticRegression().partial_fit(X, np.full(80, "a"))
     with pytest.raises(ValueError, match="needs two classes, and all labels so far are 'a'"):
         to_arviz(labels, X, np.full(80, "a"))
-    with pytest.raises(ValueError, match="y is 'c' in row 0, which is none of the classes"):
+    with pytest.raises(
+        ValueError, match="y is 'c' in row 0, which is not among the learned classes"
+    ):
         to_arviz(labels.fit(X, np.where(y > 1.0, "a", "b")), X, np.full(80, "c"))
     counts = BayesianPoissonRegression().fit(X, np.ones(80))
     with pytest.raises(ValueError, match=r"y in row 0 is 0\.5"):
@@ -158,7 +162,7 @@ def test_what_cannot_be_drawn_says_so(frame: Any) -> None:
     with pytest.raises(ValueError, match="to_arviz needs a posterior that is one factor, and"):
         to_arviz(averaged, X, y)
     short = BayesianLinearRegression(prior_precision=0.0).fit(X[:2], y[:2])
-    with pytest.raises(ValueError, match="to_arviz needs a proper posterior, and a direction"):
+    with pytest.raises(ValueError, match="to_arviz needs a proper posterior, and a combination"):
         to_arviz(short, X, y)
     model = BayesianLinearRegression().fit(X, y)
     with pytest.raises(ValueError, match="y contains NaN in row 3"):

@@ -435,7 +435,7 @@ def test_what_cannot_be_is_said_before_anything_is_read() -> None:
     model = MODELS["given"]
     refused: list[tuple[type[Exception], str, Any]] = [
         (TableError, "target 'z' is not a column", lambda: on_dask.fit(model, parts, "z")),
-        (TypeError, "a DataFrame is no collection of Dask", lambda: on_dask.fit(model, frame, "y")),
+        (TypeError, "a DataFrame is not a Dask collection", lambda: on_dask.fit(model, frame, "y")),
         (TypeError, "is the name of a column", lambda: on_dask.fit(model, parts, parts["y"])),
         (TypeError, "dask.array.Array of shape", lambda: on_dask.fit(model, X, "y")),
         (
@@ -461,19 +461,21 @@ def test_what_a_model_has_learned_must_fit() -> None:
     parts = dd.from_pandas(frame, npartitions=2)
     X, y, _ = arrays_of(frame, 90)
     known = alone("given", frame, drop=["weight"])
-    with pytest.raises(TableError, match="the model has learned columns by their names"):
+    with pytest.raises(TableError, match="the model learned features by name"):
         on_dask.predict(known, X)
     unnamed = on_dask.fit(MODELS["given"], X, y)
     with pytest.raises(TableError, match="X has 3 columns, and the model has learned 2"):
         on_dask.predict(unnamed, da.ones((5, 3)))
     for ask in (on_dask.predict, lambda *predictive: on_dask.partial_fit(*predictive, "y")):
-        with pytest.raises(TableError, match="the model has learned rows without names"):
+        with pytest.raises(TableError, match="the model learned without feature names"):
             ask(unnamed, parts)
-    with pytest.raises(TableError, match="the model has learned no names of columns"):
+    with pytest.raises(TableError, match="the model has no feature names"):
         on_dask.predict(BayesianLinearRegression(), parts)
     with pytest.raises(TableError, match="feature 'size' is not a column"):
         on_dask.predict(known, parts.drop(columns="size"))
-    with pytest.raises(TableError, match="has a column 'std', as predictions have: rename it"):
+    with pytest.raises(
+        TableError, match="has a column 'std', which is a name used for predictions: rename it"
+    ):
         on_dask.predict(known, parts.assign(std=0.0))
 
 
@@ -482,7 +484,7 @@ def test_chunks_that_do_not_match() -> None:
     kept = X[:, 0] > 0.0
     with pytest.raises(TableError, match="X has 4 chunks of rows, and the target 8"):
         on_dask.fit(MODELS["given"], X[kept], y.rechunk(50)[kept.rechunk(50)])
-    with pytest.raises(TableError, match="let them have the same chunks"):
+    with pytest.raises(TableError, match="use the same chunks"):
         on_dask.fit(MODELS["given"], X[kept], y)
 
 

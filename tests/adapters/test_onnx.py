@@ -99,7 +99,7 @@ def test_what_has_no_graph_says_so() -> None:
     with pytest.raises(ValueError, match="this model has 3: probabilities of more are integrated"):
         to_onnx(many)
     one = BayesianLogisticRegression().partial_fit(X, np.zeros(20, dtype=int))
-    with pytest.raises(ValueError, match="this model has 1: learn rows of another"):
+    with pytest.raises(ValueError, match="this model has 1: learn rows of another class class"):
         to_onnx(one)
     with pytest.raises(ValueError, match=r"level is 1\.0: it must lie between 0 and 1"):
         to_onnx(BayesianLinearRegression().fit(X, y), level=1.0)
@@ -107,13 +107,13 @@ def test_what_has_no_graph_says_so() -> None:
     with pytest.raises(ValueError, match="to_onnx needs a posterior that is one factor, and"):
         to_onnx(forgetful)
     curve = BayesianLinearRegression(basis=basis.Polynomial(degree=2)).fit(X, y)
-    with pytest.raises(ValueError, match="to_onnx has no operators for a basis: transform the"):
+    with pytest.raises(ValueError, match="ONNX has no operators for a basis: transform the"):
         to_onnx(curve)
     averaged = BayesianLinearRegression(forgetting=forgetting.Adaptive()).fit(X, y)
     with pytest.raises(ValueError, match="to_onnx needs a posterior that is one factor, and"):
         to_onnx(averaged)
     short = BayesianLinearRegression(prior_precision=0.0).fit(X[:3], y[:3])
-    with pytest.raises(ValueError, match="to_onnx needs a proper posterior, and a direction"):
+    with pytest.raises(ValueError, match="to_onnx needs a proper posterior, and a combination"):
         to_onnx(short)
     unsure = BayesianLinearRegression(prior_precision=0.0).fit(X[:5], y[:5])
     with pytest.raises(ValueError, match="nothing is known of the noise so far"):

@@ -304,7 +304,7 @@ def test_scores_of_groups_are_those_of_one_machine() -> None:
 
 def test_models_of_groups_have_to_name_their_keys() -> None:
     schema, columns = table_of().schema, core.Columns(target="y")
-    with pytest.raises(ValueError, match="name them, as in by='shop'"):
+    with pytest.raises(ValueError, match="give them, as in by='shop'"):
         core.questions(GroupedRegression(), schema, columns)
     with pytest.raises(TableError, match="key 'shop' is not a column"):
         core.questions(GroupedRegression(by="shop"), schema, columns)
@@ -315,7 +315,9 @@ def test_models_that_can_not_be_merged_are_refused() -> None:
     with pytest.raises(TypeError, match=r"Conformal can't be learned in partitions: it has no mer"):
         core.questions(Conformal(BayesianLinearRegression()), schema, columns)
     fading = BayesianLinearRegression(forgetting=Exponential(0.9))
-    with pytest.raises(ValueError, match=r"depends on the order of the rows; partitions have none"):
+    with pytest.raises(
+        ValueError, match=r"depends on the order of the rows, and partitions have no order"
+    ):
         core.questions(fading, schema, columns)
 
 
@@ -324,7 +326,7 @@ def test_columns_of_a_model_that_knows_its_own_are_refused() -> None:
     model = learn_stream(BayesianLinearRegression(), table, "y")
     for columns, message in (
         ({"features": ["age"]}, "leave out features and drop"),
-        ({"missing": "mean"}, "give the means it was learned with"),
+        ({"missing": "mean"}, "give the means that were used then"),
     ):
         with pytest.raises(TableError, match=message):
             core.plan(model, table.schema, core.Columns(target="y", **columns))
@@ -348,7 +350,11 @@ def test_columns_that_can_not_be_used_are_refused_before_anything_runs() -> None
     many = pa.table({"id": [str(i) for i in range(300)], "y": np.arange(300.0)})
     with pytest.raises(TableError, match="'id' has more than 256 different values"):
         learned(BayesianLinearRegression(), many, [])
-    with pytest.raises(TableError, match="'zone' holds no value, or the table has no rows"):
+    with pytest.raises(
+        TableError,
+        match="'zone' has no values, or the table has no rows: drop the column, or give a table "
+        "with rows",
+    ):
         learned(BayesianLinearRegression(), table[:0], [])
 
 

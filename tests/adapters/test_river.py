@@ -192,7 +192,7 @@ def test_the_order_of_keys_makes_no_difference_at_all() -> None:
 def test_changepoint_says_that_features_cannot_join() -> None:
     model = adapted.BayesianLinearRegression(forgetting=forgetting.Changepoint(0.01))
     model.learn_one({"a": 1.0}, 2.0)
-    with pytest.raises(ValueError, match="under Changepoint features can't join later: let every"):
+    with pytest.raises(ValueError, match="under Changepoint features can't join later: give every"):
         model.learn_one({"a": 1.0, "b": 1.0}, 2.0)
     model.learn_one({"a": 1.0}, 2.0)
 
@@ -205,7 +205,13 @@ def test_changepoint_says_that_features_cannot_join() -> None:
     [
         ({"a": None}, 1.0, 1.0, ValueError, "feature 'a' is None: leave it out of the row"),
         ({"a": 1.0, "n": float("inf")}, 1.0, 1.0, ValueError, "feature 'n' is inf: leave it out"),
-        ({"a": "red"}, 1.0, 1.0, TypeError, "feature 'a' is 'red', which is no number: encode it"),
+        (
+            {"a": "red"},
+            1.0,
+            1.0,
+            TypeError,
+            "feature 'a' is 'red', which is not a number: encode it",
+        ),
         ({"n": 1.0}, float("nan"), 1.0, ValueError, "y is nan: leave the row out"),
         ({"n": 1.0}, 1.0, -1.0, ValueError, "weight is -1.0: it must be finite and not negative"),
     ],

@@ -191,13 +191,15 @@ def test_predictions_of_what_does_not_fit_are_refused_at_once(session: Any) -> N
     table = table_of()
     model = learn_stream(BayesianLinearRegression(), table, "y", features=["size"])
     frame = session.createDataFrame(table)
-    with pytest.raises(TableError, match=r"has a column 'std', as predictions have: rename it"):
+    with pytest.raises(
+        TableError, match=r"has a column 'std', which is a name used for predictions: rename it"
+    ):
         spark.predict(model, frame.withColumnRenamed("age", "std"))
     with pytest.raises(ValueError, match="give the means of the rows that were learned"):
         spark.predict(model, frame, missing="mean")
     with pytest.raises(TableError, match="feature 'size' is not a column"):
         spark.predict(model, frame.drop("size"))
-    with pytest.raises(TableError, match="learned no names of columns"):
+    with pytest.raises(TableError, match="has no feature names"):
         spark.predict(BayesianLinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), frame)
 
 
@@ -313,7 +315,7 @@ def test_what_is_wrong_is_told_before_anything_runs(session: Any) -> None:
         spark.fit(BayesianLinearRegression(), frame, "z")
     with pytest.raises(ValueError, match="depends on the order of the rows"):
         spark.fit(BayesianLinearRegression(forgetting=Exponential(0.9)), frame, "y")
-    with pytest.raises(TypeError, match=r"a dict is no data frame of Spark"):
+    with pytest.raises(TypeError, match=r"a dict is not a Spark data frame"):
         spark.fit(BayesianLinearRegression(), {"y": [1.0]}, "y")
     with pytest.raises(TableError, match="has no row to learn"):
         spark.fit(BayesianLinearRegression(), frame.limit(0), "y", drop=["zone"])
@@ -380,7 +382,7 @@ def test_an_empty_micro_batch_is_counted_and_notes_stay(session: Any, tmp_path: 
     learn(frame, 0)
     learn(session.createDataFrame(table[:5].set_column(0, "size", [[None] * 5])), 2)
     agree(files.load(path), learn_stream(BayesianLinearRegression(), table, "y"))
-    with pytest.raises(ValueError, match="the means over a stream are not known while it runs"):
+    with pytest.raises(ValueError, match="the means of a stream are unknown while it runs"):
         spark.learn_micro_batches(BayesianLinearRegression(), path, "y", missing="mean")
 
 

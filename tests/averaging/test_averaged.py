@@ -441,9 +441,9 @@ def test_parameters_are_checked(average: Averaged, error: type[Exception], messa
 
 def test_what_rests_on_the_order_of_rows_is_not_taken_apart() -> None:
     average = Averaged(drifting(), persistence=0.9).fit(X, Y)
-    with pytest.raises(ValueError, match="can't unlearn rows: these weights come from how each"):
+    with pytest.raises(ValueError, match="can't unlearn rows: these weights depend on how well"):
         average.unlearn(X[:1], Y[:1])
-    with pytest.raises(ValueError, match="can't merge models: these weights come from how each"):
+    with pytest.raises(ValueError, match="can't merge models: these weights depend on how well"):
         average.merge(copy.deepcopy(average))
 
 
@@ -455,7 +455,7 @@ def test_only_the_same_models_merge() -> None:
     with pytest.raises(ValueError, match="steps before the last of model 'a' differ"):
         Averaged(scaled).fit(X, Y).merge(Averaged(scaled).fit(2.0 * X, Y))
     plain = [("a", BayesianLinearRegression())]
-    with pytest.raises(ValueError, match="model 'a' is a pipeline in one average only"):
+    with pytest.raises(ValueError, match="model 'a' is a pipeline in only one of the averages"):
         Averaged(scaled).fit(X, Y).merge(Averaged(plain).fit(X, Y))
 
 
@@ -465,7 +465,7 @@ def test_single_rows_are_checked() -> None:
         average.learn_one([1.0, 2.0, 3.0], 1.0)
     with pytest.raises(ValueError, match="y is nan: it must be finite"):
         average.learn_one([1.0, 2.0], np.nan)
-    with pytest.raises(ValueError, match="the features have no names: give x as an array"):
+    with pytest.raises(ValueError, match="learned without feature names: give x as an array"):
         average.learn_one({"a": 1.0, "b": 2.0}, 1.0)
     named = Averaged(models()).fit(pd.DataFrame(X, columns=["a", "b"]), Y)
     with pytest.raises(ValueError, match="x has no 'b': give every feature a value"):
@@ -491,6 +491,8 @@ def test_models_that_were_fitted_on_other_columns_are_refused() -> None:
     y = rng.normal(size=30)
     one = BayesianLinearRegression().fit(X[["a"]], y)
     whole = BayesianLinearRegression().fit(X, y)
-    with pytest.raises(ValueError, match="'one' was fitted on the columns a, which are not those"):
+    with pytest.raises(
+        ValueError, match="'one' was fitted on the columns a, which differ from those"
+    ):
         Averaged([("whole", whole), ("one", one)]).fit(X, y)
     assert Averaged([("whole", whole), ("one", clone(one))]).fit(X, y).weights_.shape == (2,)

@@ -68,7 +68,7 @@ def test_arms_are_allowed_by_name() -> None:
         predictive = bandit.propensities(X, allowed=allowed)
         np.testing.assert_array_equal(predictive, bandit.propensities(X, allowed=mask))
     assert Bandit(arms=[0, 1, 2]).decide([1.0], allowed=[2]).arm == 2
-    for wrong, message in ((["a", "q"], "'q', which is no arm"), ([], "no arm is allowed")):
+    for wrong, message in ((["a", "q"], "'q', which is not an arm"), ([], "no arm is allowed")):
         with pytest.raises(ValueError, match=message):
             bandit.decide(X, allowed=wrong)
     with pytest.raises(ValueError, match="true or false"):  # numbers of arms, or flags?
@@ -192,7 +192,7 @@ def test_rewards_of_the_wrong_kind() -> None:
 def test_parameters_that_are_refused() -> None:
     for bandit, message in (
         (Bandit(arms=[]), "at least one"),
-        (Bandit(arms=["a", "a"]), "of its own"),
+        (Bandit(arms=["a", "a"]), "its own name"),
         (Bandit(arms=["a"], sharing="some"), "sharing is 'some'"),  # type: ignore[arg-type]
         (Bandit(BayesianLogisticRegression(), arms=["a"], sharing="learned"), "normal noise"),
         (Bandit(arms=["a", "b"], sharing="all", arm_features=[[1.0]]), "1 rows for 2 arms"),

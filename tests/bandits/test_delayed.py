@@ -91,9 +91,9 @@ def test_what_is_refused_changes_nothing() -> None:
     delayed.reward(["x"], [1.0])
     before = dumps(delayed)
     for message, change in (
-        ("'x' is held already", lambda: delayed.decide([1.0, 2.0], at=1.0, ids="x")),
+        ("'x' is already waiting", lambda: delayed.decide([1.0, 2.0], at=1.0, ids="x")),
         ("not all different", lambda: delayed.decide(np.eye(2), at=1.0, ids=["y", "y"])),
-        ("no decision 'z' is held", lambda: delayed.reward(["z"], [1.0])),
+        ("no decision 'z' is waiting", lambda: delayed.reward(["z"], [1.0])),
         ("not all different", lambda: delayed.reward(["x", "x"], [1.0, 2.0])),
         ("a number for each", lambda: delayed.reward(["x"], [np.nan])),
         ("a number for each", lambda: delayed.reward(["x"], [1.0, 2.0])),

@@ -196,8 +196,9 @@ def test_values_that_are_not_finite(kind: Any, kwargs: dict[str, Any]) -> None:
 def test_a_domain_cannot_be_taken_from_one_value(kind: Any) -> None:
     with pytest.raises(
         ValueError,
-        match=r"feature 1 is 3 in every row of the first batch \(n_samples = 2\): no domain can be "
-        r"taken from that; give domain=\(low, high\), or drop the feature",
+        match=r"feature 1 is 3 in every row of the first batch "
+        r"\(n_samples = 2\): this determines no domain; give domain=\(low, high\), "
+        r"or drop the feature",
     ):
         kind().fit([[0.0, 3.0], [1.0, 3.0]])
 
@@ -226,7 +227,7 @@ def test_domains_that_are_none(kind: Any, domain: Any, message: str) -> None:
         (RadialBasis(n_centers=1), "n_centers is 1: it must be a whole number of at least 2"),
         (RadialBasis(centers="kmeans"), "centers is 'kmeans': it must be 'even' or 'quantiles'"),
         (RadialBasis(centers=[[0.0]]), r"centers has shape \(1, 1\): .* or \(c, 2\) points"),
-        (RadialBasis(centers=[np.nan]), "centers are not finite: give every bump a place"),
+        (RadialBasis(centers=[np.nan]), "centers must be finite: give every bump a finite centre"),
         (RadialBasis(centers=[1.0]), "feature 0 has a single centre, .*: give width="),
         (RadialBasis(centers=[[0.0, 1.0]]), "bumps around points in several features need a width"),
         (RadialBasis(width=0.0), "width is 0.0: it must be a positive number, or one for each"),
@@ -238,11 +239,14 @@ def test_domains_that_are_none(kind: Any, domain: Any, message: str) -> None:
         (Spline(knots=[0.0]), r"knots has shape \(1, 2\): .* with at least two knots"),
         (Spline(knots=[0.0, 0.0]), "knots of feature 0 are .*: they must be finite and increase"),
         (Spline(knots=[0.0, 1.0], domain=(0, 1)), "domain and knots are both given"),
-        (RandomFourier(n_functions=7), "n_functions is 7: it must be even, for cosines and sines"),
+        (
+            RandomFourier(n_functions=7),
+            "n_functions is 7: it must be even, because cosines and sines",
+        ),
         (RandomFourier(kernel="linear"), "kernel is 'linear': it must be 'squared_exponential' or"),
         (RandomFourier(length_scale="long"), "length_scale is 'long': it must be 'auto', 'ard'"),
         (HilbertSpaceGP(length_scale=[1.0]), r"length_scale is \[1.0\]: it must be a positive num"),
-        (HilbertSpaceGP(length_scale=1e-5), "this domain needs more than 2000 columns for it"),
+        (HilbertSpaceGP(length_scale=1e-5), "this domain would need more than 2000 columns"),
         (
             HilbertSpaceGP(boundary_factor=1.0),
             "the box must be larger than the domain, as with 1.5",
@@ -262,7 +266,7 @@ def test_rows_so_far_away_that_functions_overflow() -> None:
     far = pd.DataFrame({"a": [0.0, 1.0], "b": [0.0, 1e100]})
     with pytest.raises(
         ValueError,
-        match=r"feature 'b' is 1e\+100 in row 1, outside its domain .*, so far that Polynomial "
+        match=r"feature 'b' is 1e\+100 in row 1, outside its domain .*, so far out that Polynomial "
         r"overflows: drop such rows, or use outside='clip'",
     ):
         basis.transform(far)

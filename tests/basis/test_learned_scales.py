@@ -194,7 +194,7 @@ def test_what_is_refused() -> None:
     X, y = draw(20)
     with pytest.raises(ValueError, match="learned from targets"):
         RandomFourier(length_scale="ard").fit(X)
-    with pytest.raises(ValueError, match="one function of all features"):
+    with pytest.raises(ValueError, match="does not work with additive=True"):
         HilbertSpaceGP(length_scale="ard", additive=True).fit(X, y)
     with pytest.raises(TypeError, match="must be None, 'auto' or a transformer"):
         BayesianLinearRegression(basis="splines").fit(X, y)

@@ -95,7 +95,7 @@ def test_what_is_refused() -> None:
         ConformalForecaster(known, horizon=2, level=95).forecast_then_learn([1.0])
     with pytest.raises(ValueError, match="rate is 0"):
         ConformalForecaster(known, horizon=2, rate=0.0).forecast_then_learn([1.0])
-    with pytest.raises(ValueError, match="horizon is a whole number"):
+    with pytest.raises(ValueError, match="horizon must be a whole number"):
         ConformalForecaster(known, horizon=0).forecast_then_learn([1.0])
     conformal = ConformalForecaster(known, horizon=2)
     conformal.forecast_then_learn(wilder(90)[80:])

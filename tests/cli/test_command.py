@@ -266,7 +266,7 @@ def test_in_a_process_of_its_own(table: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["n_rows"] == 400
     failed = run("evaluate", tmp_path / "no.parquet", "--target", "y")
     assert (failed.returncode, failed.stdout) == (2, "")
-    assert failed.stderr == f"posterity: {tmp_path / 'no.parquet'}: no such file\n"
+    assert failed.stderr == f"posterity: {tmp_path / 'no.parquet'}: no such file; check the path\n"
 
 
 @pytest.mark.processes
@@ -418,7 +418,7 @@ def test_console_blocks_with_the_rides_run_as_written(page: str, tmp_path: Path)
 def test_demo_without_its_folder(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     line = complaint(invoke("demo", "--output", tmp_path / "no" / "figure.png"))
-    assert "is not a folder: make it first, or give another --output" in line
+    assert "is not a folder: create it first, or give another --output" in line
 
 
 def test_drift_demo_compares_and_draws(tmp_path: Path) -> None:

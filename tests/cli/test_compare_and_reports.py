@@ -58,9 +58,9 @@ def test_words_make_models() -> None:
         ("auto,auto", "has the same model twice"),
         (
             "auto,forest",
-            "'forest' in 'forest' is no word for a model: give linear, robust, quantile",
+            "'forest' in 'forest' does not describe a model: give linear, robust, quantile",
         ),
-        ("auto,ard+flat", "'ard+flat' has two words for its prior: give one"),
+        ("auto,ard+flat", "'ard+flat' has two settings for its prior: give one"),
         ("auto,spline:many", "'many' is not a whole number; as in spline:8"),
         ("auto,prior:-1", "'-1' is not a number from 0 up; as in prior:1"),
         ("auto,flat:3", "flat takes no number; write flat alone"),
@@ -122,7 +122,7 @@ def test_report_is_written(command: str, table: Path, tmp_path: Path) -> None:
 
 def test_report_that_cannot_be_written_is_refused_first(table: Path, tmp_path: Path) -> None:
     for place, message in (
-        (tmp_path / "nowhere" / "page.html", "is not a folder: make it first, or give another"),
+        (tmp_path / "nowhere" / "page.html", "is not a folder: create it first, or give another"),
         (tmp_path, "is a folder: give --report a file in it"),
     ):
         result = invoke("evaluate", table, "--target", "y", "--report", place)
@@ -190,7 +190,7 @@ def test_slices_of_several_models(rides: Path) -> None:
 def test_slices_of_what_is_not_there(rides: Path) -> None:
     result = invoke("evaluate", rides, "--target", "fare", "--slice", "tip")
     assert result.exit_code == 2
-    assert "--slice 'tip' is no feature: slice by distance, zone" in result.stderr
+    assert "--slice 'tip' is not a feature: slice by distance, zone" in result.stderr
 
 
 def test_the_report_follows_coefficients_and_slices(rides: Path, tmp_path: Path) -> None:

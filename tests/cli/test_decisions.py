@@ -83,7 +83,7 @@ def test_experiment_with_another_control_and_shares(visits: Path) -> None:
     result = invoke("experiment", visits, *EXPERIMENT, "--control", "B", "--shares", "A=0.9,B=0.1")
     assert "Arms did not come as often as they should have" in result.stdout
     assert result.stdout.index("\nB ") < result.stdout.index("\nA ")
-    assert "no arm of column 'variant'" in complaint(
+    assert "not an arm of column 'variant'" in complaint(
         "experiment", visits, *EXPERIMENT, "--control", "C"
     )
     assert "write an arm and its share" in complaint(
@@ -119,7 +119,7 @@ def test_off_policy_without_propensities(decisions: Path) -> None:
     result = invoke("off-policy", decisions, "--drop", "p_red,p_blue", "--policy", "uniform")
     assert "name their column in --propensity" in result.stdout
     assert "the log has no propensities" in result.stdout
-    assert "'green' is no policy" in complaint(
+    assert "'green' is not a policy" in complaint(
         "off-policy", decisions, "--propensities", "p_*", "--policy", "green"
     )
     assert "write two numbers" in complaint(
@@ -151,7 +151,7 @@ def test_off_policy_judges_a_saved_bandit_by_the_names_of_its_features(
     predictive = json.loads(invoke("off-policy", decisions, *options).stdout)
     expected = frame["age"].clip(lower=0.0).mean()  # what the right arm pays
     assert predictive["estimates"][0]["value"] == pytest.approx(expected, abs=0.1)
-    assert "'age', which is no feature of the log" in complaint(
+    assert "'age', which is not a feature of the log" in complaint(
         "off-policy", decisions, *options, "--drop", "age"
     )
     regression = tmp_path / "regression.posterity"

@@ -137,7 +137,7 @@ def test_gaps_are_noted(table: Path, tmp_path: Path) -> None:
 
 def test_what_is_refused(table: Path, tmp_path: Path) -> None:
     shops = ("--target", "sold", "--time", "day", "--horizon", 3)
-    assert "say which series each row is of (--series)" in complaint(table, *shops)
+    assert "name the series of each row (--series)" in complaint(table, *shops)
     lost = ("--target", "sold", "--time", "dya", "--horizon", 3)
     assert "column 'dya' is not a column of the file; did you mean 'day'?" in complaint(
         table, *lost
@@ -147,4 +147,4 @@ def test_what_is_refused(table: Path, tmp_path: Path) -> None:
     words = ("--target", "sold", "--time", "shop", "--horizon", 3)
     assert "times such as 'Lyon' can't be read" in complaint(table, *words)
     table.write_text("day,sold\n2026-01-01,1\n2026-01-02,\n")
-    assert "has 1 values: a forecast needs 4 at least" in complaint(table, *shops)
+    assert "has 1 values: a forecast needs at least 4" in complaint(table, *shops)

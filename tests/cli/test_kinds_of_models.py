@@ -122,7 +122,7 @@ def test_models_of_labels_are_not_compared(table: Path) -> None:
 
 def test_words_that_make_no_model(table: Path) -> None:
     for words, said in (
-        ("lin", "'lin' in 'lin' is no word for a model"),
+        ("lin", "'lin' in 'lin' does not describe a model"),
         ("linear,robust", "names several models"),
         ("logistic:2", "logistic takes no number"),
         ("quantile:x", "'x' is not a number"),

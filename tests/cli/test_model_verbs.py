@@ -166,7 +166,7 @@ def test_a_classifier_tells_labels(first: Path, tmp_path: Path) -> None:
     lines = done("predict", path, first).stdout.splitlines()
     assert lines[0] == "row,label,p=e,p=n,p=s"
     assert sum(map(float, lines[1].split(",")[2:])) == pytest.approx(1.0)
-    assert "does not say what its target is: give --target" in complaint(
+    assert "does not contain the name of its target: give --target" in complaint(
         invoke("update", path, first)
     )
     assert "300 rows learned" in done("update", path, first, "--target", "zone").stderr
@@ -279,9 +279,9 @@ def test_a_wrong_file_column_or_model(model: Path, second: Path, tmp_path: Path)
     old = model.read_bytes()
     for verb in ("update", "unlearn", "predict"):
         missing = complaint(invoke(verb, model, tmp_path / "no.csv"))
-        assert missing == f"posterity: {tmp_path / 'no.csv'}: no such file\n"
+        assert missing == f"posterity: {tmp_path / 'no.csv'}: no such file; check the path\n"
         missing = complaint(invoke(verb, tmp_path / "no", second))
-        assert missing == f"posterity: {tmp_path / 'no'}: no such file\n"
+        assert missing == f"posterity: {tmp_path / 'no'}: no such file; check the path\n"
         assert f"{second}: this is not a model file" in complaint(invoke(verb, second, second))
         assert "is a folder: give a model file" in complaint(invoke(verb, tmp_path, second))
         narrow = write_table(tmp_path / "narrow.csv", 0, 9, "a,y")
@@ -305,7 +305,7 @@ def test_a_row_that_cannot_be_used_leaves_the_old_model(model: Path, second: Pat
 
 def test_fit_that_cannot_be(first: Path, tmp_path: Path) -> None:
     fit = ("fit", first, "--target", "y", "--output")
-    assert "is not a folder: make it first" in complaint(invoke(*fit, tmp_path / "no" / "m"))
+    assert "is not a folder: create it first" in complaint(invoke(*fit, tmp_path / "no" / "m"))
     assert "is a folder: give --output a file in it" in complaint(invoke(*fit, tmp_path))
     assert "did you mean 'y'?" in complaint(
         invoke("fit", first, "--target", "Y", "--output", tmp_path / "m")
@@ -347,7 +347,7 @@ def test_models_that_cannot_be_merged(model: Path, first: Path, tmp_path: Path) 
 def test_unlearning_more_than_was_learned(model: Path, first: Path) -> None:
     old = model.read_bytes()
     line = complaint(invoke("unlearn", model, write_table(first, 0, 600)))
-    assert "can't unlearn rows of total weight 600: only 400 is learned" in line
+    assert "can't unlearn rows of total weight 600: only 400 was learned" in line
     assert model.read_bytes() == old
 
 
@@ -362,7 +362,9 @@ def test_a_model_that_changed_meanwhile(
         return real(*arguments, **keywords)
 
     monkeypatch.setattr(posterity.BayesianLinearRegression, "partial_fit", slow)
-    assert "was changed by someone else meanwhile" in complaint(invoke("update", model, second))
+    assert "was changed by another process in the meantime" in complaint(
+        invoke("update", model, second)
+    )
     assert posterity.load(model).n_observations_ == 600.0
 
 
@@ -402,9 +404,9 @@ def test_what_one_verb_does_not_take_is_for_the_others(
     ("written", "words"),
     [
         ("target = ", "posterity.toml is not TOML"),
-        ("[fitt]", "[fitt] is no verb; give one of audit, compare, demo, evaluate"),
-        ("[fit]\nlevel = 0.5", "'level' is no option of posterity fit; give one of batch-rows"),
-        ("colour = 1", "'colour' is no option of any verb"),
+        ("[fitt]", "[fitt] is not a verb; give one of audit, compare, demo, evaluate"),
+        ("[fit]\nlevel = 0.5", "'level' is not an option of posterity fit; give one of batch-rows"),
+        ("colour = 1", "'colour' is not an option of any verb"),
         ("missing = 'zero'", "missing can't be 'zero'; give one of error, level, mean, skip"),
         ("[fit]\nmissing = 'zero'", "'zero' is not one of 'error', 'skip', 'mean'"),
     ],

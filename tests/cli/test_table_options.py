@@ -80,8 +80,8 @@ def test_lags_are_known_when_a_row_is_predicted(traffic: Path) -> None:
     line = complaint(
         invoke("evaluate", traffic, "--target", "cars", "--drop", "when", "--lag", 3, "--delay", 3)
     )
-    assert "--lag 3 is not known when a row is predicted" in line
-    assert "no number of rows from 1 up" in complaint(
+    assert "--lag 3 is too short" in line
+    assert "not a number of rows from 1 up" in complaint(
         invoke("evaluate", traffic, "--target", "cars", "--lag", "1,x")
     )
     one = traffic.with_name("one.csv")
@@ -125,9 +125,9 @@ def test_commas_before_fractions(tmp_path: Path) -> None:
     path.write_text("n;price\n" + "".join(f"1.{i:03};{i},25\n" for i in range(40)))
     line = complaint(invoke("evaluate", path, "--target", "price"))
     assert "the target 'price' holds text (as '0,25')" in line
-    assert line.endswith("where a comma is the decimal point, say so (--decimal ,)")
+    assert line.endswith("if the comma is the decimal point, give --decimal ,")
     line = complaint(invoke("evaluate", path, "--target", "n"))
-    assert "column 'price' holds '0,25': where a comma is the decimal point" in line
+    assert "column 'price' contains '0,25': if the comma is the decimal point" in line
     model = tmp_path / "m.posterity"
     options = ("--target", "price", "--decimal", ",", "--thousands", ".")
     assert invoke("fit", path, *options, "--output", model).exit_code == 0
@@ -140,8 +140,8 @@ def test_labels_and_names_with_commas(tmp_path: Path) -> None:
     path.write_text('"Item, name",x,bought\nred,1,yes\nblue,2,no\n')
     line = complaint(invoke("evaluate", path, "--target", "bought"))
     assert line.endswith(
-        "the target 'bought' holds text (as 'yes'); it must hold numbers: to predict labels, say "
-        "--model logistic"
+        "the target 'bought' holds text (as 'yes'); it must contain numbers: to predict labels, "
+        "say --model logistic"
     )
     result = invoke("evaluate", path, "--target", "x", "--drop", '"Item, name",bought')
     assert "no feature columns are left" in complaint(result)

@@ -133,14 +133,14 @@ class TestDraws:
     def test_a_coefficient_without_information_is_named(self, kind):
         triangle = root(3)
         triangle[2] = 0.0
-        message = r"improper: coefficient 2 \(age\) has no information yet; learn more rows or use"
+        message = r"improper: coefficient 2 \(age\) is not determined yet; learn more rows or use"
         with pytest.raises(ValueError, match=message):
             kind(np.zeros(3), triangle, names=("one", "height", "age")).rvs()
-        with pytest.raises(ValueError, match="coefficient 2 has no information yet"):
+        with pytest.raises(ValueError, match="coefficient 2 is not determined yet"):
             kind(np.zeros(3), triangle).rvs(10)
 
     def test_unknown_noise(self, kind):
-        with pytest.raises(ValueError, match="nothing is known about the noise yet; learn more"):
+        with pytest.raises(ValueError, match="the noise is not determined yet; learn more"):
             kind(np.zeros(3), root(3), np.inf).rvs()
 
 
@@ -200,7 +200,7 @@ def test_no_degrees_of_freedom(df):
     np.testing.assert_array_equal(ours.mean, [1, 2])
     np.testing.assert_array_equal(ours.std(), [np.inf, np.inf])
     assert ours.logpdf([5.0, 5.0]) == 0.0
-    with pytest.raises(ValueError, match="nothing is known about the noise yet"):
+    with pytest.raises(ValueError, match="the noise is not determined yet"):
         ours.rvs()
 
 

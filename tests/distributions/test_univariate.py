@@ -279,9 +279,9 @@ class TestRows:
         np.testing.assert_array_equal(StudentT([3.0, 4.0], 1.0, 2.0).median(), [1, 1])
 
     def test_a_single_distribution_has_no_rows(self):
-        with pytest.raises(TypeError, match="has no length"):
+        with pytest.raises(TypeError, match="no rows and no length"):
             len(Normal())
-        with pytest.raises(TypeError, match="no rows to choose from"):
+        with pytest.raises(TypeError, match="no rows to select"):
             Normal()[0]
 
     def test_no_rows_at_all(self):

@@ -76,7 +76,11 @@ def test_what_cannot_be_followed() -> None:
             return None
 
     X, y = stream(10)
-    with pytest.raises(TypeError, match="Model has no posterior_ of its own to follow"):
+    with pytest.raises(
+        TypeError,
+        match="Model has no posterior_, so there are no coefficients to follow: give a model of "
+        "posterity",
+    ):
         progressive_validation(Model(), X, y, follow=5)
     with pytest.raises(ValueError, match="follow must be at least 0, got -1"):
         progressive_validation(BayesianLinearRegression(), X, y, follow=-1)

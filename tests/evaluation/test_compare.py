@@ -295,7 +295,7 @@ def test_priors_improper_in_different_ways_are_refused(
     }
     with pytest.raises(ValueError, match=difference) as caught:
         compare(models, X, Y)
-    assert "these log evidences do not compare" in str(caught.value)
+    assert "these log evidences are not comparable" in str(caught.value)
     assert 'compare with score="prequential"' in str(caught.value)
     assert np.isfinite(compare(models, X, Y, score="prequential").log_scores).all()
 
@@ -335,9 +335,11 @@ def test_bad_calls_are_refused() -> None:
     with pytest.raises(ValueError, match=r"y is missing: give .* or compare\(models, X, y\)"):
         compare(models, X)
     for score in ("evidence", "prequential"):
-        with pytest.raises(ValueError, match="the stream is empty: there is no row to compare"):
+        with pytest.raises(ValueError, match="the stream is empty: give at least one row"):
             compare(models, [], score=score)
-    with pytest.raises(ValueError, match="none of the 2 rows was predicted by all models"):
+    with pytest.raises(
+        ValueError, match="none of the 2 rows has a proper prediction of every model"
+    ):
         compare(models, X[:2], Y[:2], score="prequential")
 
 

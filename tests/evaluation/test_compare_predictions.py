@@ -158,9 +158,9 @@ def test_messages() -> None:
         compare_predictions(models(), X, y, loss="mse")
     with pytest.raises(ValueError, match="give two models or more to compare, got 1"):
         compare_predictions([line()], X, y)
-    with pytest.raises(ValueError, match="lags, and delay, must be at most 64"):
+    with pytest.raises(ValueError, match="lags and delay must be at most 64"):
         compare_predictions(models(), X, y, lags=100)
-    with pytest.raises(ValueError, match="there is no model 'x': there are line, bend, mean"):
+    with pytest.raises(ValueError, match="there is no model 'x': the models are line, bend, mean"):
         compare_predictions(models(), X, y).between("x", "line")
     with pytest.raises(TypeError, match="model 'a' is a int, which has no predict_then_learn"):
         compare_predictions({"a": 1, "b": line()}, X, y)

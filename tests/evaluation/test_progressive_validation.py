@@ -424,7 +424,7 @@ def test_bad_settings_are_named(keywords: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        ([], "the stream is empty: there is no row to predict"),
+        ([], "the stream is empty: give at least one row"),
         ([(np.zeros((0, 2)), np.zeros(0))], "the stream is empty"),
         ([(np.zeros((2, 1)), np.zeros(2)), (np.zeros((2, 1)), np.zeros(3))],
          "X in batch 1 has 2 rows, but y has 3"),
@@ -448,7 +448,7 @@ def test_bad_types_are_named() -> None:
         progressive_validation(Guess(), np.zeros((1, 1)), np.zeros(1), levels=0.9)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"object cannot be .* it has no predict_then_learn"):
         progressive_validation(object(), np.zeros((1, 1)), np.zeros(1))
-    with pytest.raises(ValueError, match="a stream gives its weights batch by batch"):
+    with pytest.raises(ValueError, match="give the weights of a stream in its batches"):
         progressive_validation(Guess(), [], sample_weight=[1.0])
 
 

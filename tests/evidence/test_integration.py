@@ -178,7 +178,7 @@ def test_shapes_are_integrated_together(make_rows, make_factor) -> None:
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
-        (lambda: Integrated(most_nodes=0), "most_nodes is 0: at least one node is needed"),
+        (lambda: Integrated(most_nodes=0), "most_nodes is 0: it must be at least 1"),
         (lambda: Integrated(tolerance=-1.0), "tolerance is -1.0: it must not be negative"),
     ],
 )

@@ -201,5 +201,5 @@ def test_a_constant_target_tells_nothing(make_rows, make_factor) -> None:
 
 
 def test_no_nodes_are_refused() -> None:
-    with pytest.raises(ValueError, match="most_nodes is 0: at least one node is needed"):
+    with pytest.raises(ValueError, match="most_nodes is 0: it must be at least 1"):
         Relevance(most_nodes=0)

@@ -218,7 +218,7 @@ def test_frames_and_rows_are_the_same() -> None:
     predictive = one.to_frame()
     assert predictive.index.tolist() == [0, 1, 2]
     assert predictive["rows"].sum() == 3000
-    with pytest.raises(ValueError, match="rows before had"):
+    with pytest.raises(ValueError, match="earlier rows had"):
         other.observe(frame, covariates=["age"])
 
 
@@ -245,9 +245,9 @@ def test_messages_and_nothing_changed() -> None:
         test.observe_rows(["A", "C"], [0.0, 1.0])
     with pytest.raises(ValueError, match="reward in row 30 is nan"):
         test.observe_rows(["A"] * 40, np.where(np.arange(40) == 30, np.nan, 1.0))
-    with pytest.raises(ValueError, match="rewards, X and propensities must be as long"):
+    with pytest.raises(ValueError, match="rewards, X and propensities must have the same length"):
         test.observe_rows(["A"], [0.0, 1.0])
-    with pytest.raises(ValueError, match="rows before had"):
+    with pytest.raises(ValueError, match="earlier rows had"):
         test.observe_rows(["A"], [0.0], [[1.0]])
     assert (test.interval_, test.n_observations_, test.sample_ratio_p_value_) == before
     given = Experiment(["A", "B"], allocation="given")
@@ -256,7 +256,7 @@ def test_messages_and_nothing_changed() -> None:
     assert given.n_observations_ == 0
     with pytest.raises(ValueError, match="give at least two"):
         Experiment(["A", "A"])
-    with pytest.raises(ValueError, match="shares are above 0 and sum to 1"):
+    with pytest.raises(ValueError, match="shares must be above 0 and sum to 1"):
         Experiment(["A", "B"], allocation={"A": 0.5, "B": 0.6})
     with pytest.raises(ValueError, match="give a share of each"):
         Experiment(["A", "B"], allocation={"A": 1.0})

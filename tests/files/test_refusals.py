@@ -1,4 +1,4 @@
-"""What is no model file is refused, and so is a model that no file can hold."""
+"""What is not a model file is refused, and so is a model that no file can hold."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Own(Stabilized):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (BayesianLinearRegression, "the class BayesianLinearRegression is no model"),
-        ("model", "str is no model: give an estimator of posterity"),
+        (BayesianLinearRegression, "the class BayesianLinearRegression is not a model"),
+        ("model", "str is not a model: give an estimator of posterity"),
         (make_pipeline(StandardScaler(), BayesianLinearRegression()), "the model is a sklearn"),
         (BayesianLinearRegression(basis=PolynomialFeatures()), "basis is a sklearn.*Polynomial"),
         (
@@ -237,14 +237,14 @@ def test_many_documents_that_were_made_up() -> None:
     [
         (
             lambda o: o.update({"class": "os.system"}),
-            "'os.system' is no class that a model file may",
+            "'os.system' is not a class that a model file may",
         ),
         (lambda o: o["fields"].pop("discount"), r"Stabilized has fields too few .*\['discount'\]"),
         (lambda o: o["fields"].update(discount="x"), "Stabilized.discount is 'x', which is not a"),
         (lambda o: o["fields"].update(discount=2.0), "discount is 2.0: it must be above 0"),
         (
             lambda o: o["fields"].update(discount={"object": 99}),
-            "object 99 comes before it is made",
+            "object 99 is used before it is defined",
         ),
     ],
 )
@@ -252,7 +252,7 @@ def test_what_is_wrong_in_a_document_is_said(change: Callable[[Any], Any], messa
     document, arrays = unpack(dumps(MODEL))
     parts = json.loads(document)
     change(next(o for o in parts["objects"] if o.get("class") == "Stabilized"))
-    with pytest.raises(ModelFileError, match=f"the file's content is not understood: .*{message}"):
+    with pytest.raises(ModelFileError, match=f"the file's content can't be read: .*{message}"):
         loads(pack(json.dumps(parts), arrays))
 
 
@@ -270,12 +270,14 @@ def test_parts_that_do_not_fit_together(field: str) -> None:
     model = BayesianLinearRegression(forgetting=Window(size=20), prior_precision=1.0).fit(X, Y)
     kept = model._posterior_or_none.kept
     setattr(kept, field, getattr(kept, field)[:-1])
-    with pytest.raises(ModelFileError, match="parts of a WindowPosterior do not fit together"):
+    with pytest.raises(
+        ModelFileError, match="parts of a WindowPosterior do not have matching shapes"
+    ):
         loads(dumps(model))
 
 
 def test_runs_that_do_not_fit_together() -> None:
     model = BayesianLinearRegression(forgetting=Changepoint(), prior_precision=1.0).fit(X, Y)
     model._posterior_or_none.runs.changes.append(None)
-    with pytest.raises(ModelFileError, match="parts of a Runs do not fit together"):
+    with pytest.raises(ModelFileError, match="parts of a Runs do not have matching shapes"):
         loads(dumps(model))

@@ -34,5 +34,5 @@ def test_parts_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     object.__setattr__(model._panel, "ends", np.array([9, 9]))
     path = tmp_path / "model.posterity"
     save(model, path)
-    with pytest.raises(ModelFileError, match="do not fit together"):
+    with pytest.raises(ModelFileError, match="do not have matching shapes"):
         load(path)

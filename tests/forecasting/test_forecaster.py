@@ -322,7 +322,7 @@ def test_some_series_are_those_of_all(monthly: Array) -> None:
         np.testing.assert_allclose(some.median()[place], whole.median()[row], rtol=1e-12)
         np.testing.assert_allclose(some.quantile(0.9)[place], whole.quantile(0.9)[row], rtol=1e-12)
         np.testing.assert_allclose(some.weights[place], whole.weights[row], rtol=1e-12)
-    refused(lambda: model.forecast(6, series=["s44"]), "'s44' is not known: there are 's0'")
+    refused(lambda: model.forecast(6, series=["s44"]), "'s44' is unknown: the series are 's0'")
     refused(lambda: model.forecast(6, series=[]), "series is empty")
     alone = Forecaster(forms=SIMPLE).fit({"a": monthly}).learn_one(100.0)
     assert (alone.ids_, alone.n_observations_) == (("a",), 145)
@@ -391,8 +391,8 @@ def test_exogenous_columns_one_by_one() -> None:
     ahead = pandas.DataFrame({"unique_id": "b", "ds": [61], "price": [2.0]})
     assert model.forecast(1, ahead, series="b").median() == pytest.approx(10.0, abs=0.5)
     refused(lambda: model.learn_one(1.0, series="b"), "a finite number for each")
-    refused(lambda: model.learn_one(1.0, [1.0]), "series is missing: say which of the 2")
-    refused(lambda: model.learn_one(1.0, [1.0], series="c"), "'c' is not known")
+    refused(lambda: model.learn_one(1.0, [1.0]), "series is missing: name the one of the 2")
+    refused(lambda: model.learn_one(1.0, [1.0], series="c"), "'c' is unknown")
     refused(lambda: model.learn_one(np.inf, [1.0], series="b"), "infinite")
     assert model.n_observations_ == 121
 
@@ -409,16 +409,16 @@ def test_what_is_refused(monthly: Array) -> None:
     with pytest.raises(NotFittedError):
         Forecaster().forecast(3)
     model = Forecaster(forms=SIMPLE).fit(monthly)
-    refused(lambda: model.forecast(0), "horizon is a whole number of steps")
+    refused(lambda: model.forecast(0), "horizon must be a whole number of steps")
     refused(lambda: model.forecast(10**9), "a forecast of 1 series at once needs")
     refused(lambda: model.forecast(2, X_future=[[1.0], [2.0]]), "no exogenous columns were learned")
-    refused(lambda: Forecaster().fit([1.0, 2.0]), "has 2 values: a forecast needs 4 at least")
+    refused(lambda: Forecaster().fit([1.0, 2.0]), "has 2 values: a forecast needs at least 4")
     refused(lambda: Forecaster().fit([1.0, np.inf, 2.0, 3.0]), "infinite at row 1")
     refused(lambda: Forecaster().fit(np.zeros((2, 2, 2))), r"expected \(n,\) or \(n, k\)")
     refused(lambda: Forecaster().fit([]), "no row to learn")
     refused(lambda: Forecaster(seasonality=1).fit(monthly), "at least 2")
     refused(lambda: Forecaster(forms=[]).fit(monthly), "forms is empty")
-    refused(lambda: Forecaster(n_draws=1).fit(monthly), "at least 2 draws")
+    refused(lambda: Forecaster(n_draws=1).fit(monthly), "must be at least 2")
     refused(lambda: Forecaster().fit(monthly, X=np.zeros(3)), "X has 3 rows and y has 144")
     refused(lambda: Form(0), "must be positive")
     refused(lambda: Form(discount=0.0), "above 0 and at most 1")
@@ -480,7 +480,7 @@ def test_what_is_refused_of_times(monthly: Array) -> None:
             "y": 1.0,
         }
     )
-    refused(lambda: model.forecast_then_learn(uneven, h=1), "as many new rows of each")
+    refused(lambda: model.forecast_then_learn(uneven, h=1), "the same number of new rows for each")
 
 
 def test_what_is_refused_of_exogenous_columns() -> None:
@@ -629,7 +629,7 @@ def test_who_forgets_follows_a_world_that_changed() -> None:
 
 
 def test_ways_to_forget_that_forms_do_not_have() -> None:
-    with pytest.raises(TypeError, match="a forecaster forgets by Exponential"):
+    with pytest.raises(TypeError, match="give Exponential"):
         Forecaster(forgetting=RandomWalk(variance=0.1)).fit(np.arange(20.0))
     with pytest.raises(ValueError, match="needs a size, in steps"):
         Forecaster(forgetting=Window(duration=3.0)).fit(np.arange(20.0)).forecast(1)

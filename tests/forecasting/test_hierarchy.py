@@ -84,5 +84,5 @@ def test_what_is_refused() -> None:
         reconcile(forecast, {"x": ["y"], "y": ["x"]})
     with pytest.raises(ValueError, match="has no parts"):
         reconcile(forecast, {"x": []})
-    with pytest.raises(ValueError, match="a single series has no parts"):
+    with pytest.raises(ValueError, match="there is a single series"):
         reconcile(Forecaster().fit(np.arange(20.0) % 3).forecast(2), {"x": ["y"]})

@@ -214,7 +214,7 @@ def test_what_is_refused() -> None:
         VectorAutoregression(lags=3).fit(y[:4])
     with pytest.raises(ValueError, match="end at different times"):
         VectorAutoregression().fit({"a": y[:, 0], "b": y[:20, 1]})
-    with pytest.raises(ValueError, match="the horizon is a whole number"):
+    with pytest.raises(ValueError, match="the horizon must be a whole number"):
         VectorAutoregression().fit(y).forecast(0)
     with pytest.raises(ValueError, match="there is no step"):
         VectorAutoregression().fit(y).forecast(2).total(0)

@@ -167,7 +167,7 @@ def test_the_lean_path_and_the_others_take_turns() -> None:
     assert mixed._now == 1.0
     for i in range(91, 120):
         mixed.learn_one(X[i], y[i], time=float(i))
-    with pytest.raises(ValueError, match="came with times: give times for these as well"):
+    with pytest.raises(ValueError, match="earlier rows had times: give times for these as well"):
         mixed.learn_one(X[120], y[120])
     plain.predict_then_learn(X[1:120], y[1:120])
     for one, other in zip(state(mixed), state(plain), strict=True):

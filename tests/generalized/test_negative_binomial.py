@@ -238,7 +238,7 @@ def test_bikes_by_the_hour() -> None:
         poisson = isinstance(model, BayesianPoissonRegression)
         assert len(said) == int(poisson)
         if poisson:
-            assert "times more than Poisson's" in str(said[0].message)
+            assert "vary more than Poisson's" in str(said[0].message)
     assert 0.93 < held[0] < 0.97
     assert held[1] < 0.7
 

@@ -222,7 +222,7 @@ def test_rows_are_unlearned(way: str, prior: float | str) -> None:
     assert off(left, whole) < (0.6 * before if prior == 1.0 else 0.2)  # "auto" is chosen anew
     one_more = learned(rest).partial_fit(IRIS[:1], NAMES[:1]).unlearn(IRIS[:1], NAMES[:1])
     assert off(one_more, whole) < 0.1
-    with pytest.raises(ValueError, match="only 142 is learned"):
+    with pytest.raises(ValueError, match="only 142 was learned"):
         left.unlearn(IRIS, NAMES)
     nothing = left.unlearn(IRIS[rest], NAMES[rest])
     assert nothing.n_observations_ == 0.0

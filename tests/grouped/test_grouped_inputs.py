@@ -158,13 +158,13 @@ def test_single_rows_bring_their_key() -> None:
         ),
         (
             lambda: PLAIN.predict(X),
-            "rows so far came with keys: give groups= for these as well",
+            "earlier rows had keys: give groups= for these as well",
         ),
         (
             lambda: PLAIN.predict(X, groups=WORDS),
-            "the keys are text, but numbers in what was learned: give keys of one type",
+            "the keys are text, but the learned keys are numbers: give keys of one type",
         ),
-        (lambda: PLAIN.unlearn(X[:1], Y[:1], groups=[99]), "row 0 is of the group 99, of which"),
+        (lambda: PLAIN.unlearn(X[:1], Y[:1], groups=[99]), "row 0 is of the group 99, which"),
         (
             lambda: PLAIN.unlearn(X[:1], Y[:1] + 5.0, groups=CODES[:1]),
             "row 0, or another row of its group, was never learned",
@@ -188,7 +188,7 @@ def test_single_rows_bring_their_key() -> None:
         ),
         (
             lambda: PLAIN.merge(GroupedRegression().fit(X, Y, groups=WORDS)),
-            "the keys are text, but numbers in what was learned",
+            "the keys are text, but the learned keys are numbers",
         ),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
@@ -234,7 +234,7 @@ def test_other_refusals() -> None:
         GroupedRegression().fit(X, Y, groups=[[1]] * N)
     with pytest.raises(TypeError, match=r"forgetting is Window.*must be None, Exponential or Stab"):
         GroupedRegression(forgetting=Window(size=3)).fit(X, Y)
-    with pytest.raises(KeyError, match="no row of the group 99 has come"):
+    with pytest.raises(KeyError, match="no row of the group 99 was learned"):
         PLAIN.model_of(99)
     with pytest.raises(TypeError, match="by is 3: it must be the name of a column"):
         GroupedRegression(by=3).fit(X, Y)
@@ -257,5 +257,5 @@ def test_rows_without_keys_are_one_group() -> None:
     plain = BayesianLinearRegression(prior_precision=1.0).fit(X, Y)
     assert np.allclose(model.predict(X), plain.predict(X))
     assert np.allclose(model.predict_interval(X), plain.predict_interval(X))
-    with pytest.raises(ValueError, match="the keys are numbers, but none in what was learned"):
+    with pytest.raises(ValueError, match="the keys are numbers, but the learned keys are none"):
         model.partial_fit(X, Y, groups=CODES)

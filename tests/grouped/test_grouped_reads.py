@@ -159,7 +159,7 @@ def test_a_group_and_a_direction_may_leave(groups: int) -> None:
     )
     predictive = model.predict_then_learn(X[150:200], y[150:200], groups=keys[150:200])
     assert np.isfinite(predictive.std()[10:]).all()
-    with pytest.raises(ValueError, match=r"never learned|nothing was learned"):
+    with pytest.raises(ValueError, match=r"never learned"):
         other.unlearn(X[200:201], y[200:201], groups=other.groups_[:1])
 
 

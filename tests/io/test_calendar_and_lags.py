@@ -204,8 +204,8 @@ def test_numbers_and_dates_as_written_in_europe(tmp_path):
     [
         ({"decimal": ";"}, "a point or a comma"),
         ({"thousands": "."}, "can't both be"),
-        ({"thousands": "12"}, "must be one mark"),
-        ({"date_format": "dd.mm.yy"}, "where day, month and year are"),
+        ({"thousands": "12"}, "must be one character"),
+        ({"date_format": "dd.mm.yy"}, "contain day, month and year"),
     ],
 )
 def test_formats_are_checked(settings, message):

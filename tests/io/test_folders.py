@@ -84,7 +84,10 @@ def test_predictions_of_a_folder(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ({}, "rides holds no table: give a file, a folder of files, or a pattern as 'rides-*.csv'"),
-        ({"a.csv": TABLE, "b.parquet": TABLE}, "holds files of several formats, .csv and .parquet"),
+        (
+            {"a.csv": TABLE, "b.parquet": TABLE},
+            "contains files of several formats, .csv and .parquet",
+        ),
         ({"a.csv": TABLE, "b.csv": TABLE.drop_columns("b")},
          "b.csv has no column 'b', which a.csv has"),
         ({"a.parquet": TABLE, "b.parquet": TABLE.set_column(1, "b", TABLE["zone"])},

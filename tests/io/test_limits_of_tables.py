@@ -62,9 +62,9 @@ def test_a_damaged_arrow_file_is_an_error_and_not_a_crash(tmp_path: Path, seed: 
         ("y ~ ((a+b)**9)**9", "more than 100,000 terms"),
         ("y ~ poly(a, 1000000)", "a basis of 1,000,000 functions"),
         ("y ~ bs(a, df=1000000)", "a basis of 1,000,000 functions"),
-        ("y ~ poly(a, 10**6)", "write the number itself"),
-        ("y ~ I(9**9**9) * a", "write the number itself"),
-        ("y ~ " + "a+" * 20_000 + "a", "at most 20,000 are read"),
+        ("y ~ poly(a, 10**6)", "write the result instead"),
+        ("y ~ I(9**9**9) * a", "write the result instead"),
+        ("y ~ " + "a+" * 20_000 + "a", "use at most 20,000"),
     ],
 )
 def test_formulas_that_never_end(formula: str, message: str) -> None:
@@ -94,8 +94,8 @@ def test_settings_that_are_too_deep_or_too_long(tmp_path: Path) -> None:
 
     path = tmp_path / "settings.toml"
     path.write_text("target = " + "[" * 10_000 + "]" * 10_000)
-    with pytest.raises(ValueError, match="too deep inside each other"):
+    with pytest.raises(ValueError, match="nested too deeply"):
         read(str(path), posterity)
     path.write_text("#" * 1_000_001)
-    with pytest.raises(ValueError, match="1,000,000 at most"):
+    with pytest.raises(ValueError, match="at most 1,000,000"):
         read(str(path), posterity)

@@ -135,9 +135,9 @@ def test_rows_without_a_target_are_left_out_of_given_values() -> None:
 @pytest.mark.parametrize(
     ("missing", "error", "message"),
     [
-        ({"age": 1.0}, TableError, "missing= has a value for 'age', which is no feature; did you "
-         "mean 'a', 'b', 'zone=n', 'zone=s'?"),
-        ({"zone": 1.0}, TableError, "'zone', which is no feature; did you mean 'zone="),
+        ({"age": 1.0}, TableError, "missing= has a value for 'age', which is not a feature; "
+         "did you mean 'a', 'b', 'zone=n', 'zone=s'?"),
+        ({"zone": 1.0}, TableError, "'zone', which is not a feature; did you mean 'zone="),
         ({"a": float("nan")}, ValueError, "missing= has nan for 'a': it must be finite"),
         ({"b": 1.0}, TableError, "column 'a' is missing, and missing= has no value for 'a'"),
         (3, ValueError, "must be one of error, skip, mean, level, or values by the names of"),

@@ -196,7 +196,7 @@ def test_missing_is_an_error_that_names_line_and_column(tmp_path: Path) -> None:
     with pytest.raises(
         TableError,
         match=r"t\.csv: line 3, column 'x' is missing; use missing=.skip. to leave such rows out, "
-        'or missing="mean" to fill in the mean seen so far',
+        'or missing="mean" to fill in the mean so far',
     ):
         read(open_table(path, "y"))
     with pytest.raises(TableError, match=r"line 4, column 'kind' is missing"):
@@ -259,7 +259,7 @@ def test_nan_in_parquet_is_missing(tmp_path: Path) -> None:
 def test_infinity_is_not_missing(tmp_path: Path) -> None:
     path = text_file(tmp_path, "x,y\n1,2\ninf,3\n")
     for missing in ("error", "skip", "mean"):
-        with pytest.raises(TableError, match=r"line 3, column 'x' is infinite: mend or delete"):
+        with pytest.raises(TableError, match=r"line 3, column 'x' is infinite: correct or delete"):
             read(open_table(path, "y", missing=missing))  # type: ignore[arg-type]
 
 
@@ -274,17 +274,17 @@ def test_infinity_is_not_missing(tmp_path: Path) -> None:
         ("1.5,2.5\n1,2\n", {}, r"\(the first line must hold the column names\)"),
         ("fare,x\n1,2\n", {"features": ["z"]}, "feature 'z' is not a column of the file"),
         ("fare,x\n1,2\n", {"drop": ["xx"]}, "column to drop 'xx' is not .* did you mean 'x'"),
-        ("fare,x\n1,2\n", {"features": ["fare"]}, "the target 'fare' is among the features"),
-        ("fare,x\n1,2\n", {"drop": ["x"]}, "no feature columns are left beside the target 'fare'"),
+        ("fare,x\n1,2\n", {"features": ["fare"]}, "the target 'fare' is also a feature"),
+        ("fare,x\n1,2\n", {"drop": ["x"]}, "no feature columns are left besides the target 'fare'"),
         ("fare\n1\n", {}, "no feature columns are left"),
         ("fare,x,x\n1,2,3\n", {}, "more than one column named 'x': rename them"),
-        ("fare,x\nlow,2\n", {}, r"'fare' holds text \(as 'low'\); it must hold numbers: to"),
+        ("fare,x\nlow,2\n", {}, r"'fare' holds text \(as 'low'\); it must contain numbers: to"),
         ("fare,when\n1,2020-01-31\n", {},
          r"column 'when' holds dates or times \(date32\[day\]\).* month from it "
          r"\(dates=\"calendar\"\), count days \(dates=\"days\"\), or leave"),
         ("fare,when\n1,2020-01-31 10:00:00\n", {}, "column 'when' holds dates or times"),
         ("fare,x\n1,2\n2,?\n3,4\n", {}, r"column 'x' is mostly numbers but also holds '\?'"),
-        ("fare,x\n1,a\n2,a\n", {}, "no feature is left: 'x' held only one level"),
+        ("fare,x\n1,a\n2,a\n", {}, "no feature is left: 'x' had only one level"),
         ("fare,x\n" + "".join(f"1,n{i}\n" for i in range(300)), {},
          "column 'x' has 300 different values in the first 300 rows, too many for categories"),
         ("fare,x\n" + "".join(f"1,n{i % 40}\n" for i in range(60)), {},
@@ -333,7 +333,7 @@ def test_text_among_numbers_is_placed(tmp_path: Path) -> None:
     path = text_file(tmp_path, "\n".join(rows(100_000)) + "\n1,none,3\n")
     with pytest.raises(
         TableError,
-        match=r"column 'z' held numbers until 'none' in line 100002; mend the file, or leave the "
+        match="column 'z' held numbers until 'none' in line 100002; correct the file, or leave the "
         r"column out \(drop=\['z'\]\)",
     ):
         read(open_table(path, "y"))
@@ -371,8 +371,8 @@ def test_a_gzip_cut_off_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ending", "message"),
     [
-        ("parquet", r"t\.parquet begins as Parquet but has no footer at its end: was it cut off"),
-        ("arrow", r"t\.arrow cannot be read as Arrow: .*; was it cut off\?"),
+        ("parquet", r"t\.parquet begins as Parquet but has no footer, and is probably truncated"),
+        ("arrow", r"t\.arrow cannot be read as Arrow: .*; it may be truncated"),
     ],
 )
 def test_a_binary_file_cut_off_is_told(tmp_path: Path, ending: str, message: str) -> None:
@@ -394,20 +394,20 @@ def test_a_damaged_parquet_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"PAR1....", r"\.csv promises CSV, but the content is Parquet; rename it or"),
+        ("t.csv", b"PAR1....", r"\.csv means CSV, but the content is Parquet; rename it or"),
         (
             "t.csv",
             gzip.compress(b"x,y\n1,2\n", mtime=0),
-            r"\.csv promises CSV, but the content is gzip",
+            r"\.csv means CSV, but the content is gzip",
         ),
         ("t.csv", b"PK\x03\x04..", r"the content is a zip or Excel file"),
         ("t.csv", b"\x00\x01\x02", r"the content is binary data"),
-        ("t.csv.gz", b"x,y\n1,2\n", r"\.csv\.gz promises gzip, but the content is text"),
-        ("t.parquet", b"x,y\n1,2\n", r"\.parquet promises Parquet, but the content is text"),
-        ("t.arrow", b"PAR1....", r"\.arrow promises Arrow, but the content is Parquet"),
+        ("t.csv.gz", b"x,y\n1,2\n", r"\.csv\.gz means gzip, but the content is text"),
+        ("t.parquet", b"x,y\n1,2\n", r"\.parquet means Parquet, but the content is text"),
+        ("t.arrow", b"PAR1....", r"\.arrow means Arrow, but the content is Parquet"),
         ("t.csv", b"", r"t\.csv is empty"),
-        ("t.csv", b"x,y\n", r"t\.csv has column names but no rows"),
-        ("t.csv", b"x,y", r"t\.csv has column names but no rows"),
+        ("t.csv", b"x,y\n", r"t\.csv has column names but no rows: give a table with rows"),
+        ("t.csv", b"x,y", r"t\.csv has column names but no rows: give a table with rows"),
         ("t.csv", b"\n\n", r"line 1 is blank; it must hold the column names"),
         ("t.xlsx", b"PK", r"t\.xlsx: unknown ending; readable are \.arrow, \.csv, "),
         ("t.csv", b"x,y\n\xff\xfe,1\n", r"column 'x' holds bytes that are not UTF-8 text"),
@@ -431,7 +431,10 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_a_parquet_without_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "t.parquet", mixed().slice(0, 0))
-    with pytest.raises(TableError, match="has column names but no rows"):
+    with pytest.raises(
+        TableError,
+        match="has column names but no rows: give a table with rows",
+    ):
         open_table(path, "y")
 
 

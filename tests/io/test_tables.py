@@ -102,7 +102,9 @@ def test_tables_that_can_be_read_again() -> None:
 def test_a_reader_is_read_once() -> None:
     stream = open_table(SOURCES["Arrow reader"](), "fare")
     assert sum(len(y) for _, y in stream) == N
-    with pytest.raises(TableError, match="the reader can be read only once, and was: give a new"):
+    with pytest.raises(
+        TableError, match="the reader can be read only once, and was read already: give a new"
+    ):
         next(iter(stream))
 
 
@@ -198,7 +200,7 @@ def test_a_classifier_learns_labels_and_tells_probabilities() -> None:
 
 def test_a_model_without_names_cannot_predict_a_table() -> None:
     model = BayesianLinearRegression().fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.5])
-    with pytest.raises(TableError, match="the model has learned no names of columns: teach it by"):
+    with pytest.raises(TableError, match="the model has no feature names: learn with"):
         next(predict_stream(model, TABLE))
 
 
@@ -283,12 +285,15 @@ def test_warnings_are_none() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (3, "a int is no table: give a path, a data frame"),
-        (iter([]), "the stream of tables is empty"),
-        (pd.DataFrame({0: [1.0], "y": [1.0]}), "column 0 of the data frame is not named by text"),
+        (3, "a int is not a table: give a path, a data frame"),
+        (iter([]), "the stream of tables is empty: give at least one table"),
+        (
+            pd.DataFrame({0: [1.0], "y": [1.0]}),
+            "column 0 of the data frame has a name that is not text",
+        ),
         (pd.DataFrame({"x": [1, "a"], "y": [1.0, 2.0]}), "has a column of mixed types"),
         (pa.table({"x": [1.0], "z": [1.0]}), "target 'y' is not a column"),
-        (pa.table({"x": [1.0], "y": ["a"]}), "the target 'y' holds text; it must hold numbers"),
+        (pa.table({"x": [1.0], "y": ["a"]}), "the target 'y' holds text; it must contain numbers"),
         (pa.table({"x": [None, 1.0], "y": [1.0, 2.0]}), "the table: row 0, column 'x' is missing"),
         (
             iter([pa.table({"x": [1.0], "y": [1.0]}), pa.table({"z": [1.0], "y": [1.0]})]),
@@ -307,7 +312,7 @@ def test_what_a_model_needs_must_be_there() -> None:
     text = TABLE.slice(0, 3).set_column(0, "km", pa.array(["1", "2", "3"]))
     with pytest.raises(TableError, match="column 'km' holds text, and was numbers or dates when"):
         next(predict_stream(MODEL, text))
-    with pytest.raises(TableError, match="the model has learned already, and knows its features"):
+    with pytest.raises(TableError, match="the model has learned its features by name already"):
         learn_stream(MODEL, TABLE, "fare", drop=["km"])
 
 

@@ -123,7 +123,8 @@ def with_value(name: str, row: int, value: float | None) -> Any:
         ("w", None, "the table: row 12345, column 'w' is missing: weights must be finite"),
         ("w", np.inf, "the table: row 12345, column 'w' is inf: weights must be finite"),
         ("t", -2.5, "the table: row 12345, column 't' is -2.5, and 12"),
-        ("t", -2.5, "came before it: times must be finite and not go back; sort the rows by time"),
+        ("t", -2.5, "came before it: times must be finite and must not decrease; sort the rows by "
+         "time"),
         ("t", None, "the table: row 12345, column 't' is missing: times must be finite"),
         ("t", np.inf, "the table: row 12345, column 't' is inf: times must be finite"),
     ],
@@ -139,7 +140,7 @@ def test_times_before_those_that_were_learned() -> None:
     model = learn_stream(BayesianLinearRegression(), TABLE, "y", time="t", drop=["w"])
     with pytest.raises(TableError, match=r"the table: row 0, column 't' is .* and .* came before"):
         learn_stream(model, TABLE, "y", time="t")
-    with pytest.raises(ValueError, match="the rows before these came with times: give times"):
+    with pytest.raises(ValueError, match="earlier rows had times: give times"):
         learn_stream(model, TABLE, "y")
 
 
@@ -148,9 +149,9 @@ def test_times_before_those_that_were_learned() -> None:
     [
         ({"weight": "v"}, "weight 'v' is not a column of the file"),
         ({"time": "tt"}, "time 'tt' is not a column of the file; did you mean 't'?"),
-        ({"weight": "y"}, "'y' is the target, and can't be the weight as well"),
-        ({"weight": "word"}, "the weight 'word' holds text; it must hold numbers"),
-        ({"time": "word"}, "the time 'word' holds text; it must hold numbers"),
+        ({"weight": "y"}, "'y' is the target, and can't also be the weight"),
+        ({"weight": "word"}, "the weight 'word' holds text; it must contain numbers"),
+        ({"time": "word"}, "the time 'word' holds text; it must contain numbers"),
     ],
 )
 def test_columns_that_cannot_be(keywords: Any, message: str) -> None:

@@ -85,7 +85,7 @@ def test_a_number_multiplies_the_prior_that_a_basis_brings() -> None:
     brought = clone(basis).fit(x).prior_precisions()[0]
     assert model.fit(x, y).prior_precision_ == pytest.approx(3.0 * brought)
     open_ = BayesianLinearRegression(basis=HilbertSpaceGP(), prior_precision=3.0)
-    with pytest.raises(ValueError, match="the basis leaves its length scale open"):
+    with pytest.raises(ValueError, match="the length scale of the basis is unknown"):
         open_.fit(x, y)
 
 

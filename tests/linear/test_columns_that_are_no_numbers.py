@@ -26,7 +26,7 @@ Y = np.arange(4.0)
     ],
 )
 def test_dates_are_never_nanoseconds(X, where):
-    with pytest.raises(TypeError, match=f"^{where}.* holds dates or times"):
+    with pytest.raises(TypeError, match=f"^{where}.* contains dates or times"):
         BayesianLinearRegression().fit(X, Y)
 
 
@@ -40,10 +40,10 @@ def test_dates_are_never_nanoseconds(X, where):
     ],
 )
 def test_categories_of_numbers_are_no_numbers(X):
-    with pytest.raises(TypeError, match=r"column 'zip' of X holds categories .*OneHotEncoder"):
+    with pytest.raises(TypeError, match=r"column 'zip' of X contains categories .*OneHotEncoder"):
         BayesianLinearRegression().fit(X, Y)
     model = BayesianLinearRegression().fit(pd.DataFrame({"zip": Y}), Y)
-    with pytest.raises(TypeError, match="column 'zip' of X holds categories"):
+    with pytest.raises(TypeError, match="column 'zip' of X contains categories"):
         model.predict(X[["zip"]] if isinstance(X, pd.DataFrame) else X)
 
 

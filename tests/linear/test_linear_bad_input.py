@@ -243,10 +243,13 @@ def test_merging_what_does_not_belong_together() -> None:
     before = state(model)
     for other, message in (
         (BayesianLinearRegression().fit(X[:, :2], Y), "has 2 features, this one 3"),
-        (BayesianLinearRegression(prior_precision=2.0).fit(X, Y), "started from the same belief"),
+        (
+            BayesianLinearRegression(prior_precision=2.0).fit(X, Y),
+            "only models with the same settings",
+        ),
         (
             BayesianLinearRegression(noise_precision=1.0).fit(X, Y),
-            "differ in prior, noise or intercept",
+            "differ in prior, noise, intercept",
         ),
     ):
         with pytest.raises(ValueError, match=message):

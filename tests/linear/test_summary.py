@@ -171,11 +171,13 @@ class TestByName:
         "statement", ["age", "agee > 0", "age > 0 > 1", "> 0", "age > income *"]
     )
     def test_what_can_t_be_read(self, statement):
-        with pytest.raises(ValueError, match="can't be read: write a comparison"):
+        with pytest.raises(ValueError, match="is not a comparison: write one"):
             fitted("linear").posterior_.probability(statement)
 
     def test_a_name_that_is_none(self):
-        with pytest.raises(ValueError, match="no coefficient 'agee': there are 'intercept', 'age'"):
+        with pytest.raises(
+            ValueError, match="no coefficient 'agee': the coefficients are 'intercept', 'age'"
+        ):
             fitted("linear").posterior_["agee"]
 
     def test_repr_names_the_first(self):

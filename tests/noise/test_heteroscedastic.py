@@ -273,7 +273,7 @@ def test_rows_are_unlearned() -> None:
     last = linear().fit(X[:299], y[:299]).partial_fit(X[299:], y[299:]).unlearn(X[299:], y[299:])
     before = linear().fit(X[:299], y[:299])
     np.testing.assert_allclose(last.coef_, before.coef_, rtol=1e-3)
-    with pytest.raises(ValueError, match="only 285 is learned"):
+    with pytest.raises(ValueError, match="only 285 was learned"):
         left.unlearn(X, y)
     assert left.unlearn(X[rest], y[rest]).n_observations_ == 0.0
 

@@ -345,9 +345,9 @@ def test_exact_sequence_holds_at_all_times(level: float) -> None:
 
 def test_messages() -> None:
     made = Made(10, n=20)
-    with pytest.raises(ValueError, match="'ipps' is no method"):
+    with pytest.raises(ValueError, match="'ipps' is not a method"):
         evaluate(made.log, ["uniform"], ["ipps"])
-    with pytest.raises(TypeError, match="is no policy"):
+    with pytest.raises(TypeError, match="is not a policy"):
         evaluate(made.log, {"what": "greedy"})
     with pytest.raises(ValueError, match="sum to 1"):
         evaluate(made.log, {"bad": lambda X: np.full((len(X), 4), 0.5)}, ["ips"])

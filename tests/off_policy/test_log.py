@@ -107,21 +107,21 @@ def test_what_can_not_be_is_told() -> None:
         Log.open(frame(), propensity="p", arms=["blue", "green"]).collected()
     with pytest.raises(ValueError, match="'rewards' is not a column of the file; did you mean"):
         Log.open(frame(), reward="rewards")
-    with pytest.raises(ValueError, match="the id 3 comes 2 times"):
+    with pytest.raises(ValueError, match="the id 3 occurs 2 times"):
         Log.open(frame().assign(key=lambda t: t["key"].replace(4, 3)), id="key")
     with pytest.raises(ValueError, match="sum to 1"):
         Log.open(frame().assign(p_red=0.5), propensities="p_*", drop=["p"]).collected()
-    with pytest.raises(ValueError, match="no column's name is like"):
+    with pytest.raises(ValueError, match="no column matches the pattern"):
         Log.open(frame(), propensities="q_*")
     with pytest.raises(ValueError, match="no column for the arm 'green'"):
         Log.open(frame(), propensities="p_*", arms=["red", "green"])
-    with pytest.raises(ValueError, match="among the features"):
+    with pytest.raises(ValueError, match="is a feature and has another role"):
         Log.open(frame(), propensity="p", features=["age", "p"])
     with pytest.raises(ValueError, match="reward in row 1 is nan"):
         Log.of([[0.0], [1.0]], [0, 1], [1.0, np.nan])
     with pytest.raises(ValueError, match="the arm in row 1 is 'c'"):
         Log.of([[0.0], [1.0]], ["a", "c"], [1.0, 0.0], names=["a", "b"])
-    with pytest.raises(ValueError, match="X must be"):
+    with pytest.raises(ValueError, match="give X of shape"):
         Log.of([[0.0], [1.0]], ["a", "c"], [1.0, 0.0, 2.0])
 
 
@@ -173,7 +173,7 @@ def test_lines_of_personalizer(tmp_path: Path) -> None:
     np.testing.assert_array_equal(whole.propensity, [0.8, 0.2])
     np.testing.assert_array_equal(whole.propensities, [[0.8, 0.2], [0.8, 0.2]])
     path.write_text(json.dumps(PERSONALIZER) + "\n" + '{"_label_cost": 1')
-    with pytest.raises(ValueError, match="line 2 is no decision"):
+    with pytest.raises(ValueError, match="line 2 is not a dsjson decision"):
         Log.from_dsjson(path)
 
 

@@ -33,7 +33,7 @@ def test_of_several_series_one_is_named() -> None:
     forecast = Forecaster(forms=FORMS).fit({"a": y[0], "b": y[1]}).forecast(4)
     ax = plot_forecast(forecast, Figure().subplots(), series="b")
     np.testing.assert_allclose(ax.lines[0].get_ydata(), forecast.median()[1])
-    with pytest.raises(ValueError, match="say which of the 2"):
+    with pytest.raises(ValueError, match="name one of the 2"):
         plot_forecast(forecast, Figure().subplots())
     with pytest.raises(ValueError, match="no series 'c'"):
         plot_forecast(forecast, Figure().subplots(), series="c")

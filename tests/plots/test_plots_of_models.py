@@ -103,7 +103,7 @@ def test_limits_set_before_are_kept_and_the_truth_is_marked(ax: Any, model: Any)
 @pytest.mark.parametrize(
     ("coefficients", "message"),
     [
-        ((0, 4), "there is no coefficient 4: the model has 4, the first is 0"),
+        ((0, 4), "there is no coefficient 4: give 0 to 3"),
         (("x0", "age"), "there is no coefficient 'age': the model has intercept, x0, x1, x2"),
         ((1, "x0"), "give two different ones"),
     ],
@@ -186,8 +186,8 @@ def test_models_of_data_frames_have_names(ax: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "the model has 3 features: give at=, a row of values for them, .* all but x0"),
-        ({"feature": 3, "at": np.zeros(3)}, "feature is 3: the model has 3, the first is 0"),
+        ({}, "the model has 3 features: give at=, a row with the values at which all but x0"),
+        ({"feature": 3, "at": np.zeros(3)}, "feature is 3: give 0 to 2"),
         ({"feature": "age"}, "feature is 'age': the model has x0, x1, x2"),
         ({"at": [1.0]}, r"at has shape \(1,\): expected \(3,\)"),
     ],
@@ -233,7 +233,9 @@ def test_the_same_rng_draws_the_same_lines(model: Any) -> None:
 
 def test_an_average_has_no_coefficients_to_draw(ax: Any) -> None:
     average = Averaged([BayesianLinearRegression()]).fit(X[:, :1], Y)
-    with pytest.raises(TypeError, match=r"Averaged has no posterior_ of its own.* models_, or use"):
+    with pytest.raises(
+        TypeError, match=r"Averaged has no posterior_ to draw from.* models_, or use"
+    ):
         plot_sampled_lines(average, (0.0, 1.0), ax=ax)
 
 

@@ -274,7 +274,7 @@ def test_names_that_mean_nothing(value: str) -> None:
 
 
 def test_a_class_is_no_strategy() -> None:
-    with pytest.raises(TypeError, match=r"give an object, as in Relevance\(\)"):
+    with pytest.raises(TypeError, match=r"give an instance, as in Relevance\(\)"):
         BayesianLinearRegression(prior_precision=Relevance).fit([[0.0], [1.0]], [0.0, 1.0])
 
 

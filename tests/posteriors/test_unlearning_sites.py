@@ -169,11 +169,13 @@ def test_refusals_change_nothing() -> None:
     y = TARGETS["labels"]
     model = BayesianLogisticRegression().fit(X, y)
     before = dumps(model)
-    with pytest.raises(ValueError, match="rows of total weight 900: only 300 is learned"):
+    with pytest.raises(ValueError, match="rows of total weight 900: only 300 was learned"):
         model.unlearn(X, y, np.full(300, 3.0))
-    with pytest.raises(ValueError, match=r"y is 2\.0 in row 1, a label that was never learned"):
+    with pytest.raises(
+        ValueError, match=r"y is 2\.0 in row 1, which was never learned: unlearn only learned rows"
+    ):
         model.unlearn(X[:2], [1.0, 2.0])
     fading = BayesianLogisticRegression(forgetting=Stabilized(0.99)).fit(X, y)
-    with pytest.raises(ValueError, match="under Stabilized: what is left of a row depends on"):
+    with pytest.raises(ValueError, match="under Stabilized: the weight of a row depends on"):
         fading.unlearn(X[:1], y[:1])
     assert dumps(model) == before

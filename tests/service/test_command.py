@@ -100,7 +100,7 @@ def test_an_audit_finds_the_same_decision_after_a_restart(server: Typed) -> None
     assert "no decision 'none'" in missing.stderr
     second = typed("serve", folder, "--port", "0")
     assert second.returncode != 0
-    assert "another server has" in second.stderr
+    assert "another server uses" in second.stderr
 
 
 def test_an_address_that_others_reach_is_refused(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_public_address_needs_to_be_said() -> None:
         refuse_public(host, public=False)
     refuse_public("0.0.0.0", public=True)
     for host in ("0.0.0.0", "192.168.1.2", "example.org", "::"):
-        with pytest.raises(ValueError, match="say --public"):
+        with pytest.raises(ValueError, match="give --public"):
             refuse_public(host, public=False)
 
 

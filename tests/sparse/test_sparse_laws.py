@@ -294,7 +294,7 @@ def test_what_cannot_be_merged_is_refused() -> None:
         (DiagonalLogisticRegression(prior_precision=1.0).fit(X, y), "differ in prior"),
         (DiagonalLogisticRegression(hash_size=8).fit(X, y), "number their features"),
         (DiagonalLogisticRegression(interactions=2).fit(X, y), "differ in forgetting or inter"),
-        (DiagonalLogisticRegression().fit(X, y + 1), "met different classes"),
+        (DiagonalLogisticRegression().fit(X, y + 1), "have different classes"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.merge(other)
@@ -381,7 +381,7 @@ ROWS, Y = [{"site": "a", "age": 1.0}, {"site": "b", "age": 2.0}], [0, 1]
         ([{}, {"site": [1]}], Y, "'site' is a list in row 1"),
         (["a text", "another"], Y, "row 0 is a str: give a list of tokens"),
         ([["a"], [3]], Y, "row 1 has a int among its tokens"),
-        ([{}, ["a"]], Y, "row 1 is a list, but rows before it are mappings"),
+        ([{}, ["a"]], Y, "row 1 is a list, but earlier rows are mappings: give a mapping"),
         (ROWS, [0, 1, 1], "inconsistent numbers of samples"),
         (ROWS, [0, np.nan], "y"),
         (ROWS, [0, 2], "more than two classes"),
@@ -424,7 +424,9 @@ def test_text_for_numbers_is_refused() -> None:
     X = pd.DataFrame({"user": [1, 2], "item": ["a", "b"]})
     model = DiagonalLogisticRegression(categorical_features="all").fit(X, Y)
     before = dumps(model)
-    with pytest.raises(ValueError, match="column 'user': the keys are text, but numbers"):
+    with pytest.raises(
+        ValueError, match="column 'user': the keys are text, but the learned keys are numbers"
+    ):
         model.partial_fit(X.assign(item=["c", "d"]).astype(str), Y)
     assert dumps(model) == before
 
@@ -450,7 +452,7 @@ def test_parameters_are_checked(settings: dict[str, Any], message: str) -> None:
 
 def test_text_with_a_level_for_each_row_is_warned_of() -> None:
     X = pd.DataFrame({"id": [f"row {i}" for i in range(200)]})
-    with pytest.warns(UserWarning, match="'id' has a level for each of its 200 rows"):
+    with pytest.warns(UserWarning, match="'id' has a different level in each of its 200 rows"):
         DiagonalLinearRegression().fit(X, np.zeros(200))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -162,11 +162,11 @@ def test_what_is_known_is_read() -> None:
     ("known", "values", "message"),
     [
         ({"Z": 1.0}, None, "there is no target 'Z': the targets are"),
-        (3, 1.0, "there is no target 3: there are 2"),
-        ([0, 0], [1.0, 1.0], "a target is named twice"),
-        ([0, 1], [1.0, 1.0], "every target is known"),
+        (3, 1.0, "there is no target 3: the targets are 0 to 1"),
+        ([0, 0], [1.0, 1.0], "a target is named twice: name each once"),
+        ([0, 1], [1.0, 1.0], "all targets are known"),
         ("A", np.nan, "a known target is not finite"),
-        ("A", None, "give the values"),
+        ("A", None, "no values are given"),
         ("A", [1.0, 2.0, 3.0], "values has shape"),
     ],
 )
@@ -184,7 +184,7 @@ def test_flat_rows_and_point_masses() -> None:
     assert np.isnan(predictive.logpdf([[np.nan, 3.0], [1.0, 3.0]])[0])
     with pytest.raises(ValueError, match="cannot draw: row 0 is improper"):
         predictive.rvs()
-    with pytest.raises(ValueError, match="a column for a target"):
+    with pytest.raises(ValueError, match="a column for each target"):
         predictive.logpdf([1.0, 2.0, 3.0])
     assert np.isinf(predictive.cov[0, 0, 0])
     assert predictive[[1]].given(0, 7.0).mean().tolist() == [[1.0]]

@@ -248,7 +248,7 @@ def test_rows_without_targets_take_their_time() -> None:
 def test_what_is_refused() -> None:
     X, y = data(20)
     lacking = scattered(y)
-    with pytest.raises(ValueError, match="old rows are forgotten"):
+    with pytest.raises(ValueError, match="this way to forget does not support"):
         BayesianLinearRegression(forgetting=Window(size=9)).fit(X, lacking)
     with pytest.raises(ValueError, match="target 1 is NaN in all 20 rows"):
         BayesianLinearRegression().fit(X, np.where(np.arange(3) == 1, NAN, y))

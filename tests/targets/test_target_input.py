@@ -54,7 +54,7 @@ def test_names_of_a_frame() -> None:
     model.learn_one(X[0], Y[0])
     with pytest.raises(ValueError, match=r"y has the columns 'B', 'A', 'C'; the model has learned"):
         model.partial_fit(X, frame[["B", "A", "C"]])
-    with pytest.raises(ValueError, match="the model knows 'A', 'B', 'C'"):
+    with pytest.raises(ValueError, match="the model has learned 'A', 'B', 'C'"):
         model.learn_one(X[0], {"A": 1.0, "Z": 2.0, "B": 0.0})
     other = BayesianLinearRegression(prior_precision=1.0)
     other.fit(X, frame.rename(columns={"A": "Z"}))
@@ -102,7 +102,7 @@ def test_single_rows_that_are_refused() -> None:
 
 def test_models_of_one_target_refuse_columns() -> None:
     single = BayesianLinearRegression().fit(X, Y[:, 0])
-    with pytest.raises(ValueError, match="learned a single target: fit it anew"):
+    with pytest.raises(ValueError, match="learned a single target: call fit"):
         single.partial_fit(X, Y)
     with pytest.raises(
         ValueError, match="the other model has learned 3 targets, this one a single"
@@ -124,5 +124,5 @@ def test_adapters_of_single_targets_refuse_several(name: str, rows: Any) -> None
     pytest.importorskip(name)
     model = BayesianLinearRegression().fit(X, Y)
     send = getattr(importlib.import_module(f"posterity.adapters.{name}"), f"to_{name}")
-    with pytest.raises(ValueError, match="takes a model of a single target"):
+    with pytest.raises(ValueError, match="needs a model of a single target"):
         send(model, *rows)

@@ -17,13 +17,14 @@ def components(posterior: LinearPosterior, asked: str) -> Components:
     for _, node in found:
         if not node.is_one_factor:
             raise ValueError(
-                f"{asked} needs a posterior that is one factor, and this one averages over ways to "
-                "forget: use predict_distribution, or another way to forget than Adaptive and "
+                f"{asked} needs a posterior that is one factor, and this one averages over "
+                "several: use predict_distribution, or forgetting other than Adaptive and "
                 "Changepoint"
             )
         if not node.factor.determined.all():
             raise ValueError(
-                f"{asked} needs a proper posterior, and a direction with a flat prior was never "
-                "seen: learn more rows, or give a prior_precision above 0"
+                f"{asked} needs a proper posterior, and a combination of coefficients with a "
+                "flat prior is not determined yet: learn more rows, or give a prior_precision "
+                "above 0"
             )
     return found

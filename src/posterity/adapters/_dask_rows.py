@@ -56,7 +56,7 @@ class Frame:
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """As :class:`Collection` says."""
         frame = self.frame[list(columns)]
-        task = partial(_work_on_frame, work, {name: self.schema.field(name) for name in columns})
+        task = partial(_map_frame, work, {name: self.schema.field(name) for name in columns})
         results = frame.map_partitions(task, meta=frame._meta, enforce_metadata=False)
         return list(results.to_delayed())
 
@@ -79,13 +79,13 @@ class Arrays:
         """Arrow schema; columns of X are "x0", "x1" and so on."""
         parts = [part for part in (self.X, self.y, self.weight) if part is not None]
         empty = [np.empty((0, *part.shape[1:]), part.dtype) for part in parts]
-        return _batch_of(self._roles(), *empty).schema
+        return _make_batch(self._collect_roles(), *empty).schema
 
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """As :class:`Collection` says."""
         da = needed("dask.array", "dask")
         results = da.blockwise(
-            partial(_work_on_blocks, work, tuple(columns), self._roles()),
+            partial(_map_blocks, work, tuple(columns), self._collect_roles()),
             "i",
             *(self.X, "ij"),
             *(pair for part in (self.y, self.weight) if part is not None for pair in (part, "i")),
@@ -96,7 +96,7 @@ class Arrays:
         )
         return list(results.to_delayed().ravel())
 
-    def _roles(self) -> tuple[str, ...]:
+    def _collect_roles(self) -> tuple[str, ...]:
         pairs = ((TARGET, self.y), (WEIGHT, self.weight))
         return tuple(name for name, part in pairs if part is not None)
 
@@ -116,12 +116,12 @@ def collection(table: Any, target: Any = None, weight: Any = None) -> Collection
         return Frame(table)
     if not _is_array(table):
         raise TypeError(
-            f"a {type(table).__name__} is no collection of Dask: give a dask.dataframe.DataFrame, "
+            f"a {type(table).__name__} is not a Dask collection: give a dask.dataframe.DataFrame, "
             "or a dask.array.Array of shape (n, p)"
         )
     if table.ndim != 2 or np.isnan(table.shape[1]):
         raise TableError(
-            f"X has shape {table.shape}: it must be (n, p), and the number p of features known"
+            f"X has shape {table.shape}: it must be (n, p), with a known number p of features"
         )
     beside = [
         None if part is None else _in_chunks_of(table, part, role)
@@ -147,7 +147,7 @@ def _in_chunks_of(X: Any, part: Any, role: str) -> Any:
     if X.numblocks[0] != part.numblocks[0]:
         raise TableError(
             f"X has {X.numblocks[0]} chunks of rows, and the {role} {part.numblocks[0]}, of "
-            "lengths that are not known: let them have the same chunks, or call "
+            "unknown lengths: use the same chunks, or call "
             "compute_chunk_sizes() on both"
         )
     return part
@@ -176,27 +176,27 @@ def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
 
 def batch_of_array(X: Any) -> Any:
     """Record batch of rows (n, p)."""
-    return _batch_of((), X)
+    return _make_batch((), X)
 
 
-def _work_on_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
+def _map_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
     return work(batch_of_frame(part, expected))
 
 
-def _work_on_blocks(
+def _map_blocks(
     work: Work, columns: Sequence[str], roles: Sequence[str], X: Any, *beside: Any
 ) -> Any:
-    return work(_batch_of(roles, X, *beside).select(list(columns)))
+    return work(_make_batch(roles, X, *beside).select(list(columns)))
 
 
-def _batch_of(roles: Sequence[str], X: Any, *beside: Any) -> Any:
+def _make_batch(roles: Sequence[str], X: Any, *beside: Any) -> Any:
     import pyarrow as pa
 
     for role, part in zip(roles, beside, strict=True):
         if len(part) != len(X):
             raise TableError(
-                f"a chunk of X has {len(X)} rows, and that of {role} has {len(part)}: let them "
-                "have the same chunks"
+                f"a chunk of X has {len(X)} rows, and that of {role} has {len(part)}: use the "
+                "same chunks"
             )
     columns = np.array(np.asarray(X).T, order="C")
     arrays = [pa.array(column) for column in (*columns, *beside)]

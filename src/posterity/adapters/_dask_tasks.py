@@ -66,12 +66,12 @@ def begin_after(begun: bytes, learned: bytes | None) -> bytes:
 
 def merge_models(models: Sequence[bytes | Refused | None], first: int | None) -> Any:
     """One model file from some; ``first`` is the number of the first partition, of leaves."""
-    return _merged(models, first, core.merged)
+    return _merge_results(models, first, core.merged)
 
 
 def merge_results(results: Sequence[ValidationResult | Refused | None], first: int | None) -> Any:
     """One result from some."""
-    return _merged(results, first, merged_results)
+    return _merge_results(results, first, merged_results)
 
 
 def numbered(results: Sequence[Any], first: int) -> list[Any]:
@@ -103,7 +103,9 @@ def itself(batch: Any) -> Any:
     return batch
 
 
-def _merged(results: Sequence[Any], first: int | None, merge: Callable[[list[Any]], Any]) -> Any:
+def _merge_results(
+    results: Sequence[Any], first: int | None, merge: Callable[[list[Any]], Any]
+) -> Any:
     """What was told, together; the first refusal, if there is one; None, if nothing was told."""
     some = [
         one for one in (results if first is None else numbered(results, first)) if one is not None

@@ -76,7 +76,7 @@ class Family(Protocol):
 def family_of(model: Any) -> Family:
     """The family of a model; raises ``TypeError`` for one that there is none for."""
     if isinstance(model, BayesianLogisticRegression):
-        return Classes(model) if len(_known_classes(model)) > 2 else Labels(model)
+        return Classes(model) if len(_require_two_classes(model)) > 2 else Labels(model)
     if isinstance(model, BayesianPoissonRegression):
         return Counts(model)
     if isinstance(model, RobustBayesianRegression):
@@ -102,10 +102,10 @@ class Gaussian:
     model: BayesianLinearRegression
 
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
-        return _posterior_draws(components(self.model._posterior, "to_arviz"), size, rng)
+        return _draw_posterior(components(self.model._posterior, "to_arviz"), size, rng)
 
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
-        return _prior_draws(self.model, size, rng)
+        return _draw_prior(self.model, size, rng)
 
     def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         mean = draws.coefficients @ rows.columns.T
@@ -129,7 +129,7 @@ class Approximated:
         return Draws(np.asarray(drawn), np.ones(size))
 
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
-        return _prior_draws(self.model, size, rng)
+        return _draw_prior(self.model, size, rng)
 
 
 class Labels(Approximated):
@@ -139,7 +139,7 @@ class Labels(Approximated):
         if len(self.model.classes_) < 2:
             raise ValueError(
                 f"to_arviz needs two classes, and all labels so far are "
-                f"{self.model.classes_.tolist()[0]!r}: learn rows of another"
+                f"{self.model.classes_.tolist()[0]!r}: learn rows of another class"
             )
         return super().draw(size, rng)
 
@@ -161,23 +161,23 @@ class Classes(Approximated):
         return Draws(whole - whole.mean(axis=1, keepdims=True), np.ones(size))
 
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
-        return _no_prior_draws(self.model)
+        return _skip_prior(self.model)
 
     def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         labels = np.empty((len(draws.coefficients), len(rows.targets)), dtype=np.intp)
-        for part, eta in self._predictors(draws, rows):
+        for part, eta in self._compute_predictors(draws, rows):
             labels[:, part] = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
         return labels
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
         log_likelihood = np.empty((len(draws.coefficients), len(rows.targets)))
         places = rows.targets.astype(np.intp)
-        for part, eta in self._predictors(draws, rows):
+        for part, eta in self._compute_predictors(draws, rows):
             own = np.take_along_axis(eta, places[None, None, part], axis=1)[:, 0]
             log_likelihood[:, part] = own - logsumexp(eta, axis=1)
         return log_likelihood
 
-    def _predictors(self, draws: Draws, rows: Rows) -> Iterator[tuple[slice, Array]]:
+    def _compute_predictors(self, draws: Draws, rows: Rows) -> Iterator[tuple[slice, Array]]:
         """Some rows, and the predictors of all classes there (size, K, rows)."""
         step = max(1, BLOCK // draws.coefficients[..., 0].size)
         for first in range(0, len(rows.columns), step):
@@ -205,7 +205,7 @@ class HeavyTails(Approximated):
     """Student-t or Laplace noise, whose scale is plugged in as the model does."""
 
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
-        return _no_prior_draws(self.model)
+        return _skip_prior(self.model)
 
     def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         mean, model = draws.coefficients @ rows.columns.T, self.model
@@ -221,7 +221,7 @@ class HeavyTails(Approximated):
         return np.asarray(likelihood.log_density(rows.targets, draws.coefficients @ rows.columns.T))
 
 
-def _prior_draws(model: Any, size: int, rng: np.random.Generator) -> PriorDraws:
+def _draw_prior(model: Any, size: int, rng: np.random.Generator) -> PriorDraws:
     posterior, offset = model._posterior, int(model.fit_intercept)
     improper = ["intercept"] if offset else []
     learned = posterior.noise if isinstance(posterior.noise, LearnedNoise) else None
@@ -236,33 +236,33 @@ def _prior_draws(model: Any, size: int, rng: np.random.Generator) -> PriorDraws:
         noise = np.sqrt(learned.rate / rng.gamma(learned.shape, size=size))
     coefficients = np.full((size, posterior.n_coefficients), np.nan)
     mean = posterior.prior.coefficients()[offset:, 0]
-    coefficients[:, offset:] = mean + noise[:, None] * _whitened(root, size, rng)
+    coefficients[:, offset:] = mean + noise[:, None] * _draw_from_root(root, size, rng)
     if getattr(model, "_flipped", False):
         coefficients = -coefficients
     return Draws(coefficients, noise), improper
 
 
-def _no_prior_draws(model: Any) -> PriorDraws:
+def _skip_prior(model: Any) -> PriorDraws:
     return None, ["intercept"] if model.fit_intercept else []
 
 
-def _known_classes(model: BayesianLogisticRegression) -> Any:
+def _require_two_classes(model: BayesianLogisticRegression) -> Any:
     model._posterior  # noqa: B018  (says that nothing was learned)
     return model.classes_
 
 
-def _posterior_draws(parts: Components, size: int, rng: np.random.Generator) -> Draws:
+def _draw_posterior(parts: Components, size: int, rng: np.random.Generator) -> Draws:
     chosen = rng.choice(len(parts), size=size, p=[weight for weight, _ in parts])
     coefficients, noise = np.empty((size, parts[0][1].n_coefficients)), np.empty(size)
     for place, (_, posterior) in enumerate(parts):
         mine = np.flatnonzero(chosen == place)
-        noise[mine] = _noise_draws(posterior, len(mine), rng)
-        spread = _whitened(posterior.factor.root, len(mine), rng)
+        noise[mine] = _draw_noise(posterior, len(mine), rng)
+        spread = _draw_from_root(posterior.factor.root, len(mine), rng)
         coefficients[mine] = posterior.coefficients() + noise[mine, None] * spread
     return Draws(coefficients, noise)
 
 
-def _noise_draws(posterior: LinearPosterior, size: int, rng: np.random.Generator) -> Array:
+def _draw_noise(posterior: LinearPosterior, size: int, rng: np.random.Generator) -> Array:
     """Standard deviations of the noise, (size,)."""
     if not isinstance(posterior.noise, LearnedNoise):
         return np.full(size, posterior.noise_precision**-0.5)
@@ -276,7 +276,7 @@ def _noise_draws(posterior: LinearPosterior, size: int, rng: np.random.Generator
     return np.sqrt(rate / rng.gamma(shape, size=size))
 
 
-def _whitened(root: Array, size: int, rng: np.random.Generator) -> Array:
+def _draw_from_root(root: Array, size: int, rng: np.random.Generator) -> Array:
     """Draws (size, p) of Normal(0, (root'root)^-1)."""
     normal = rng.standard_normal((len(root), size))
     return np.asarray(solve_triangular(root, normal, check_finite=False)).T

@@ -23,8 +23,8 @@ def keys_of(model: Any) -> tuple[str, ...]:
         return ()
     if not model.by:
         raise ValueError(
-            f"{type(model).__name__} does not say which columns hold the keys of its groups: "
-            "name them, as in by='shop'"
+            f"{type(model).__name__} does not name the columns with the keys of its groups: "
+            "give them, as in by='shop'"
         )
     return (model.by,) if isinstance(model.by, str) else tuple(model.by)
 

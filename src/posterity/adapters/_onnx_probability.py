@@ -21,15 +21,17 @@ N_NODES, DEGREE = 16, 20
 
 def expected_labels(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
     """Expectations of sigmoid(eta) and sigmoid(-eta), eta ~ Normal(mean, variance); all (n, 1)."""
-    near = _by_nodes(graph, mean, graph.apply("Min", variance, [WIDE]))
+    near = _integrate_by_nodes(graph, mean, graph.apply("Min", variance, [WIDE]))
     wide = graph.apply("Greater", variance, [WIDE])
     away = graph.apply("Max", variance, [WIDE])
-    far = [_by_normals(graph, one, away) for one in (mean, graph.apply("Neg", mean))]
+    far = [
+        _integrate_by_normal_mixture(graph, one, away) for one in (mean, graph.apply("Neg", mean))
+    ]
     yes, no = (graph.apply("Where", wide, *pair) for pair in zip(far, near, strict=True))
     return yes, no
 
 
-def _by_nodes(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
+def _integrate_by_nodes(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
     """Of the less probable side, which keeps its digits, and one minus it.
 
     With a = exp(-|mean|) and E = exp(scale x), sigmoid(-|mean| + scale x) = a E / (1 + a E).
@@ -47,7 +49,7 @@ def _by_nodes(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
     return graph.apply("Where", likely, more, less), graph.apply("Where", likely, less, more)
 
 
-def _by_normals(graph: Graph, mean: str, variance: str) -> str:
+def _integrate_by_normal_mixture(graph: Graph, mean: str, variance: str) -> str:
     """Monahan and Stefanski's (1992) mixture; in the tail by sigmoid(eta) = exp(eta) sigmoid(-eta).
 
     Then the expectation is exp(mean + variance / 2) times that of sigmoid(-eta) with the mean
@@ -59,11 +61,11 @@ def _by_normals(graph: Graph, mean: str, variance: str) -> str:
     lead = graph.apply("Exp", graph.apply("Where", tail, half, graph.constant([0.0])))
     moved = graph.apply("Where", tail, graph.apply("Neg", ahead), mean)
     spread = graph.apply("Sqrt", graph.apply("Add", variance, (SLOPES**-2.0)[None]))
-    below = _normal_distribution(graph, graph.apply("Div", moved, spread))
+    below = _compute_normal_cdf(graph, graph.apply("Div", moved, spread))
     return graph.apply("Mul", graph.apply("MatMul", below, SHARES[:, None]), lead)
 
 
-def _normal_distribution(graph: Graph, x: str) -> str:
+def _compute_normal_cdf(graph: Graph, x: str) -> str:
     """The normal distribution function; ONNX Runtime has Erf in single precision only.
 
     erfc(z) = t P(2 t - 1) exp(-z^2) for z >= 0 with t = 2 / (2 + z), P a Chebyshev series that is
@@ -72,7 +74,7 @@ def _normal_distribution(graph: Graph, x: str) -> str:
     z = graph.apply("Mul", graph.apply("Abs", x), [np.sqrt(0.5)])
     t = graph.apply("Div", [2.0], graph.apply("Add", z, [2.0]))
     twice = graph.apply("Sub", graph.apply("Mul", t, [4.0]), [2.0])
-    series = chebyshev.chebinterpolate(_scaled_erfc, DEGREE)  # type: ignore[type-var]
+    series = chebyshev.chebinterpolate(_compute_scaled_erfc, DEGREE)  # type: ignore[type-var]
     here, before = graph.constant([series[-1]]), ""
     for coefficient in series[-2:0:-1]:
         ahead = graph.apply("Add", graph.apply("Mul", twice, here), [coefficient])
@@ -85,12 +87,12 @@ def _normal_distribution(graph: Graph, x: str) -> str:
     return graph.apply("Where", upper, graph.apply("Sub", [1.0], tail), tail)
 
 
-def _scaled_erfc(u: Array) -> Array:
+def _compute_scaled_erfc(u: Array) -> Array:
     """exp(z^2) erfc(z) / t at u = 2 t - 1.
 
     Examples
     --------
-    >>> _scaled_erfc(np.array([1.0]))  # z = 0
+    >>> _compute_scaled_erfc(np.array([1.0]))  # z = 0
     array([1.])
     """
     t = 0.5 * (u + 1.0)

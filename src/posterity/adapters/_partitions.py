@@ -69,7 +69,7 @@ def learn(task: Task, batches: Iterable[Any]) -> bytes | None:
     TableError
         As `posterity.io.learn_stream`; it names row, from 0 in the partition, and column.
     """
-    rows = _some(batches)
+    rows = _skip_empty_batches(batches)
     if rows is None:
         return None
     model: Any = files.loads(task.model)
@@ -89,7 +89,7 @@ def score(
 
     ``start`` is one of `starts`, ``settings`` are of `posterity.evaluation.progressive_validation`.
     """
-    rows = _some(batches)
+    rows = _skip_empty_batches(batches)
     if rows is None:
         return 0, None
     stream, coming = _opened(task, rows)
@@ -115,7 +115,7 @@ def predicted(
     import pyarrow as pa
 
     asked: Any = {"level": level, "quantiles": quantiles}
-    whole = _predictions(model, batch, missing, **asked) if batch.num_rows else None
+    whole = _make_prediction_batch(model, batch, missing, **asked) if batch.num_rows else None
     if whole is None:
         schema = prediction_schema(model, **asked)
         empty = [pa.nulls(batch.num_rows, field.type) for field in schema]
@@ -132,7 +132,7 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
     """Arrow schema of what `predicted` tells, whatever the rows."""
     import pyarrow as pa
 
-    names = _names_of(model)
+    names = _get_feature_names(model)
     if keys_of(model):
         columns = prediction_names(asked.get("level"), asked.get("quantiles", ()))
         return pa.schema([(name, pa.float64()) for name in columns])
@@ -142,7 +142,7 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
 
 def check_features(model: Any, schema: Any) -> None:
     """Refuse a table whose columns do not make the features of a model: ``TableError``."""
-    encoders_for(schema, _names_of(model))
+    encoders_for(schema, _get_feature_names(model))
     require(keys_of(model), list(schema.names), "key")
 
 
@@ -150,7 +150,7 @@ def check_features(model: Any, schema: Any) -> None:
 
 
 def merged(contents: Iterable[bytes]) -> bytes:
-    """Model file of all that these know, merged in the order in which they are given.
+    """Model file of the merged models, in the order given.
 
     Exact for linear regressions, also where the prior precision is learned: then the data's factor
     stands apart. Models of classes and counts add up the rows that stand for observations, as each
@@ -172,20 +172,20 @@ def merged(contents: Iterable[bytes]) -> bytes:
 def starts(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[bytes]:
     """Model file with which each partition begins: ``model``, and all partitions before it."""
     # A model that knows nothing may have a basis that the task has closed.
-    current = model if _knows(model) else files.loads(task.model)
+    current = model if _has_learned(model) else files.loads(task.model)
     model_files = [files.dumps(current)]
     current = files.loads(model_files[0])
     for content in contents[:-1]:
         if content is not None:
             other = files.loads(content)
-            current = current.merge(other) if _knows(current) else other
+            current = current.merge(other) if _has_learned(current) else other
         model_files.append(files.dumps(current))
     return model_files
 
 
 def continued(model: Any, content: bytes) -> Any:
     """A new model that knows what ``model`` knows, and what is in a model file; both stay."""
-    if not _knows(model):
+    if not _has_learned(model):
         return files.loads(content)
     return files.loads(files.dumps(model)).merge(files.loads(content))
 
@@ -193,7 +193,7 @@ def continued(model: Any, content: bytes) -> Any:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _some(batches: Iterable[Any]) -> Iterator[Any] | None:
+def _skip_empty_batches(batches: Iterable[Any]) -> Iterator[Any] | None:
     """The batches that have rows; None if there are none."""
     filled = (batch for batch in batches if batch.num_rows)
     first = next(filled, None)
@@ -224,7 +224,7 @@ def _opened(
     return stream, keyed
 
 
-def _predictions(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:
+def _make_prediction_batch(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:
     """Record batch of numbers of rows and predictions; None where every row was left out."""
     import pyarrow as pa
 
@@ -236,16 +236,14 @@ def _predictions(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:
     return pa.concat_batches(parts) if parts else None
 
 
-def _names_of(model: Any) -> list[str]:
+def _get_feature_names(model: Any) -> list[str]:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        raise TableError(
-            "the model has learned no names of columns: teach it from a table, or a data frame"
-        )
+        raise TableError("the model has no feature names: learn from a table or a data frame")
     return list(map(str, names))
 
 
-def _knows(model: Any) -> bool:
+def _has_learned(model: Any) -> bool:
     return hasattr(model, "n_features_in_")
 
 

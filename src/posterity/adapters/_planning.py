@@ -43,7 +43,7 @@ class Columns:
             if isinstance(value, str) and value in ("calendar", "level"):
                 raise ValueError(
                     f'{name}="{value}" depends on the first rows of a table, which partitions do '
-                    "not have: make the columns before"
+                    "not have: compute these columns beforehand"
                 )
 
 
@@ -103,8 +103,8 @@ def check_model(model: Any) -> None:
             )
     if getattr(model, "forgetting", None) is not None:
         raise ValueError(
-            f"{kind} has forgetting={model.forgetting!r}, which depends on the order of the rows; "
-            "partitions have none: leave it out, or learn on one machine with "
+            f"{kind} has forgetting={model.forgetting!r}, which depends on the order of the "
+            "rows, and partitions have no order: leave it out, or learn on one machine with "
             "posterity.io.learn_stream"
         )
 
@@ -129,18 +129,17 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
     if hasattr(model, "feature_names_in_"):
         if columns.features is not None or columns.drop:
             raise TableError(
-                "the model has learned already, and knows its features by name: leave out features "
-                "and drop"
+                "the model has learned its features by name already: leave out features and drop"
             )
         if fills_in(columns.missing):
             raise TableError(
-                "the model has learned already: give the means it was learned with, as in "
+                "the model has learned rows already: give the means that were used then, as in "
                 "missing={'age': 31.2}, or the fixed ones of a posterity.io.ColumnMeans"
             )
         if _lacks_domain(model):
             raise TableError(
-                "the model's basis took its domain from its first rows, which those of partitions "
-                "can't be joined to: give the basis a domain=(low, high) before anything is learned"
+                "the domain of the model's basis comes from its first rows, and partitions need "
+                "the same domain: give the basis a domain=(low, high) before anything is learned"
             )
         return Questions(labels=labels)
     chosen = _chosen(schema, columns, keys_of(model))
@@ -193,12 +192,15 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
     chosen = _chosen(schema, columns, by)
     empty = [name for name in asked.levels if not found.levels.get(name)]
     if empty and empty[0] not in (columns.levels or {}):
-        raise TableError(f"column {empty[0]!r} holds no value, or the table has no rows")
+        raise TableError(
+            f"column {empty[0]!r} has no values, or the table has no rows: drop the column, or "
+            "give a table with rows"
+        )
     encoders = _encoders(schema, chosen, columns, found)
     names = tuple(name for one in encoders for name in one.names)
-    reading = replace(_reading(columns), missing=_fixed(columns.missing, encoders, found))
+    reading = replace(_reading(columns), missing=_fix_missing(columns.missing, encoders, found))
     if _lacks_domain(fresh):
-        ranges = [_range(one, name, found) for one in encoders for name in one.names]
+        ranges = [_find_range(one, name, found) for one in encoders for name in one.names]
         fresh.basis = clone(fresh.basis).set_params(domain=np.array(ranges))
     return Task(files.dumps(fresh), names, columns.target, reading, classes, by)
 
@@ -238,7 +240,7 @@ def _is_category(encoder: Any) -> bool:
     return isinstance(encoder, Categories)
 
 
-def _fixed(missing: Missing, encoders: Any, found: Answers) -> Missing:
+def _fix_missing(missing: Missing, encoders: Any, found: Answers) -> Missing:
     """Missing values filled in with means over all partitions, which a ``ColumnMeans`` is told."""
     if not fills_in(missing):
         return missing
@@ -260,7 +262,7 @@ def _lacks_domain(model: Any) -> bool:
     return basis is not None and getattr(basis, "domain", ()) is None
 
 
-def _range(encoder: Any, name: str, found: Answers) -> tuple[float, float]:
+def _find_range(encoder: Any, name: str, found: Answers) -> tuple[float, float]:
     return (0.0, 1.0) if _is_category(encoder) else found.range_of(encoder.column)
 
 

@@ -69,7 +69,7 @@ class Bandit(ContextualPolicy):
         return super().pull(arm_ids, context)
 
     def _pull(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
-        values, bandit = self._values(context), self._bandit_of(arm_ids)
+        values, bandit = self._values(context), self._get_bandit(arm_ids)
         some = set(arm_ids)
         may = None
         if len(some) < len(bandit.arms_):
@@ -82,24 +82,24 @@ class Bandit(ContextualPolicy):
     ) -> None:
         """Learn the reward of an arm in a context."""
         values = self._values(context)
-        self._bandit_of([arm_id]).learn_one(values, arm_id, reward)
+        self._get_bandit([arm_id]).learn_one(values, arm_id, reward)
         self._names = self._names if context is None else self._names or tuple(context)
         count: Any = super().update
         count(arm_id, context, reward, *more)
 
-    def _bandit_of(self, arms: Sequence[Any]) -> Core:
+    def _get_bandit(self, arms: Sequence[Any]) -> Core:
         """The bandit, which knows these arms."""
         if self.bandit is None:
             self.bandit = Core(
                 self.model, list(arms), sharing=self.sharing, policy=self.policy, rng=self.seed
             )
         for arm in arms:
-            if arm not in self._places_of(self.bandit):
+            if arm not in self._find_arm_indices(self.bandit):
                 self.bandit.add_arm(arm)
         return self.bandit
 
     @staticmethod
-    def _places_of(bandit: Core) -> Mapping[Any, int]:
+    def _find_arm_indices(bandit: Core) -> Mapping[Any, int]:
         bandit._start()
         return bandit._roster.places
 
@@ -107,14 +107,14 @@ class Bandit(ContextualPolicy):
         """The context in the order of the features, those that are absent 0."""
         if not context:
             raise ValueError(
-                f"the context is {context!r}: this policy decides by what it says, so give a "
-                "dictionary of at least one feature"
+                f"the context is {context!r}: this policy needs features: give a dictionary "
+                "with at least one"
             )
         names = self._names or tuple(context)
         new = [name for name in context if name not in names]
         if new:
             raise ValueError(
-                f"the context has features that the first one had not: {new}; give the first "
-                "context all that will come, 0 where they are absent"
+                f"the context has features that the first one lacked: {new}; give the first "
+                "context all features, 0 where one is absent"
             )
         return np.array([context.get(name, 0.0) for name in names], dtype=np.float64)

@@ -95,7 +95,7 @@ class PredictedTarget(proba.base.ContinuousDistribution):
 
     def revert(self, x: float) -> None:
         """Refuse, as :meth:`update`."""
-        raise NotImplementedError("a prediction does not unlearn")
+        raise NotImplementedError("a prediction does not unlearn: call a method of the model")
 
     def __repr__(self) -> str:
         return f"{type(self._predictive).__name__}(μ={self.mu:.3f}, σ={self.sigma:.3f})"

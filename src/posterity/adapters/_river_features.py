@@ -61,12 +61,12 @@ class NamedFeatures:
         names, values = list[Any](frame.columns), dataframe.to_numpy(frame)
         check_values(names, values)  # before anything changes
         self._know(names)
-        return self._rows.frame_values(names, values), frame
+        return self._rows.select_frame_values(names, values), frame
 
     def _unfit(self, X: Any) -> tuple[Array, Array, Any]:
         """The rows of a data frame, the sums of the features not known (n,), and the frame."""
         frame = dataframe.into_frame(X)
         names, values = list[Any](frame.columns), dataframe.to_numpy(frame)
-        rows = self._rows.frame_values(names, values)
+        rows = self._rows.select_frame_values(names, values)
         unknown = [i for i, name in enumerate(names) if name not in self._rows.columns]
         return rows, values[:, unknown].sum(axis=1), frame

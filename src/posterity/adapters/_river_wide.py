@@ -167,7 +167,7 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
         >>> DiagonalLogisticRegression().learn_one({"site": None}, True)
         Traceback (most recent call last):
             ...
-        ValueError: 'site' is None in row 0: leave the key out where its value is not known
+        ValueError: 'site' is None in row 0: leave the key out if its value is unknown
         """
         y = bool(y) if isinstance(y, np.bool_) else y
         if self._model._posterior_or_none is None and isinstance(y, bool):

@@ -121,7 +121,7 @@ class NamedRows(Generic[Model]):
         model = widened(self.model, len(unknown))
         return model, np.concatenate([row, list(unknown.values())])[None]
 
-    def frame_values(self, names: list[Hashable], values: Array) -> Array:
+    def select_frame_values(self, names: list[Hashable], values: Array) -> Array:
         """``values`` (n, len(names)) in the order of the columns (n, m); the unknown are left out.
 
         Raises ``ValueError`` as :func:`check_values`.
@@ -186,7 +186,8 @@ def checked(x: Row) -> dict[Hashable, float]:
             if value is None:
                 raise ValueError(_refusal(name, value)) from None
             raise TypeError(
-                f"feature {name!r} is {value!r}, which is no number: encode it, for example with "
+                f"feature {name!r} is {value!r}, which is not a number: encode it, for example "
+                "with "
                 "river.preprocessing.OneHotEncoder"
             ) from None
         if not math.isfinite(number):
@@ -202,11 +203,11 @@ def check_values(names: list[Hashable], values: Array) -> None:
         raise ValueError(_refusal(names[column], values[row, column], f" in row {row}"))
 
 
-def checked_target(y: Any, weight: float) -> float:
+def check_target(y: Any, weight: float) -> float:
     """The target as a float; raises ``ValueError`` for one, or a weight, that can't be used."""
     target = float(y)
     if not math.isfinite(target):
-        raise ValueError(f"y is {target}: leave the row out")
+        raise ValueError(f"y is {target}, and must be finite: leave the row out")
     if not 0.0 <= weight < math.inf:
         raise ValueError(f"weight is {weight}: it must be finite and not negative")
     return target

@@ -30,7 +30,7 @@ def planned(model: Any, frame: Any, columns: Columns) -> Task:
     types = needed("pyspark.sql.pandas.types", "spark")
     if not hasattr(frame, "mapInArrow"):
         raise TypeError(
-            f"a {type(frame).__name__} is no data frame of Spark: give a pyspark.sql.DataFrame"
+            f"a {type(frame).__name__} is not a Spark data frame: give a pyspark.sql.DataFrame"
         )
     schema = types.to_arrow_schema(frame.schema)
     asked, surveys = core.questions(model, schema, columns), []

@@ -24,8 +24,8 @@ class MicroBatches:
 
     def __call__(self, frame: Any, batch: int) -> None:
         """Learn a micro-batch, unless that was done."""
-        model, notes = self._latest()
-        query = _query_of(frame)
+        model, notes = self._find_latest_batch()
+        query = _get_query_id(frame)
         done = dict(notes.get("micro_batches", {}))
         if batch <= done.get(query, -1):
             return
@@ -38,14 +38,14 @@ class MicroBatches:
         done[query] = int(batch)
         files.save(model, self.path, notes={**notes, "micro_batches": done})
 
-    def _latest(self) -> tuple[Any, dict[str, Any]]:
+    def _find_latest_batch(self) -> tuple[Any, dict[str, Any]]:
         try:
             return files.load_with_notes(self.path)
         except FileNotFoundError:
             return clone(self.model), {}
 
 
-def _query_of(frame: Any) -> str:
+def _get_query_id(frame: Any) -> str:
     """Which streaming query calls; numbers of micro-batches begin anew with each."""
     context = getattr(frame.sparkSession, "sparkContext", None)
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")

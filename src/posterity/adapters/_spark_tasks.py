@@ -36,7 +36,7 @@ def score(
     task: Task, begun: Mapping[int, bytes], intervals: Sequence[float], batches: Iterator[Any]
 ) -> Iterator[Any]:
     def scores() -> bytes | None:
-        start = begun.get(_partition())
+        start = begun.get(_get_partition_id())
         if start is None:  # a partition without rows; if it has some now, they are found missing
             return None
         scores = core.score(task, start, batches, levels=intervals)
@@ -89,7 +89,7 @@ def predict(content: bytes, settings: Mapping[str, Any], batches: Iterator[Any])
 def _result(work: Callable[[], bytes | None]) -> Iterator[Any]:
     result, error = _tried(work)
     if result is not None or error is not None:
-        yield _row(_partition(), result, error)
+        yield _row(_get_partition_id(), result, error)
 
 
 def _tried(work: Callable[[], bytes | None]) -> tuple[bytes | None, str | None]:
@@ -115,7 +115,7 @@ def _row(place: int, result: bytes | None, error: str | None) -> Any:
     return pa.record_batch(columns)
 
 
-def _partition() -> int:
+def _get_partition_id() -> int:
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -84,7 +84,7 @@ def survey(questions: Questions, batches: Iterable[Any]) -> str:
             _count(batch.column(name), counts)
             _check_levels(name, counts)
         for name, sums in numbers.items():
-            _sum_up(batch.column(name), sums)
+            _summarize(batch.column(name), sums)
         if questions.labels is not None:
             labels.update(batch.column(questions.labels).unique().drop_null().to_pylist())
     ordered = {name: dict(sorted(counts.items())) for name, counts in levels.items()}
@@ -123,7 +123,7 @@ def _count(values: Any, counts: Counter[str]) -> None:
             counts[str(word)] += count
 
 
-def _sum_up(values: Any, sums: list[float]) -> None:
+def _summarize(values: Any, sums: list[float]) -> None:
     import pyarrow as pa
 
     column = as_days(values) if pa.types.is_temporal(values.type) else as_floats(values)

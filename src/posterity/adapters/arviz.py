@@ -131,7 +131,10 @@ RobustBayesianRegression
 
 def _places(model: Any, X: Any, n: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Coordinates, and the dimensions of each variable."""
-    coords = {"feature": _feature_names(model), "observation": list(getattr(X, "index", range(n)))}
+    coords = {
+        "feature": _get_feature_names(model),
+        "observation": list(getattr(X, "index", range(n))),
+    }
     dims = {
         "coef": ["feature"],
         "y": ["observation"],
@@ -162,7 +165,7 @@ def _rows_of(model: Any, X: Any, y: ArrayLike, exposure: ArrayLike | None) -> Ro
     counts = isinstance(model, BayesianPoissonRegression)
     if exposure is not None and not counts:
         raise TypeError(
-            f"exposure is for counts, and {type(model).__name__} has none: leave it out"
+            f"exposure is for models of counts, not for {type(model).__name__}: leave it out"
         )
     X, targets, _ = read_rows(model, X, _numbers(model, y), None, reset=False)
     with name_bad_rows(model, X, targets):
@@ -187,12 +190,13 @@ def _numbers(model: Any, y: ArrayLike) -> ArrayLike:
         row = int(np.argmin(there))
         label = labels.tolist()[row]
         raise ValueError(
-            f"y is {label!r} in row {row}, which is none of the classes learned: leave the row out"
+            f"y is {label!r} in row {row}, which is not among the learned classes: leave the "
+            "row out"
         )
     return places.astype(np.float64)
 
 
-def _feature_names(model: Any) -> list[str]:
+def _get_feature_names(model: Any) -> list[str]:
     names = getattr(model, "feature_names_in_", None)
     if model.basis is not None:
         names = functions.names(model.basis_, names, model._n_columns)

@@ -116,7 +116,7 @@ def fit(
         dates=dates,
         levels=levels,
     )
-    return _learned(_planned(clone(model), table, columns))
+    return _learned(_plan_tasks(clone(model), table, columns))
 
 
 def partial_fit(
@@ -142,7 +142,7 @@ def partial_fit(
     2000.0
     """
     columns = Columns(target=target, weight=weight, missing=missing)
-    return _learned(_planned(model, table, columns))
+    return _learned(_plan_tasks(model, table, columns))
 
 
 def evaluate(
@@ -195,17 +195,17 @@ def evaluate(
             "posterity.evaluation.progressive_classification"
         )
     dask = needed("dask", "dask")
-    work = _planned(model, table, Columns(target=target, **columns))
+    work = _plan_tasks(model, table, Columns(target=target, **columns))
     # Factors stay with the workers, and so do the models that are made of them.
     learned = list(dask.persist(*work.each(partial(tasks.learn, work.task))))
-    _check(_brought(learned, tasks.merge_models))
+    _check(_merge_and_fetch(learned, tasks.merge_models))
     begun = core.starts(work.model, work.task, [None])[0]
     scored = []
     for content, batch in zip(learned, work.each(tasks.itself), strict=True):
         score = partial(tasks.score, work.task, tuple(intervals))
         scored.append(dask.delayed(score)(begun, content, batch))
         begun = dask.delayed(tasks.begin_after)(begun, content)
-    result: ValidationResult = _check(_brought(scored, tasks.merge_results))
+    result: ValidationResult = _check(_merge_and_fetch(scored, tasks.merge_results))
     return result
 
 
@@ -256,7 +256,7 @@ def predict(
     z  3.0   7.0
     """
     rows = collection(table)
-    model = _named_for(model, rows)
+    model = _add_array_names(model, rows)
     core.check_features(model, rows.schema)
     asked = {"level": level, "quantiles": tuple(quantiles)}
     schema = core.prediction_schema(model, **asked)
@@ -264,10 +264,12 @@ def predict(
     # A task of its own: the model goes to a worker once, not with every partition.
     content = needed("dask", "dask").delayed(files.dumps(model))
     if isinstance(rows, Arrays):
-        return _predicted_array(rows, content, settings, schema)
+        return _predict_array(rows, content, settings, schema)
     taken = sorted(set(schema.names) & set(table.columns))
     if taken:
-        raise TableError(f"the frame has a column {taken[0]!r}, as predictions have: rename it")
+        raise TableError(
+            f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
+        )
     read = Task(b"", tuple(map(str, model.feature_names_in_)), "", Reading(), by=keys_of(model))
     used = {name: rows.schema.field(name) for name in read.columns(table.columns)}
     empty = schema.empty_table().to_pandas().set_index(table._meta.index[:0])
@@ -293,13 +295,13 @@ class _Planned:
         return self.rows.each(self.task.columns(self.rows.schema.names), work)
 
 
-def _planned(model: Any, table: Any, columns: Columns) -> _Planned:
+def _plan_tasks(model: Any, table: Any, columns: Columns) -> _Planned:
     """The task of every partition, all rows looked at first where that is needed."""
     dask = needed("dask", "dask")
     rows = collection(table, columns.target, columns.weight)
     if isinstance(rows, Arrays):
-        columns = _of_arrays(columns)
-    model = _named_for(model, rows)
+        columns = _adapt_for_arrays(columns)
+    model = _add_array_names(model, rows)
     asked, surveys = core.questions(model, rows.schema, columns), []
     if asked.columns:
         answers = dask.compute(*rows.each(asked.columns, partial(tasks.survey, asked)))
@@ -308,14 +310,16 @@ def _planned(model: Any, table: Any, columns: Columns) -> _Planned:
 
 
 def _learned(work: _Planned) -> Any:
-    content = _check(_brought(work.each(partial(tasks.learn, work.task)), tasks.merge_models))
+    content = _check(
+        _merge_and_fetch(work.each(partial(tasks.learn, work.task)), tasks.merge_models)
+    )
     model = core.continued(work.model, content)
     if isinstance(work.rows, Arrays):
         del model.feature_names_in_
     return model
 
 
-def _brought(leaves: list[Any], merge: Callable[..., Any]) -> Any:
+def _merge_and_fetch(leaves: list[Any], merge: Callable[..., Any]) -> Any:
     """What the partitions told, merged by a tree of tasks whose root alone is brought here."""
     dask = needed("dask", "dask")
     level, size = leaves, core.BRANCHES
@@ -338,19 +342,19 @@ def _check(result: Any) -> Any:
     return result
 
 
-def _of_arrays(columns: Columns) -> Columns:
+def _adapt_for_arrays(columns: Columns) -> Columns:
     """The same for the columns that arrays are read as."""
     given = [name for name in ("features", "drop", "levels") if getattr(columns, name)]
     if given:
         raise TableError(
-            f"{given[0]}= names columns, and those of an array have no names: choose among them by "
+            f"{given[0]}= names columns, and an array has no column names: select columns by "
             "X[:, [0, 2]]"
         )
     weight = None if columns.weight is None else WEIGHT
     return replace(columns, target=TARGET, weight=weight)
 
 
-def _named_for(model: Any, rows: Collection) -> Any:
+def _add_array_names(model: Any, rows: Collection) -> Any:
     """The model; one that has learned rows without names, with those that an array's columns get.
 
     ``TableError`` where what it has learned is not of the kind of these rows.
@@ -362,24 +366,24 @@ def _named_for(model: Any, rows: Collection) -> Any:
         if has_names:
             return model
         raise TableError(
-            "the model has learned rows without names, and the columns of a data frame have some: "
-            "give an array, as in frame[names].to_dask_array()"
+            "the model learned without feature names, and a data frame has names: give an "
+            "array, as in frame[names].to_dask_array()"
         )
     if has_names:
         raise TableError(
-            "the model has learned columns by their names, and those of an array have none: give "
-            "a data frame"
+            "the model learned features by name, and an array has no names: give a data frame"
         )
     if model.n_features_in_ != len(rows.names):
         raise TableError(
-            f"X has {len(rows.names)} columns, and the model has learned {model.n_features_in_}"
+            f"X has {len(rows.names)} columns, and the model has learned {model.n_features_in_} "
+            "features"
         )
     named = files.loads(files.dumps(model))
     named.feature_names_in_ = np.array(names_of(model.n_features_in_), dtype=object)
     return named
 
 
-def _predicted_array(rows: Arrays, content: Any, settings: Mapping[str, Any], schema: Any) -> Any:
+def _predict_array(rows: Arrays, content: Any, settings: Mapping[str, Any], schema: Any) -> Any:
     n_columns = len([name for name in schema.names if name != "label"])
     X = rows.X if rows.X.numblocks[1] == 1 else rows.X.rechunk({1: -1})
     return X.map_blocks(

@@ -128,12 +128,12 @@ def _options(model: Any, data: Path, given: dict[str, Any]) -> dict[str, Any]:
         "loader_module": __name__,
         "data_path": str(data),
         "pip_requirements": [f"posterity[mlflow]=={__version__}"],
-        "signature": _signature(model),
+        "signature": _make_signature(model),
         **given,
     }
 
 
-def _signature(model: Any) -> Any:
+def _make_signature(model: Any) -> Any:
     """Features in, predictions out, and the level of the interval as a parameter."""
     models = needed("mlflow.models", "mlflow")
     types = needed("mlflow.types", "mlflow")

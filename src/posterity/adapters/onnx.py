@@ -87,7 +87,7 @@ RobustBayesianRegression
     model._posterior  # noqa: B018  (says that nothing was learned)
     if model.basis is not None:
         raise ValueError(
-            "to_onnx has no operators for a basis: transform the features first, and learn a model "
+            "ONNX has no operators for a basis: transform the features first, and learn a model "
             "without one"
         )
     graph = Graph(onnx.helper, onnx.numpy_helper)
@@ -108,7 +108,7 @@ def _way_of(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
     if isinstance(model, RobustBayesianRegression):
         return _heavy_tails
     if type(model) is BayesianLinearRegression:
-        return _gaussian
+        return _export_gaussian
     kind = type(model).__name__
     if hasattr(model, "model"):
         raise TypeError(
@@ -123,16 +123,16 @@ def _way_of(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
 # ---- one way for each likelihood -----------------------------------------------------------------
 
 
-def _gaussian(graph: Graph, model: BayesianLinearRegression, level: float) -> list[Output]:
+def _export_gaussian(graph: Graph, model: BayesianLinearRegression, level: float) -> list[Output]:
     posterior = model._posterior
     parts = components(posterior, "to_onnx")
     moments = []
     for _, part in parts:
         mean, leverage = predictor(graph, part)
-        moments.append((mean, _variance(graph, leverage, _noise_scale(part), 1.0)))
+        moments.append((mean, _variance(graph, leverage, _get_noise_scale(part), 1.0)))
     mean, variance = matched(graph, moments, [weight for weight, _ in parts])
     scale = graph.apply("Sqrt", variance)
-    _tell_spread(graph, mean, (scale, *_units(posterior, level)))
+    _output_spread(graph, mean, (scale, *_units(posterior, level)))
     return SPREAD
 
 
@@ -146,7 +146,7 @@ def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) ->
     leverage = graph.apply("Mul", leverage, [posterior._widened])
     scale = posterior.scale
     if isinstance(posterior.likelihood, StudentTNoise):
-        deviation = _deviation_of_t(graph, leverage, posterior)
+        deviation = _interpolate_t_deviation(graph, leverage, posterior)
     else:
         # At leverages of 0 and 1: the noise's own variance, and how the leverage adds to it.
         alone, wide = (
@@ -158,13 +158,13 @@ def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) ->
     share = (scale / posterior.core) ** 2
     core = graph.apply("Sqrt", _variance(graph, leverage, posterior.core, share))
     reach = float(StudentT(posterior._df, zero, one).interval(level)[1][0])
-    _tell_ends(graph, mean, graph.apply("Mul", core, [reach]))
+    _output_interval(graph, mean, graph.apply("Mul", core, [reach]))
     graph.tell(mean, "mean")
     graph.tell(deviation, "std")
     return SPREAD
 
 
-def _deviation_of_t(graph: Graph, leverage: str, posterior: HeavyTailedPosterior) -> str:
+def _interpolate_t_deviation(graph: Graph, leverage: str, posterior: HeavyTailedPosterior) -> str:
     """Of the t nearest to noise and mean together: its table, between places h / (1 + h)."""
     h = PLACES[:-1] / (1.0 - PLACES[:-1])
     predictive = posterior.likelihood.predictive(np.zeros(len(h)), h, 1.0, posterior._scale_df)
@@ -194,7 +194,7 @@ def _labels(graph: Graph, model: BayesianLogisticRegression, level: float) -> li
         raise ValueError(
             f"to_onnx exports two classes, and this model has {len(classes)}: "
             + (
-                "learn rows of another"
+                "learn rows of another class"
                 if len(classes) < 2
                 else "probabilities of more are integrated along the eigenvectors of each row's "
                 "covariance, which ONNX has no operator for"
@@ -261,7 +261,7 @@ def _variance(graph: Graph, leverage: str, scale: float, share: float) -> str:
     return graph.apply("Add", graph.apply("Mul", leverage, [share * scale**2]), [scale**2])
 
 
-def _noise_scale(posterior: LinearPosterior) -> float:
+def _get_noise_scale(posterior: LinearPosterior) -> float:
     """Scale of a prediction where the leverage is 0."""
     alone = posterior.noise.predictive(
         np.zeros(1), np.zeros(1), posterior.residual_df, posterior.residual
@@ -283,15 +283,15 @@ def _units(posterior: LinearPosterior, level: float) -> tuple[float, float]:
     return float(standard.std()[0]), float(standard.interval(level)[1][0])
 
 
-def _tell_spread(graph: Graph, mean: str, scaled: tuple[str, float, float]) -> None:
+def _output_spread(graph: Graph, mean: str, scaled: tuple[str, float, float]) -> None:
     """Give out the mean, and what is in units of a scale (n, 1): deviation and interval."""
     scale, deviation, reach = scaled
     graph.tell(mean, "mean")
     graph.tell(graph.apply("Mul", scale, [deviation]), "std")
-    _tell_ends(graph, mean, graph.apply("Mul", scale, [reach]))
+    _output_interval(graph, mean, graph.apply("Mul", scale, [reach]))
 
 
-def _tell_ends(graph: Graph, mean: str, half: str) -> None:
+def _output_interval(graph: Graph, mean: str, half: str) -> None:
     graph.tell(graph.apply("Sub", mean, half), "lower")
     graph.tell(graph.apply("Add", mean, half), "upper")
 

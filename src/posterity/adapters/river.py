@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.adapters._extras import needed
-from posterity.adapters._rows import NamedRows, Row, check_values, checked, checked_target
+from posterity.adapters._rows import NamedRows, Row, check_target, check_values, checked
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator
@@ -48,7 +48,7 @@ __all__ = [
 
 
 class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
-    """Bayesian linear regression for river: exact, with the noise learned or known.
+    """Bayesian linear regression for river: exact, with learned or known noise.
 
     Parameters
     ----------
@@ -153,7 +153,9 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         targets = np.asarray(y, dtype=np.float64)
         if not np.isfinite(targets).all():
             row = int(np.argmin(np.isfinite(targets)))
-            raise ValueError(f"y is {targets[row]} in row {row}: leave the row out")
+            raise ValueError(
+                f"y is {targets[row]} in row {row}, and must be finite: leave the row out"
+            )
         if not len(targets):
             return
         rows = self._learned_frame(X)[0]
@@ -161,7 +163,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         self._rows.open_paths()
 
     def _learn_row(self, x: Row, y: float, w: float) -> None:
-        x, target = checked(x), checked_target(y, w)
+        x, target = checked(x), check_target(y, w)
         self._know(x)
         self._rows.model.learn_one(self._rows.values(x)[0], target, w)
         self._rows.open_paths()
@@ -202,17 +204,17 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         dtype: float64
         """
         rows, unknown, frame = self._unfit(X)
-        means = self._prior_means(unknown)
+        means = self._add_prior_means(unknown)
         if self._rows.begun:
             means = means + self._rows.model.predict(rows)
         return dataframe.to_native_series(means, name=None, like=frame)
 
     def _mean(self, x: Row) -> float:
         row, unknown = self._rows.values(x)
-        mean = float(self._prior_means(sum(unknown.values()))) if unknown else 0.0
+        mean = float(self._add_prior_means(sum(unknown.values()))) if unknown else 0.0
         return mean + self._rows.model.predict_one(row) if self._rows.begun else mean
 
-    def _prior_means(self, total: Any) -> Any:
+    def _add_prior_means(self, total: Any) -> Any:
         """What features that never came, of this sum, add to the mean."""
         return self.prior_mean * total
 
@@ -235,7 +237,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
 
 
 class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
-    """Bayesian logistic regression for river: two classes or many, which may come at any time.
+    """Bayesian logistic regression for river, with two or more classes; new ones may appear.
 
     Parameters
     ----------
@@ -292,7 +294,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn one row and its label; weight 2 is the row twice. Raises as the regression."""
         x = checked(x)
-        checked_target(0.0, w)
+        check_target(0.0, w)
         self._know(x)
         self._rows.model.learn_one(self._rows.values(x)[0], y, w)
 
@@ -363,7 +365,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         if not rows.begun:
             return [], np.empty((len(values), 0))
         model, unknown = rows.model, [name for name in names if name not in rows.columns]
-        known = rows.frame_values(names, values)
+        known = rows.select_frame_values(names, values)
         if unknown:
             model = widened(model, len(unknown))
             known = np.hstack([known, values[:, [names.index(name) for name in unknown]]])

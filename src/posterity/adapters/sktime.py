@@ -80,12 +80,12 @@ class SktimeForecaster(BaseForecaster):
         return self
 
     def _predict(self, fh: Any, X: Any) -> Any:
-        forecast, steps = self._forecast(fh, X)
+        forecast, steps = self._forecast_to_last_step(fh, X)
         index = fh.to_absolute_index(self.cutoff)
         return pd.Series(forecast.median()[steps], index=index, name=self._y.name)
 
     def _predict_quantiles(self, fh: Any, X: Any, alpha: Sequence[float]) -> Any:
-        forecast, steps = self._forecast(fh, X)
+        forecast, steps = self._forecast_to_last_step(fh, X)
         names = self._get_varnames()
         return pd.DataFrame(
             np.column_stack([forecast.quantile(one)[steps] for one in alpha]),
@@ -93,11 +93,11 @@ class SktimeForecaster(BaseForecaster):
             columns=pd.MultiIndex.from_product([names, alpha]),
         )
 
-    def _forecast(self, fh: Any, X: Any) -> tuple[Forecast, NDArray[np.intp]]:
+    def _forecast_to_last_step(self, fh: Any, X: Any) -> tuple[Forecast, NDArray[np.intp]]:
         """The forecast up to the farthest step, and which steps were asked for."""
         steps = np.asarray(fh.to_relative(self.cutoff), dtype=np.intp)
         h = int(steps.max())
-        future = _of_all_steps(X, steps) if self.forecaster_.exogenous_ else None
+        future = _fill_all_steps(X, steps) if self.forecaster_.exogenous_ else None
         # sktime may set the cutoff back, to see what would have been said.
         known = self.forecaster_.before(int((self._learned > self.cutoff[-1]).sum()))
         return known.forecast(h, future), steps - 1
@@ -108,7 +108,7 @@ class SktimeForecaster(BaseForecaster):
         return [{"n_draws": 8, "seasonality": 4}, {"forms": [Form(1, (1,))], "n_draws": 4}]
 
 
-def _of_all_steps(X: Any, steps: NDArray[np.intp]) -> Any:
+def _fill_all_steps(X: Any, steps: NDArray[np.intp]) -> Any:
     """(h, m) exogenous columns; steps that are not among those given are as the one before."""
     if len(X) != len(steps):
         return X.to_numpy(dtype=np.float64)

@@ -239,7 +239,9 @@ def predict(
     added = types.from_arrow_schema(core.prediction_schema(model, **asked))
     taken = sorted(set(added.names) & set(frame.columns))
     if taken:
-        raise TableError(f"the frame has a column {taken[0]!r}, as predictions have: rename it")
+        raise TableError(
+            f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
+        )
     core.check_features(model, types.to_arrow_schema(frame.schema))
     schema = spark_types.StructType([*frame.schema.fields, *added.fields])
     settings = {**asked, "missing": missing}
@@ -343,7 +345,7 @@ def learn_micro_batches(
     chosen = Columns(target=target, **columns)
     if core.fills_in(chosen.missing):
         raise ValueError(
-            "the means over a stream are not known while it runs: give them, as in "
+            "the means of a stream are unknown while it runs: give them, as in "
             "missing={'age': 31.2}, or leave such rows out with missing='skip'"
         )
     core.check_model(model)

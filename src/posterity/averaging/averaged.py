@@ -242,7 +242,7 @@ class Averaged(AverageOfModels):
 
     @all_or_nothing
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget rows that were learned, as if they had never come.
+        """Unlearn rows: the posterior becomes that of the remaining rows.
 
         Parameters as in :meth:`fit`.
 
@@ -287,12 +287,13 @@ class Averaged(AverageOfModels):
         check_same_features(self, other)
         if not np.allclose(np.exp(ensemble.log_prior), np.exp(theirs.log_prior)):
             raise ValueError(
-                "the models differ in prior_weights: only those that started from the same belief "
+                "the models differ in prior_weights: only averages with the same prior weights "
                 "can be merged"
             )
         if len(self.models_) != len(other.models_):
             raise ValueError(
-                f"the other has {len(other.models_)} models, this one {len(self.models_)}: merge "
+                f"the other average has {len(other.models_)} models, this one "
+                f"{len(self.models_)}: merge "
                 "averages of the same models in the same order"
             )
         models = copy.deepcopy(self.models_)

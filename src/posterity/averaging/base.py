@@ -21,7 +21,7 @@ from posterity.averaging.members import (
     by_evidence,
     check_member,
     check_same_columns,
-    evidence_before,
+    compute_evidence_before,
     evidence_terms,
     final_of,
     fresh,
@@ -165,7 +165,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         for name, model in pairs:
             check_member(name, model)
         log_prior = inputs.log_prior(self.prior_weights, len(pairs))
-        persistence = inputs.checked_persistence(self.persistence)
+        persistence = inputs.check_persistence(self.persistence)
         models = [fresh(model) for _, model in pairs]
         return models, Ensemble.of(log_prior, persistence)
 
@@ -207,7 +207,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             for final, X in zip(finals, given, strict=True)
         ]
         if ensemble.by_evidence:
-            weights = _weights_by_evidence(ensemble, untouched, given, rows, predictions)
+            weights = _compute_evidence_weights(ensemble, untouched, given, rows, predictions)
             ensemble = ensemble.given(evidences(models))
         else:
             densities = np.stack([said.densities for said in predictions], axis=1)
@@ -236,8 +236,9 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         """The standing, where it does not rest on the order of the rows."""
         if not self._ensemble.by_evidence:
             raise ValueError(
-                f"can't {what}: these weights come from how each model predicted the rows in their "
-                "order (a model forgets, persistence is below 1, or priors are flat in different "
+                f"can't {what}: these weights depend on how well each model predicted the rows "
+                "in their order (a model forgets, persistence is below 1, or priors are flat in "
+                "different "
                 "directions); fit the rows you want again"
             )
         return self._ensemble
@@ -257,7 +258,7 @@ def evidences(models: Sequence[Any]) -> Array:
     return np.array([float(final_of(model).log_evidence_) for model in models])
 
 
-def _weights_by_evidence(
+def _compute_evidence_weights(
     ensemble: Ensemble,
     untouched: Sequence[Any],
     given: Sequence[Any],
@@ -267,7 +268,7 @@ def _weights_by_evidence(
     """Weights (n, k) before each of the rows, of models that have learned them in the meantime."""
     evidence = np.stack(
         [
-            evidence_before(model, float(start), (X, rows.y, rows.weights), said)
+            compute_evidence_before(model, float(start), (X, rows.y, rows.weights), said)
             for model, start, X, said in zip(
                 untouched, ensemble.scores, given, predictions, strict=True
             )

@@ -92,7 +92,7 @@ def log_prior(prior_weights: ArrayLike | None, n_models: int) -> Array:
     return logs
 
 
-def checked_persistence(persistence: float) -> float:
+def check_persistence(persistence: float) -> float:
     """A number above 0 and at most 1."""
     if not 0.0 < persistence <= 1.0:
         raise ValueError(f"persistence is {persistence}: it must be above 0 and at most 1")
@@ -104,7 +104,7 @@ def checked_persistence(persistence: float) -> float:
 
 def read(average: Any, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Rows:
     """Rows to learn, checked; with ``reset`` the average takes the names of the features."""
-    if not _needs_array(average, X):
+    if not _requires_array(average, X):
         if y is None:
             raise ValueError("This model requires y to be passed, but the target y is None")
         validate_data(average, X, reset=reset, skip_check_array=True)
@@ -119,7 +119,7 @@ def read(average: Any, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset
 
 def read_points(average: Any, X: Any) -> Rows:
     """Rows to predict at, checked."""
-    if _needs_array(average, X):
+    if _requires_array(average, X):
         return Rows(X, read_array(average, X), np.empty(0))
     validate_data(average, X, reset=False, skip_check_array=True)
     return Rows(X, None, np.empty(0))
@@ -145,7 +145,7 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
     return Rows(_framed(average, values), values, np.empty(0))
 
 
-def _needs_array(average: Any, X: Any) -> bool:
+def _requires_array(average: Any, X: Any) -> bool:
     """Whether rows must be numbers: pipelines may turn other things into numbers first."""
     if not all(isinstance(model, Pipeline) for _, model in named(average.models)):
         return True
@@ -157,7 +157,8 @@ def _names(average: Any, x: Mapping[str, float]) -> list[str]:
     names = getattr(average, "feature_names_in_", None)
     if names is None:
         raise ValueError(
-            "the features have no names: give x as an array, or fit on a data frame first"
+            "x has names, but the model learned without feature names: give x as an array, or "
+            "fit on a data frame first"
         )
     missing = [name for name in names if name not in x]
     unknown = [name for name in x if name not in set(names)]

@@ -81,8 +81,9 @@ def check_same_columns(name: str, model: Any, average: Any) -> None:
             else f"the columns {', '.join(map(str, its))}"
         )
         raise ValueError(
-            f"model {name!r} was fitted on {what}, which are not those of these rows: an average "
-            "gives all its models the same features. Select them in a pipeline, or give a model "
+            f"model {name!r} was fitted on {what}, which differ from those of these rows, and "
+            "an average gives all its models the same features: select them in a pipeline, or "
+            "give a model "
             "that was not fitted (sklearn.base.clone)"
         )
 
@@ -110,7 +111,10 @@ def transformed(model: Any, X: Any, y: Array | None = None, *, first: bool = Fal
 def check_same_steps(name: str, model: Any, other: Any) -> None:
     """Raise ``ValueError`` unless both are pipelines that transform alike, or neither is one."""
     if isinstance(model, Pipeline) != isinstance(other, Pipeline):
-        raise ValueError(f"model {name!r} is a pipeline in one average only: merge the same models")
+        raise ValueError(
+            f"model {name!r} is a pipeline in only one of the averages: merge averages of the "
+            "same models"
+        )
     if not isinstance(model, Pipeline):
         return
     import joblib  # type: ignore[import-untyped]  # comes with scikit-learn
@@ -118,7 +122,7 @@ def check_same_steps(name: str, model: Any, other: Any) -> None:
     if joblib.hash(model.steps[:-1]) != joblib.hash(other.steps[:-1]):
         raise ValueError(
             f"the steps before the last of model {name!r} differ, or were fitted on other rows: "
-            "merge models whose features are computed alike, with steps that learn nothing"
+            "merge models whose features are computed in the same way, by steps that learn nothing"
         )
 
 
@@ -215,7 +219,7 @@ def known_rows(distribution: Any) -> Ranks:
     return (~distribution.is_flat()).astype(np.uint8)
 
 
-def evidence_before(
+def compute_evidence_before(
     untouched: Any,
     start: float,
     rows: tuple[Any, Array, Array | None],

@@ -176,7 +176,9 @@ class Bandit(BaseEstimator):
         n = len(contexts)
         mask = read_allowed(allowed, n, self._roster)
         if k is not None and not 1 <= k <= int(mask.sum(axis=1).min()):
-            raise ValueError(f"k is {k}: it must be at least 1, and no more than the arms allowed")
+            raise ValueError(
+                f"k is {k}: it must be at least 1, and at most the number of allowed arms"
+            )
         ids = np.arange(self._decided, self._decided + n)
         policy: Any = watched(self._policy, self.ledger_, self._roster.names)
         if k is not None and isinstance(policy, Watched):
@@ -201,7 +203,7 @@ class Bandit(BaseEstimator):
         return Decisions(ids, contexts, self._roster.labels, places, mean, source)
 
     def beliefs(self, X: Any, *, allowed: Any = None) -> AnyBeliefs:
-        """What is believed of the expected rewards of all arms in each context: means and more."""
+        """Posterior distributions of the expected rewards of all arms in each context."""
         return self._beliefs(X, allowed)[0]
 
     def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
@@ -297,7 +299,7 @@ class Bandit(BaseEstimator):
 
     @all_or_nothing
     def correct(self, X: Any, arms: Any, *, former: ArrayLike, rewards: ArrayLike) -> Self:
-        """Learn rewards in the place of the former ones, which are unlearned; NaN is none."""
+        """Replace learned rewards by corrected ones; NaN removes a reward."""
         arms, before, after = list(arms), np.asarray(former), np.asarray(rewards)
         for values, change in ((before, self.unlearn), (after, self.learn)):
             some = np.flatnonzero(~np.isnan(values))
@@ -327,7 +329,7 @@ class Bandit(BaseEstimator):
 
     @all_or_nothing
     def add_arm(self, name: Any, features: ArrayLike | None = None) -> Self:
-        """Add an arm, with its ``arm_features`` if it has any, or bring one back that was retired.
+        """Add an arm, with its ``arm_features`` if it has any, or reactivate a retired one.
 
         It starts from what arms share.
         """

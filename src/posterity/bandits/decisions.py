@@ -66,8 +66,8 @@ class Decisions:
 
     @cached_property
     def propensities(self) -> Array:
-        """(n, K) probabilities of all arms; worked out when they are first asked for."""
-        return _worked_out(self._picked_from)
+        """(n, K) probabilities of all arms, computed on first use."""
+        return _lazily_compute(self._picked_from)
 
     @cached_property
     def propensity(self) -> Array:
@@ -122,9 +122,9 @@ class Decision:
 
     @property
     def propensities(self) -> Array:
-        """(K,) probabilities of all arms; worked out when they are first asked for."""
+        """(K,) probabilities of all arms, computed on first use."""
         if self._propensities is None:
-            self._propensities = _worked_out(self._picked_from)[0]
+            self._propensities = _lazily_compute(self._picked_from)[0]
         return self._propensities
 
     @property
@@ -136,7 +136,7 @@ class Decision:
         return float(ranking_probability(self.propensities[None], places)[0])
 
 
-def _worked_out(source: tuple[Any, ...]) -> Array:
+def _lazily_compute(source: tuple[Any, ...]) -> Array:
     """What a function gives of its arguments, which follow it."""
     return np.asarray(source[0](*source[1:]))
 

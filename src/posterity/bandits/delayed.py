@@ -28,7 +28,7 @@ class HeldDecision(NamedTuple):
 
 
 class DelayedRewards(BaseEstimator):
-    """Holds decisions of a bandit until their rewards come, and learns each once.
+    """Stores decisions of a bandit until their rewards come, and learns each reward once.
 
     Nothing is learned of a decision before its reward comes, or its horizon passes. Then a default
     is learned in its place; a reward that comes later still takes the default's place, as if it had
@@ -69,7 +69,7 @@ class DelayedRewards(BaseEstimator):
         self.default = default
 
     def decide(self, X: Any, *, at: float, ids: Any = None, **how: Any) -> Any:
-        """As :meth:`Bandit.decide`, and hold what was decided, under ``ids`` or its own."""
+        """As :meth:`Bandit.decide`, and store the decisions under ``ids`` or their own ids."""
         if ids is not None:  # before anything is drawn
             self._refuse_held([ids] if is_row(X) else list(ids))
         decided = self.bandit.decide(X, **how)
@@ -79,7 +79,7 @@ class DelayedRewards(BaseEstimator):
 
     @one_at_a_time
     def hold(self, decided: Decision | Decisions, *, at: float, ids: Any = None) -> Self:
-        """Hold decisions that the bandit made.
+        """Store decisions that the bandit made.
 
         Parameters
         ----------
@@ -120,20 +120,20 @@ class DelayedRewards(BaseEstimator):
         ValueError
             If no such decision is held, an id is given twice, or a reward can't be used.
         """
-        names, values = self._held_names(ids), np.atleast_1d(as_numbers(rewards))
+        names, values = self._list_waiting_ids(ids), np.atleast_1d(as_numbers(rewards))
         if values.shape != (len(names),) or np.isnan(values).any():
             raise ValueError(
-                f"rewards are {values}: give a number for each of {len(names)} ids; take_back is "
-                "for rewards that are none any more"
+                f"rewards are {values}: give a number for each of {len(names)} ids; use "
+                "take_back to remove a reward"
             )
-        self._correct(names, values.tolist())
+        self._correct_rewards(names, values.tolist())
         return self
 
     @one_at_a_time
     def take_back(self, ids: Any) -> Self:
-        """Unlearn the rewards of decisions, of one id or a sequence, and hold these no longer."""
-        names = self._held_names(ids)
-        self._correct(names, [math.nan] * len(names))
+        """Unlearn the rewards of decisions, of one id or a sequence, and remove the decisions."""
+        names = self._list_waiting_ids(ids)
+        self._correct_rewards(names, [math.nan] * len(names))
         for name in names:
             del self._held[name]
         return self
@@ -146,12 +146,12 @@ class DelayedRewards(BaseEstimator):
             for name, held in self._held.items()
             if held.reward is None and held.at + self.horizon <= now
         ]
-        self._correct(late, [float(self.default)] * len(late))
+        self._correct_rewards(late, [float(self.default)] * len(late))
         return late
 
     @one_at_a_time
     def release(self, before: float) -> list[Any]:
-        """Hold no longer what was decided before this time and has its reward; returns the ids.
+        """Remove decisions before this time that have their reward; returns their ids.
 
         These rewards can't be corrected any more.
         """
@@ -173,25 +173,28 @@ class DelayedRewards(BaseEstimator):
     def _refuse_held(self, names: Sequence[Any]) -> None:
         for name in names:
             if name in self._held:
-                raise ValueError(f"the decision {name!r} is held already: give each its own id")
+                raise ValueError(
+                    f"the decision {name!r} is already waiting for its reward: give each "
+                    "decision its own id"
+                )
         if len(set(names)) < len(names):
             raise ValueError(f"the ids {list(names)} are not all different: give each its own id")
 
-    def _held_names(self, ids: Any) -> list[Any]:
+    def _list_waiting_ids(self, ids: Any) -> list[Any]:
         if isinstance(ids, Decision | Decisions):
             ids = ids.id if isinstance(ids, Decision) else ids.ids
         names = _plain([ids] if isinstance(ids, str) or np.ndim(ids) == 0 else ids)
         for name in names:
             if name not in self._held:
                 raise ValueError(
-                    f"no decision {name!r} is held: it was never made here, or was taken back or "
-                    "released"
+                    f"no decision {name!r} is waiting: it was never made here, or was taken "
+                    "back or released; check the id"
                 )
         if len(set(names)) < len(names):
             raise ValueError(f"the ids {names} are not all different: give one reward for each")
         return names
 
-    def _correct(self, names: Sequence[Any], values: Sequence[float]) -> None:
+    def _correct_rewards(self, names: Sequence[Any], values: Sequence[float]) -> None:
         """Learn these rewards instead of those that were; NaN is none."""
         if not names:
             return
@@ -219,5 +222,5 @@ def _parts(decided: Decision | Decisions) -> tuple[Any, Any, Any]:
         places = decided._places
         parts = decided.ids, decided.contexts, decided.arms
     if places.ndim > 1:
-        raise ValueError("these are rankings: hold decisions of one arm each")
+        raise ValueError("these decisions are rankings: give decisions with one arm each")
     return parts

@@ -42,8 +42,8 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
         return _read_mappings(reader, X, reset=not known)
     if X is None or ((is_row(X) or isinstance(X, Sequence)) and not len(X)):
         raise ValueError(
-            "the context has no features: where nothing is known of contexts, give all of them the "
-            "same number, as in [1.0]"
+            "the context has no features: if there are none, give every context the same "
+            "number, as in [1.0]"
         )
     if is_row(X):
         X = np.asarray(X, dtype=np.float64)[None]
@@ -51,7 +51,8 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
         X = check_array(X, dtype=np.float64, order="C")
         if X.shape[1] != bandit.n_features_in_:
             raise ValueError(
-                f"X has {X.shape[1]} features, but contexts have had {bandit.n_features_in_}"
+                f"X has {X.shape[1]} features, but earlier contexts had "
+                f"{bandit.n_features_in_}: give the same features"
             )
         return np.asarray(X)
     X = _in_order(X, getattr(bandit, "feature_names_in_", None))
@@ -87,8 +88,8 @@ def _read_mapping(reader: Any, x: Any) -> Array:
     names = getattr(reader, "feature_names_in_", None)
     if names is None:
         raise TypeError(
-            "the context is a mapping of names, but contexts have come without names: give an "
-            "array, or begin with names"
+            "the context is a mapping of names, but earlier contexts had no names: give an "
+            "array, or use names from the start"
         )
     if set(names) != set(x.keys()):
         raise ValueError(
@@ -123,7 +124,11 @@ def read_allowed(allowed: Any, n: int, roster: Roster) -> Mask:
     each of them.
     """
     count = len(roster)
-    mask = np.ones(count, dtype=bool) if allowed is None else _as_mask(allowed, n, roster.places)
+    mask = (
+        np.ones(count, dtype=bool)
+        if allowed is None
+        else _convert_to_mask(allowed, n, roster.places)
+    )
     if mask.dtype != bool or mask.shape not in ((count,), (n, count)):
         raise ValueError(
             f"allowed has shape {mask.shape} and type {mask.dtype}: give true or false for each of "
@@ -137,7 +142,7 @@ def read_allowed(allowed: Any, n: int, roster: Roster) -> Mask:
     return mask
 
 
-def _as_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
+def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
     """What was given as true and false as an array; (K,) or (n, K) where names were given."""
     if is_among(allowed, places):
         return _named([allowed], places)
@@ -160,7 +165,9 @@ def _named(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
     mask = np.zeros(len(places), dtype=bool)
     for name in names.tolist() if isinstance(names, np.ndarray) else names:
         if not is_among(name, places):
-            raise ValueError(f"allowed has {name!r}, which is no arm: the arms are {list(places)}")
+            raise ValueError(
+                f"allowed has {name!r}, which is not an arm: the arms are {list(places)}"
+            )
         mask[places[name]] = True
     return mask
 
@@ -182,8 +189,8 @@ def read_reward(reward: Any, *, binary: bool = False) -> None:
         raise ValueError(f"the reward is {reward!r}: it must be a finite number")
     if binary and value not in (0.0, 1.0):
         raise ValueError(
-            f"the reward is {value:g}, but the model is of yes and no: rewards must be 0 or 1, or "
-            "another model is needed"
+            f"the reward is {value:g}, but the model is for rewards of 0 and 1: give 0 or 1, or "
+            "use another model"
         )
 
 
@@ -202,8 +209,8 @@ def read_rewards(rewards: ArrayLike, n: int, arms: int, *, binary: bool) -> Arra
         bad = np.flatnonzero((values != 0.0) & (values != 1.0))
         if len(bad):
             raise ValueError(
-                f"the reward in row {bad[0]} is {values[bad[0]]:g}, but the model is of yes and "
-                "no: rewards must be 0 or 1, or another model is needed"
+                f"the reward in row {bad[0]} is {values[bad[0]]:g}, but the model is for "
+                "rewards of 0 and 1: give 0 or 1, or use another model"
             )
     return values
 
@@ -227,7 +234,7 @@ def read_decided(X: Any, arms: Any, rewards: Any) -> tuple[Any, Any, Any]:
     Of one context, arm and reward are single ones; a ranking has a reward for each of its places.
     """
     if isinstance(X, Decision | Decisions):
-        X, arms, rewards = _of_decisions(X, arms if rewards is None else rewards)
+        X, arms, rewards = _read_decisions(X, arms if rewards is None else rewards)
     if rewards is None:
         raise TypeError(
             "rewards are missing: give contexts, arms and rewards, or decisions and rewards"
@@ -235,7 +242,7 @@ def read_decided(X: Any, arms: Any, rewards: Any) -> tuple[Any, Any, Any]:
     return X, arms, rewards if not is_row(X) or np.ndim(rewards) else [rewards]
 
 
-def _of_decisions(made: Any, rewards: Any) -> tuple[Any, Any, Any]:
+def _read_decisions(made: Any, rewards: Any) -> tuple[Any, Any, Any]:
     """Rows of decisions; one for each place of rankings."""
     several = isinstance(made, Decisions)
     X, arms = (made.contexts, made.arms) if several else ([made.context], [made.arm])

@@ -48,7 +48,9 @@ def policy_of(given: Any, default: Policy | Wrapper) -> Policy | Wrapper:
     if isinstance(given, Wrapper):
         inner = policy_of(given.policy, default)
         if isinstance(inner, Wrapper):
-            raise TypeError(f"policy is {given!r}: one watch can't be put around another")
+            raise TypeError(
+                f"policy is {given!r}: Budget and Baseline can't be nested: give a plain policy"
+            )
         return given if inner is given.policy else replace(given, policy=inner)
     if isinstance(given, str):
         called = NAMES.get(given.lower().replace("_", " ").replace("-", " "))

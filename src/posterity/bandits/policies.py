@@ -76,7 +76,7 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class ThompsonSampling(Policy):
-    """Each arm as often as it is the best of a draw from what is believed (Thompson 1933).
+    """Choose each arm with its posterior probability of being the best (Thompson 1933).
 
     Arms with models of their own are picked by one draw of each; the probabilities of that are
     integrals, which are worked out when they are asked for. Where arms share coefficients, the
@@ -291,7 +291,7 @@ class TopTwo(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class InformationDirected(Policy):
-    """The two arms that pay least regret, squared, for what they tell of the best arm.
+    """Minimise squared regret per information about the best arm, over pairs of arms.
 
     The ratio of squared expected regret to the variance that knowing the best arm would take from
     an arm's reward is minimised over all mixtures of two arms (Russo and Van Roy 2018). Where arms

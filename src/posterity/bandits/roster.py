@@ -35,10 +35,10 @@ class Roster:
         names = names.tolist() if isinstance(names, np.ndarray) else list(names)
         for name in names:
             if not isinstance(name, Hashable):
-                raise TypeError(f"an arm is called {name!r}: take text, a number or a tuple")
+                raise TypeError(f"the name of an arm is {name!r}: use text, a number or a tuple")
         if not names or len(set(names)) < len(names):
             raise ValueError(
-                f"arms are {names}: give at least one, each with a name of its own, as in "
+                f"arms are {names}: give at least one, each with its own name, as in "
                 "Bandit(arms=['a', 'b'])"
             )
         return cls(tuple(names))
@@ -66,7 +66,7 @@ class Roster:
         if name in self.retired:
             return replace(self, retired=tuple(one for one in self.retired if one != name))
         if name in self.names:
-            raise ValueError(f"there is an arm {name!r} already: arms need names of their own")
+            raise ValueError(f"there is already an arm {name!r}: give each arm its own name")
         return replace(self, names=(*self.names, name))
 
     def without(self, name: Any) -> Roster:

@@ -163,7 +163,7 @@ class GroupedArms(PlainArms):
         """See :class:`Arms`."""
         if rows.times is not None:
             raise ValueError(
-                "a prior that is learned over arms knows no times: leave times out, or take "
+                "a prior shared by the arms does not support times: leave times out, or use "
                 'sharing="none"'
             )
         self.model.partial_fit(rows.X, rows.rewards, rows.weights, groups=rows.arms)
@@ -238,7 +238,8 @@ class SharedArms(PlainArms):
             row = np.asarray(features, dtype=np.float64).reshape(1, -1)
             if row.shape[1] != self.features.shape[1] or not np.isfinite(row).all():
                 raise ValueError(
-                    f"features are {features!r}: arms have {self.features.shape[1]} finite ones"
+                    f"features are {features!r}: give {self.features.shape[1]} finite numbers, "
+                    "as for the other arms"
                 )
             self.features = np.concatenate([self.features, row])
         if count != len(self.features):
@@ -262,7 +263,10 @@ class SharedArms(PlainArms):
     def merge(self, other: SharedArms) -> None:
         """See :class:`Arms`."""
         if not np.array_equal(self.features, other.features):
-            raise ValueError("the bandits' arms have different features: merge those of the same")
+            raise ValueError(
+                "the arms of the two bandits have different features: merge bandits whose arms "
+                "have the same features"
+            )
         if is_known(other.model):
             self.model.merge(other.model)
 
@@ -291,7 +295,7 @@ def arms_sharing(
         if not (model is None or grouped):
             raise ValueError(
                 'sharing is "learned", which needs rewards with normal noise: leave model out, '
-                'give a GroupedRegression, or take "none" or "all"'
+                'give a GroupedRegression, or use "none" or "all"'
             )
         few = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
         arms = GroupedArms(clone(model) if grouped else few)

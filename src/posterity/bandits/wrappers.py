@@ -137,11 +137,13 @@ class Budget(Wrapper):
     def __post_init__(self) -> None:
         bad = [name for name, cost in self.costs.items() if not 0.0 <= cost < np.inf]
         if bad:
-            raise ValueError(f"the cost of {bad[0]!r} is {self.costs[bad[0]]}: none is negative")
+            raise ValueError(
+                f"the cost of {bad[0]!r} is {self.costs[bad[0]]}: costs must be 0 or more"
+            )
         if not 0.0 <= self.total < np.inf or not self.decisions >= 1:
             raise ValueError(
-                f"total is {self.total} and decisions {self.decisions}: give what may be spent, "
-                "and for how many decisions it is to last"
+                f"total is {self.total} and decisions {self.decisions}: give a positive budget, "
+                "and the number of decisions that it is for"
             )
 
     def chances(
@@ -225,8 +227,8 @@ class Budget(Wrapper):
         none = np.flatnonzero(~affordable.any(axis=1))
         if len(none):
             raise ValueError(
-                f"{left:g} is left of the budget of {self.total:g}, and all arms that are allowed "
-                f"in row {first + none[0]} cost more: allow one that costs nothing"
+                f"{left:g} is left of the budget of {self.total:g}, and every arm allowed in "
+                f"row {first + none[0]} costs more: allow an arm that costs nothing"
             )
 
 
@@ -271,8 +273,8 @@ class Baseline(Wrapper):
     def __post_init__(self) -> None:
         if not (0.0 <= self.allowance < np.inf and self.largest_loss > 0.0):
             raise ValueError(
-                f"allowance is {self.allowance} and largest_loss {self.largest_loss}: neither is "
-                "negative"
+                f"allowance is {self.allowance} and largest_loss {self.largest_loss}: both must "
+                "be 0 or more"
             )
         if not 0.5 <= self.level < 1.0:
             raise ValueError(f"level is {self.level}: it must be at least 0.5, and below 1")

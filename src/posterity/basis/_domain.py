@@ -48,7 +48,9 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             ways = " or ".join(map(repr, self._ways_outside))
             raise ValueError(f"outside is {self.outside!r}: it must be {ways}")
         X = self._read(X, reset=True)
-        self.domain_ = self._given_domain() if self.domain is not None else self._seen_domain(X)
+        self.domain_ = (
+            self._read_given_domain() if self.domain is not None else self._find_domain(X)
+        )
         self._begin(X, y)
         return self
 
@@ -126,7 +128,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         low, high = self.domain_.T
         return low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
 
-    def _given_domain(self) -> Array:
+    def _read_given_domain(self) -> Array:
         try:
             domain = np.asarray(self.domain, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -148,15 +150,15 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
         return domain
 
-    def _seen_domain(self, X: Array) -> Array:
+    def _find_domain(self, X: Array) -> Array:
         low, high = X.min(axis=0), X.max(axis=0)
         single = np.flatnonzero(~(low < high))
         if len(single) and self._needs_range():
             feature = int(single[0])
             raise ValueError(
                 f"feature {self._label(feature)} is {low[feature]:g} in every row of the first "
-                f"batch (n_samples = {len(X)}): no domain can be taken from that; give "
-                "domain=(low, high), or drop the feature"
+                f"batch (n_samples = {len(X)}): this determines no domain; give domain=(low, "
+                "high), or drop the feature"
             )
         return np.stack([low, high], axis=1)
 
@@ -166,7 +168,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             row, feature = (int(index) for index in bad[0])
             raise ValueError(
                 f"{self._where(X, row, feature)} (the first of {len(bad)}): give a wider domain=, "
-                f"or outside={self._ways_inside()}"
+                f"or outside={self._list_ways_inside()}"
             )
 
     def _refuse_overflow(self, X: Array, columns: Array) -> None:
@@ -176,11 +178,11 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             middle, half = self._middle_and_half()
             distance = np.abs(X[row] / 2.0 - middle / 2.0) / np.where(half > 0.0, half, 1.0)
             raise ValueError(
-                f"{self._where(X, row, int(distance.argmax()))}, so far that "
+                f"{self._where(X, row, int(distance.argmax()))}, so far out that "
                 f"{type(self).__name__} overflows: drop such rows, or use outside='clip'"
             )
 
-    def _ways_inside(self) -> str:
+    def _list_ways_inside(self) -> str:
         return " or ".join(repr(way) for way in self._ways_outside if way != "raise")
 
     def _where(self, X: Array, row: int, feature: int) -> str:

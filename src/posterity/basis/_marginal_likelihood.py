@@ -118,7 +118,7 @@ class _Problem:
         n, d = self.rows.shape
         scaled = self.rows / np.exp(place[:d])
         *variances, noise = np.exp(place[d:])
-        process, slope = stationary(self.kernel, _squared_distances(scaled))
+        process, slope = stationary(self.kernel, _compute_squared_distances(scaled))
         parts = [*self.grams, process]
         covariance = sum(v * part for v, part in zip(variances, parts, strict=True))
         covariance[np.diag_indices(n)] += noise + 1e-10
@@ -158,7 +158,7 @@ def stationary(kernel: str, squares: Array) -> tuple[Array, Array]:
     return whole, -5.0 / 6.0 * (1.0 + distances) * fading
 
 
-def _squared_distances(rows: Array) -> Array:
+def _compute_squared_distances(rows: Array) -> Array:
     squares = np.square(rows).sum(axis=1)
     return np.maximum(squares[:, None] + squares - 2.0 * (rows @ rows.T), 0.0)
 

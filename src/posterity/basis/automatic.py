@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from posterity.basis._domain import DomainTransformer, check_choice
 from posterity.basis._kernels import KERNELS, precisions
 from posterity.basis._marginal_likelihood import MOST_ROWS, learned
-from posterity.basis.random_fourier import RandomFourier, n_waves
+from posterity.basis.random_fourier import RandomFourier, choose_n_waves
 from posterity.basis.spline import Spline
 
 Array = NDArray[np.float64]
@@ -115,15 +115,15 @@ class AutoBasis(DomainTransformer):
         d = X.shape[1]
         self._curved, self._multiplied = d <= MOST_CURVED, d <= MOST_MULTIPLIED
         self._spline = Spline(n_knots=N_KNOTS, domain=self.domain_, outside="clip").fit(X)
-        parts = self._raw_parts(X)
+        parts = self._compute_raw_parts(X)
         self._centres = [part.mean(axis=0) for part in parts]
         # A function of unit variance, on average over the first batch.
-        spreads = [np.sqrt(np.square(p - c).sum(axis=1).mean()) for p, c in self._pairs(parts)]
+        spreads = [np.sqrt(np.square(p - c).sum(axis=1).mean()) for p, c in self._list_pairs(parts)]
         self._scales = [float(spread) if spread > 0.0 else 1.0 for spread in spreads]
         found = learned(X, y, self.kernel, self._parts(X))
         self.length_scales_ = found.length_scales
         self._waves = RandomFourier(
-            n_functions=n_waves(len(X)) if self.n_functions is None else self.n_functions,
+            n_functions=choose_n_waves(len(X)) if self.n_functions is None else self.n_functions,
             kernel=self.kernel,
             length_scale=found.length_scales,
             random_state=self.random_state,
@@ -137,10 +137,10 @@ class AutoBasis(DomainTransformer):
         others = [one for one in ALTERNATIVES if len(X) < MOST_ROWS]
         self.shares_ = np.array([shares, *others], dtype=np.float64)
 
-    def _pairs(self, parts: list[Array]) -> list[tuple[Array, Array]]:
+    def _list_pairs(self, parts: list[Array]) -> list[tuple[Array, Array]]:
         return list(zip(parts, self._centres, strict=True))
 
-    def _raw_parts(self, X: Array) -> list[Array]:
+    def _compute_raw_parts(self, X: Array) -> list[Array]:
         """Lines, curves and products, as far as they are there, in units of the domain."""
         lines = self._scaled(X)
         parts = [lines]
@@ -153,7 +153,7 @@ class AutoBasis(DomainTransformer):
         return parts
 
     def _parts(self, X: Array) -> list[Array]:
-        parts = self._pairs(self._raw_parts(X))
+        parts = self._list_pairs(self._compute_raw_parts(X))
         return [(p - c) / s for (p, c), s in zip(parts, self._scales, strict=True)]
 
     def _columns(self, X: Array) -> Array:

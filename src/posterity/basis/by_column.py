@@ -109,23 +109,23 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         inputs = np.asarray(super().get_feature_names_out(input_features), dtype=object)
         return np.concatenate([_names(basis, inputs[at]) for at, basis in self.blocks_])
 
-    def _brings_prior(self) -> bool:
+    def _has_prior_precisions(self) -> bool:
         return any(hasattr(basis, "prior_precisions") for basis in self.bases.values())
 
-    @available_if(_brings_prior)
+    @available_if(_has_prior_precisions)
     def prior_precisions(self) -> Array:
         """(L, m) prior precisions: every combination of what the bases think possible."""
         check_is_fitted(self, "blocks_")
-        each = [self._precisions_of(at, basis) for at, basis in self.blocks_]
+        each = [self._get_precisions(at, basis) for at, basis in self.blocks_]
         count = math.prod(len(one) for one in each)
         if count > MOST_HYPOTHESES:
             raise ValueError(
-                f"the bases leave {count:,} combinations of length scales open, more than "
+                f"the bases have {count:,} combinations of unknown length scales, more than "
                 f"{MOST_HYPOTHESES}: give some of them a length_scale"
             )
         return np.array([np.concatenate(rows) for rows in itertools.product(*each)])
 
-    def _precisions_of(self, at: list[int], basis: Any) -> Array:
+    def _get_precisions(self, at: list[int], basis: Any) -> Array:
         if basis is None:
             return self.precisions_[None, at]
         if hasattr(basis, "prior_precisions"):

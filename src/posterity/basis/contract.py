@@ -33,7 +33,7 @@ class Basis(Protocol):
 
 @runtime_checkable
 class BasisWithPrior(Basis, Protocol):
-    """A basis that knows how its coefficients are distributed before any data.
+    """A basis that provides prior precisions of its coefficients.
 
     Examples
     --------

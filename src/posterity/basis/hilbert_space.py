@@ -154,7 +154,7 @@ class HilbertSpaceGP(DomainTransformer):
         involved = self.indices_ > 0
         # The variance's prod l_i / L_i, over the features that a column is made of.
         shares = np.log(scales / self.boundary_) @ involved.T
-        squares = scales**2 @ self._frequencies().T ** 2
+        squares = scales**2 @ self._compute_frequencies().T ** 2
         dimensions = 1 if self.additive else len(self.domain_)
         return precisions(log_spectral_density(self.kernel, squares, dimensions) + shares)
 
@@ -165,25 +165,25 @@ class HilbertSpaceGP(DomainTransformer):
         if isinstance(self.length_scale, str) and self.length_scale == "ard":
             if self.additive:
                 raise ValueError(
-                    'length_scale is "ard", which is learned for one function of all features: '
-                    "give numbers where additive is True"
+                    'length_scale is "ard", which does not work with additive=True: '
+                    "give numbers, or additive=False"
                 )
             scale = learned(X, y, self.kernel).length_scales
         half = self._middle_and_half()[1]
-        self.boundary_ = half * self._boundary_factors(scale, half)
+        self.boundary_ = half * self._get_boundary_factors(scale, half)
         # Functions are ranked by l * w; for "auto" all candidates are the same share of the domain.
         shares = (half if scale is None else scale) / self.boundary_
         # Rounded, so that what ties in one unit of the features ties in every other.
         steps = np.array([float(f"{share:.12g}") for share in shares]) * (np.pi / 2.0)
-        self.indices_ = self._lowest(steps, known=given)
+        self.indices_ = self._find_lowest_indices(steps, known=given)
         if scale is None:
-            reached = math.sqrt(float((self._frequencies() ** 2 @ half**2).max()))
+            reached = math.sqrt(float((self._compute_frequencies() ** 2 @ half**2).max()))
             shortest = min(LEAST_REACH[self.kernel] / reached, 0.25)
             self.length_scales_ = np.geomspace(shortest, 1.0, CANDIDATES)[:, None] * half
         else:
             self.length_scales_ = scale[None, :]
 
-    def _boundary_factors(self, scale: Array | None, half: Array) -> Array:
+    def _get_boundary_factors(self, scale: Array | None, half: Array) -> Array:
         if self.boundary_factor is not None:
             factors = check_positive("boundary_factor", self.boundary_factor, len(half))
             if (factors <= 1.0).any():
@@ -196,7 +196,7 @@ class HilbertSpaceGP(DomainTransformer):
             return np.full(len(half), 2.0)
         return np.maximum(1.5, 1.0 + MARGIN[self.kernel] * scale / half)
 
-    def _lowest(self, steps: Array, *, known: bool) -> NDArray[np.int64]:
+    def _find_lowest_indices(self, steps: Array, *, known: bool) -> NDArray[np.int64]:
         """Indices (m, d) of the functions of lowest frequency, which are multiples of ``steps``."""
         d = len(steps)
         reach = math.inf
@@ -207,17 +207,17 @@ class HilbertSpaceGP(DomainTransformer):
         else:
             most = min(50 * d, 500)
         if self.additive:
-            found = _lowest_sum(steps, most + 1, reach)
+            found = _find_lowest_additive(steps, most + 1, reach)
         else:
-            found = _lowest_product(steps, most + 1, reach)
+            found = _find_lowest_products(steps, most + 1, reach)
         if known and self.n_functions is None and len(found) > most:
             raise ValueError(
-                f"length_scale is {self.length_scale!r}, so short that this domain needs more than "
-                f"{MOST_FUNCTIONS} columns for it: give a narrower domain, or n_functions="
+                f"length_scale is {self.length_scale!r}, too short: this domain would need more "
+                f"than {MOST_FUNCTIONS} columns; give a narrower domain, or n_functions="
             )
         return found[:most]
 
-    def _frequencies(self) -> Array:
+    def _compute_frequencies(self) -> Array:
         """Frequencies (m, d), in radians by the unit of the features."""
         return self.indices_ * (np.pi / (2.0 * self.boundary_))
 
@@ -241,7 +241,7 @@ class HilbertSpaceGP(DomainTransformer):
         return ["gp_" + "_".join(map(str, js)) for js in self.indices_.tolist()]
 
 
-def _lowest_product(steps: Array, most: int, reach: float) -> NDArray[np.int64]:
+def _find_lowest_products(steps: Array, most: int, reach: float) -> NDArray[np.int64]:
     """Products: indices (m, d) >= 1 of smallest ``sum_i (steps_i j_i)^2``, in that order.
 
     At most ``most`` of them, within ``reach`` (but always the first). A heap of the next
@@ -262,7 +262,7 @@ def _lowest_product(steps: Array, most: int, reach: float) -> NDArray[np.int64]:
     return np.array(found, dtype=np.int64)
 
 
-def _lowest_sum(steps: Array, most: int, reach: float) -> NDArray[np.int64]:
+def _find_lowest_additive(steps: Array, most: int, reach: float) -> NDArray[np.int64]:
     """Functions of one feature each: the same with one index above zero, feature by feature."""
     d = len(steps)
     sizes = np.multiply.outer(steps, np.arange(1, most + 1))

@@ -77,7 +77,9 @@ class RadialBasis(LocalFunctions):
         centers = self._places(X)
         width = None if self.width is None else check_positive("width", self.width, d)
         if width is None and isinstance(centers, list):
-            width = np.array([self._gap(places, f) for f, places in enumerate(centers)])
+            width = np.array(
+                [self._compute_mean_gap(places, f) for f, places in enumerate(centers)]
+            )
         if width is None:
             raise ValueError("width is None: bumps around points in several features need a width")
         self.centers_, self.width_ = centers, width
@@ -90,7 +92,7 @@ class RadialBasis(LocalFunctions):
             return [spread(self.centers, X[:, f], self.domain_[f], count) for f in range(d)]
         places = np.asarray(self.centers, dtype=np.float64)
         if not np.isfinite(places).all():
-            raise ValueError("centers are not finite: give every bump a place")
+            raise ValueError("centers must be finite: give every bump a finite centre")
         if places.ndim == 1 and len(places):
             return [places.copy() for _ in range(d)]
         if places.ndim != 2 or places.shape[1] != d or not len(places):
@@ -100,13 +102,13 @@ class RadialBasis(LocalFunctions):
             )
         return [places[:, 0].copy()] if d == 1 else places.copy()
 
-    def _gap(self, places: Array, feature: int) -> float:
+    def _compute_mean_gap(self, places: Array, feature: int) -> float:
         """Mean distance of neighbours."""
         span = float(places.max() - places.min())
         if span == 0.0:
             raise ValueError(
-                f"width is None, and feature {self._label(feature)} has a single centre, so that "
-                "neighbours have no distance: give width="
+                f"width is None, and feature {self._label(feature)} has a single centre, so "
+                "there is no distance between centres: give width="
             )
         return span / (len(np.unique(places)) - 1)
 

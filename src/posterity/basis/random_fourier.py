@@ -146,11 +146,11 @@ class RandomFourier(DomainTransformer):
         learns = isinstance(self.length_scale, str) and self.length_scale == "ard"
         count = 200 if self.n_functions is None else self.n_functions
         if learns and self.n_functions is None:
-            count = n_waves(len(X))
+            count = choose_n_waves(len(X))
         count = check_count("n_functions", count, least=2)
         if count % 2:
             raise ValueError(
-                f"n_functions is {count}: it must be even, for cosines and sines come in pairs"
+                f"n_functions is {count}: it must be even, because cosines and sines come in pairs"
             )
         scale = read_length_scale(self.length_scale, X.shape[1])
         if learns:
@@ -176,10 +176,12 @@ class RandomFourier(DomainTransformer):
         frequencies = np.empty((count, len(self.domain_)))
         for index, scale in enumerate(self._drawn_for):
             mine = slice(index, None, len(self._drawn_for))
-            frequencies[mine] = self._standard(len(frequencies[mine]), random) / scale
+            frequencies[mine] = (
+                self._draw_standard_frequencies(len(frequencies[mine]), random) / scale
+            )
         return frequencies
 
-    def _standard(self, count: int, random: RandomState) -> Array:
+    def _draw_standard_frequencies(self, count: int, random: RandomState) -> Array:
         """Draws (count, d) from the spectral density of length scale 1, stratified."""
         d, nu = len(self.domain_), SMOOTHNESS[self.kernel]
         slices = np.argsort(random.uniform(size=(count, d)), axis=0)
@@ -211,8 +213,8 @@ class RandomFourier(DomainTransformer):
             row, feature = (int(index) for index in bad[0])
             raise ValueError(
                 f"length scale {scales[row, feature]:g} of feature {self._label(feature)} is not "
-                f"between {low[feature]:g} and {high[feature]:g}, what frequencies were drawn "
-                "for: fit with length_scale='auto' or with this one"
+                f"between {low[feature]:g} and {high[feature]:g}, the range of the frequencies: "
+                "fit with length_scale='auto' or with this one"
             )
 
     def _columns(self, X: Array) -> Array:
@@ -229,6 +231,6 @@ class RandomFourier(DomainTransformer):
         return [f"random_{wave}{k}" for k in waves for wave in ("cos", "sin")]
 
 
-def n_waves(n_rows: int) -> int:
+def choose_n_waves(n_rows: int) -> int:
     """Number of columns for scales that are learned: few rows have no use for many."""
     return min(1000, max(200, 4 * n_rows))

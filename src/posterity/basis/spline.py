@@ -83,7 +83,7 @@ class Spline(LocalFunctions):
                 spread(self.knots, x, r, count) for x, r in zip(X.T, self.domain_, strict=True)
             ]
         else:
-            knots = self._given_knots(X.shape[1])
+            knots = self._read_given_knots(X.shape[1])
             self.domain_ = np.array([[places[0], places[-1]] for places in knots])
         self.knots_ = knots
         splines = [
@@ -100,9 +100,12 @@ class Spline(LocalFunctions):
         """Take these splines, and their polynomials for single rows."""
         self._splines, self._pieces = splines, Pieces.of(splines)
 
-    def _given_knots(self, d: int) -> list[Array]:
+    def _read_given_knots(self, d: int) -> list[Array]:
         if self.domain is not None:
-            raise ValueError("domain and knots are both given: the outer knots are the domain")
+            raise ValueError(
+                "domain and knots are both given: leave domain out, which is that of the outer "
+                "knots"
+            )
         knots = np.asarray(self.knots, dtype=np.float64)
         if knots.ndim == 1:
             knots = np.repeat(knots[:, None], d, axis=1)
@@ -153,7 +156,7 @@ class Pieces:
     @classmethod
     def of(cls, splines: list[SplineTransformer]) -> Self:
         """The pieces of transformers of one feature each that go on as lines."""
-        each = [_polynomials(spline) for spline in splines]
+        each = [_compute_polynomials(spline) for spline in splines]
         knots = max(len(starts) for starts, _ in each)
         _, size, columns = max((table.shape for _, table in each), key=lambda shape: shape[2])
         starts = np.full((len(each), knots), np.inf)
@@ -176,7 +179,7 @@ class Pieces:
         return np.asarray(values.ravel()[self.kept])
 
 
-def _polynomials(spline: SplineTransformer) -> tuple[Array, Array]:
+def _compute_polynomials(spline: SplineTransformer) -> tuple[Array, Array]:
     """Where the pieces of one feature's splines start, and their polynomials (pieces, size, m)."""
     inner, degree = spline.bsplines_[0], spline.degree
     knots = inner.t[degree:-degree]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.averaging.members import final_of
 from posterity.calibration.prediction import ConformalPrediction
 from posterity.calibration.scores import Units
-from posterity.calibration.tails import EXPERTS, AdaptedTails, Tails, TrackedTails, ends_now
+from posterity.calibration.tails import EXPERTS, AdaptedTails, Tails, TrackedTails, get_current_ends
 from posterity.calibration.wrapper import OnlineWrapper
 
 Array = NDArray[np.float64]
@@ -24,7 +24,7 @@ MOST_LEVELS = 32
 
 
 class Conformal(OnlineWrapper):
-    """A model whose intervals hold as often as they say, whether it is right or not.
+    """Wraps a model so that its intervals have their stated coverage, even if it is wrong.
 
     The model predicts as before. Its intervals are moved and stretched, on either side for itself,
     by how often targets have lately been outside: ``low = mean + sd * l`` and ``high = mean +
@@ -153,7 +153,7 @@ class Conformal(OnlineWrapper):
     # ---- inner -----------------------------------------------------------------------------------
 
     def _begun(self) -> Tails:
-        levels = _checked_levels(self.level)
+        levels = _check_levels(self.level)
         if self.method not in METHODS:
             raise ValueError(
                 f"method is {self.method!r}: it must be {', '.join(map(repr, METHODS))}"
@@ -198,11 +198,11 @@ class Conformal(OnlineWrapper):
         )
 
     def _shaped(self, distribution: Any) -> ConformalPrediction:
-        ends = ends_now(self._state)[None]
+        ends = get_current_ends(self._state)[None]
         return ConformalPrediction(distribution, self._state.levels, ends)
 
 
-def _checked_levels(level: float | Sequence[float]) -> Array:
+def _check_levels(level: float | Sequence[float]) -> Array:
     """(L,) increasing, each once."""
     levels: Array = np.unique(np.atleast_1d(np.asarray(level, dtype=np.float64)))
     if levels.ndim != 1 or not 1 <= len(levels) <= MOST_LEVELS:

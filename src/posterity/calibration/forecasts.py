@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from posterity.calibration.tails import TrackedTails, ends_now
+from posterity.calibration.tails import TrackedTails, get_current_ends
 from posterity.forecasting import Forecaster, Progress
 from posterity.transaction import all_or_nothing
 
@@ -108,7 +108,8 @@ class ConformalForecaster(BaseEstimator):
         """Ends of the intervals of the next steps (S, h), or (h,) of one series."""
         if "model_" not in self.__dict__:
             raise NotFittedError(
-                "This ConformalForecaster has scored nothing yet: call forecast_then_learn first"
+                "This ConformalForecaster has scored no forecast yet: call forecast_then_learn "
+                "first"
             )
         forecast = self.model_.forecast(self.horizon, X_future)
         below, above = _probabilities(self._tails)
@@ -154,5 +155,5 @@ class _Ends:
 
 
 def _probabilities(tails: list[TrackedTails]) -> tuple[Array, Array]:
-    ends = ndtr(np.array([ends_now(each)[:, 0] for each in tails]))
+    ends = ndtr(np.array([get_current_ends(each)[:, 0] for each in tails]))
     return ends[:, 0], ends[:, 1]

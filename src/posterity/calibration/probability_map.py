@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.calibration.recalibrated_distribution import N_BINS, WIDTHS, bin_of
+from posterity.calibration.recalibrated_distribution import N_BINS, WIDTHS, find_bin
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class ProbabilityMap:
         return self._masses(self.counts[None])[0]
 
     def learn(self, probabilities: Array, weights: Array) -> tuple[Array, NDArray[np.intp]]:
-        """Learn where targets fell (n,), in order; a row of weight 0 is no row.
+        """Learn probabilities (n,) of the targets, in order; rows of weight 0 are ignored.
 
         Returns
         -------
@@ -52,7 +52,7 @@ class ProbabilityMap:
         before = self.clock + np.cumsum(counted) - counted
         block = before // REFRESH - self.clock // REFRESH
         n_done = (self.clock + int(counted.sum())) // REFRESH - self.clock // REFRESH
-        place = block[counted] * N_BINS + bin_of(probabilities[counted])
+        place = block[counted] * N_BINS + find_bin(probabilities[counted])
         summed = np.bincount(place, weights[counted], (n_done + 1) * N_BINS)
         rows = summed.astype(np.float64).reshape(-1, N_BINS)  # of no rows at all: whole numbers
         rows[0] += self.waiting

@@ -110,14 +110,16 @@ class Recalibrated(OnlineWrapper):
         counted = _open(predictive)
         scored = counted * (1.0 if weights is None else weights)
         masses, which = self._state.learn(predictive.cdf(y), scored)
-        return _mapped(predictive, masses, which, counted) if return_predictions else None
+        return _map_distribution(predictive, masses, which, counted) if return_predictions else None
 
     def _shaped(self, distribution: Any) -> RecalibratedDistribution:
         which = np.zeros(distribution.shape, dtype=np.intp)
-        return _mapped(distribution, self._state.masses()[None], which, _open(distribution))
+        return _map_distribution(
+            distribution, self._state.masses()[None], which, _open(distribution)
+        )
 
 
-def _mapped(
+def _map_distribution(
     predictive: Any, masses: Array, which: NDArray[np.intp], counted: NDArray[np.bool_]
 ) -> RecalibratedDistribution:
     """The distribution; rows that the model says nothing or all about keep the identity."""

@@ -26,7 +26,7 @@ NODES, SHARES = 0.5 * (_roots + 1.0), 0.5 * _shares
 BLOCK = 1024
 
 
-def bin_of(probabilities: Array) -> NDArray[np.intp]:
+def find_bin(probabilities: Array) -> NDArray[np.intp]:
     """Bins of the model's probabilities."""
     found = np.searchsorted(EDGES[1:-1], probabilities, side="right")
     return np.asarray(found, dtype=np.intp)
@@ -79,7 +79,7 @@ class RecalibratedDistribution(RowDistribution):
 
     def _cdf(self, y: Array) -> Array:
         u = np.asarray(self.model.cdf(y))
-        at = bin_of(u)
+        at = find_bin(u)
         which = np.broadcast_to(self.which, u.shape)
         slope = self.masses[which, at] / WIDTHS[at]
         below: Array = self._below[which, at] + slope * (u - EDGES[at])
@@ -90,7 +90,7 @@ class RecalibratedDistribution(RowDistribution):
 
     def _logpdf(self, y: Array) -> Array:
         u = np.asarray(self.model.cdf(y))
-        at = bin_of(u)
+        at = find_bin(u)
         slope = self.masses[np.broadcast_to(self.which, u.shape), at] / WIDTHS[at]
         density: Array = self.model.logpdf(y) + np.log(slope)
         return density
@@ -119,7 +119,7 @@ class RecalibratedDistribution(RowDistribution):
     # ---- sums over nodes -------------------------------------------------------------------------
 
     def _mean(self) -> Array:
-        mean = self._over_nodes(lambda t, w, r, rows: np.einsum("jn,jn->n", w, t))
+        mean = self._evaluate_at_nodes(lambda t, w, r, rows: np.einsum("jn,jn->n", w, t))
         return np.where(self._flat(), self.model.mean(), mean)[()]
 
     def _var(self) -> Array:
@@ -128,7 +128,7 @@ class RecalibratedDistribution(RowDistribution):
             return np.einsum("jn,jn->n", w, np.square(t - mean))
 
         own = self.model.var()
-        return np.where(np.isinf(own), own, self._over_nodes(spread))[()]
+        return np.where(np.isinf(own), own, self._evaluate_at_nodes(spread))[()]
 
     def _crps(self, y: Array) -> Array:
         """E|Y - y| - E[Y (2 R(U) - 1)]: Gneiting and Raftery (2007), eq. 21, as an L-moment."""
@@ -141,13 +141,13 @@ class RecalibratedDistribution(RowDistribution):
             return near - np.einsum("jn,jn->n", w, t * (2.0 * r - 1.0))
 
         own = self.model.crps(y)
-        total = self._over_nodes(score) + self._kink(y)
+        total = self._evaluate_at_nodes(score) + self._correct_for_kink(y)
         return np.where(np.isinf(own) | np.isnan(own), own, total)[()]
 
-    def _kink(self, y: Array) -> Array:
+    def _correct_for_kink(self, y: Array) -> Array:
         """What E|Y - y| gains where the bin around y is cut there: the nodes don't see the kink."""
         u = np.asarray(self.model.cdf(y))
-        at = bin_of(u)
+        at = find_bin(u)
         slope = self.masses[self.which, at] / WIDTHS[at]
         gain = np.zeros(self.shape)
         for share, node in zip(SHARES, NODES, strict=True):
@@ -161,7 +161,7 @@ class RecalibratedDistribution(RowDistribution):
                     gain += sign * share * slope * length * np.abs(point - y)
         return gain
 
-    def _over_nodes(self, of: Any) -> Array:
+    def _evaluate_at_nodes(self, of: Any) -> Array:
         """``of(targets, weights, probabilities, rows)``, each (nodes, rows), block after block."""
         n = int(np.prod(self.shape, dtype=int))
         u = (EDGES[:-1, None] + NODES * WIDTHS[:, None]).reshape(-1, 1)

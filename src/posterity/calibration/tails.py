@@ -45,7 +45,7 @@ class Tails(Protocol):
         """The same, to go its own way."""
 
 
-def ends_now(tails: Tails) -> Array:
+def get_current_ends(tails: Tails) -> Array:
     """(2, L): lower and upper ends that the next score will be told."""
     ends = tails.copy().learn(np.array([math.nan]), True)
     assert ends is not None
@@ -127,7 +127,7 @@ class AdaptedTails:
         outside_in = np.argsort(-np.abs(ordered[:n_first]), kind="stable")
         recent[:n_first] = ordered[outside_in[::-1]]
         return cls(
-            levels, tails, rates, _temperatures(tails, len(rates)), 0.5 / STRETCH, aims,
+            levels, tails, rates, _compute_temperatures(tails, len(rates)), 0.5 / STRETCH, aims,
             np.full_like(aims, 1.0 / len(rates)), ordered, recent,
             np.array([n_first, 0], dtype=np.int64),
         )  # fmt: skip
@@ -144,7 +144,7 @@ class AdaptedTails:
         return copy.deepcopy(self)
 
 
-def _temperatures(tails: Array, n_experts: int) -> Array:
+def _compute_temperatures(tails: Array, n_experts: int) -> Array:
     """How strictly experts are judged, (L,): Gibbs and Candes (2024), section 2.3.
 
     sqrt(3 / I) sqrt((log(K I) + 2) / ((1 - a)^2 a^3 + a^2 (1 - a)^3)) on stretches of I rows.

@@ -327,7 +327,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Given:
         """Rows as the model takes them: an array, or a table for a pipeline."""
-        if not self._takes_as_given(X):
+        if not self._accepts_any_rows(X):
             X, column, weights = read_rows(self, X, y, sample_weight, reset=reset)
             return X, column[:, 0], weights
         if y is None:
@@ -341,12 +341,12 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _points(self, X: Any) -> Any:
         """Rows to predict at, as the last step of a pipeline takes them."""
         model = self._learned_model
-        if self._takes_as_given(X):
+        if self._accepts_any_rows(X):
             validate_data(self, X, reset=False, skip_check_array=True)
             return transformed(model, X)
         return transformed(model, read_points(self, X))
 
-    def _takes_as_given(self, X: Any) -> bool:
+    def _accepts_any_rows(self, X: Any) -> bool:
         """Whether rows may be something else than numbers, which a pipeline turns into numbers."""
         table = hasattr(X, "columns") or getattr(X, "dtype", np.dtype(float)).kind == "O"
         return table and isinstance(self.model, Pipeline)

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command; say what to install where its packages are missing."""
+    """Run the command; if its packages are missing, print what to install."""
     try:
         from posterity.cli.commands import posterity
     except ModuleNotFoundError as error:

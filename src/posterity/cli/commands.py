@@ -100,7 +100,7 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @options(*TABLE, "log_target", "period", "slices")
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
-    """Predict, then learn, every row of FILE, and say how good the predictions were.
+    """Predict, then learn, every row of FILE, and score the predictions.
 
     FILE is CSV (.csv, .tsv, .txt, also with .gz; column names in the first line), Parquet
     (.parquet) or Arrow (.arrow, .feather), a folder or pattern ('rides-*.csv') of such files, or -
@@ -201,7 +201,7 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
 @click.option("--public", is_flag=True, help="Listen on an address that others can reach.")
 @click.option("--demo", is_flag=True, help="Serve an example too, with simulated traffic.")
 def serve(folder: str, **how: Any) -> None:
-    """Serve experiments and predictors from FOLDER, until told to stop.
+    """Serve experiments and predictors from FOLDER, until stopped.
 
     Prints the address, at which there is a live page for a browser, and at the first start a token
     of role admin. What was answered is on the disk.

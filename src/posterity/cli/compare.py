@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import click
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import about, check_lags, notes, progress_bar, text_if_empty
+from posterity.cli.evaluate import about, check_lags, explain_empty_table, notes, progress_bar
 from posterity.cli.models import build, parse
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_comparison
-from posterity.cli.slices import slices_of
+from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, called, table_path
 from posterity.cli.text import say_note
 from posterity.evaluation import compare_predictions
@@ -51,10 +51,10 @@ def _run(settings: Settings, path: str) -> None:
     models = {w.text: build(w, noise_precision=noise) for w in parse(settings.models)}
     labels = next((text for text, model in models.items() if is_classifier(model)), None)
     if labels is not None:
-        raise ValueError(f"{labels} predicts labels: models of numbers are compared here")
+        raise ValueError(f"{labels} predicts labels: posterity compare takes models of numbers")
     survey = Survey(table)
     shown = not settings.quiet and sys.stderr.isatty()
-    with text_if_empty(settings, table), progress_bar(table, shown=shown) as advance:
+    with explain_empty_table(settings, table), progress_bar(table, shown=shown) as advance:
         comparison = compare_predictions(
             models,
             survey,
@@ -62,7 +62,7 @@ def _run(settings: Settings, path: str) -> None:
             levels=settings.levels,
             delay=settings.delay,
             period=settings.period,
-            slices=slices_of(table, settings.slices),
+            slices=read_slices(table, settings.slices),
             progress=advance,
         )
     if page is not None:

@@ -66,7 +66,7 @@ def run(output: str) -> None:
 
 
 def compare(X: Array, y: Array) -> Iterator[Trial]:
-    """Try each way to forget; of the fixed discounts, the one that proved best (by its error)."""
+    """Try each way to forget; of the fixed discounts, the one with the smallest error."""
     from posterity.forgetting import Adaptive, Smoothing, Stabilized
 
     yield _trial("no forgetting", None, X, y)

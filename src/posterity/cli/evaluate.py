@@ -18,7 +18,7 @@ from posterity.cli.log_target import LoggedModel, check_log_target
 from posterity.cli.models import build, parse_one
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
-from posterity.cli.slices import slices_of
+from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, called, table_path
 from posterity.cli.text import say_note
 from posterity.cli.times import TimedModel, TimedRows
@@ -81,7 +81,7 @@ def _run(settings: Settings, path: str) -> None:
     score = _score_numbers
     if is_classifier(model) or hasattr(model, "quantile"):
         score = _score_labels if is_classifier(model) else _score_quantiles
-    with text_if_empty(settings, table):
+    with explain_empty_table(settings, table):
         score(settings, model, table)
     if not settings.quiet:
         for note in notes(table):
@@ -92,8 +92,8 @@ def check_lags(settings: Any) -> None:
     """Refuse a past that is not known yet when a row is predicted."""
     if settings.lags and min(settings.lags) <= settings.delay:
         raise ValueError(
-            f"--lag {min(settings.lags)} is not known when a row is predicted: targets become "
-            f"known {settings.delay:,} rows later (--delay); give lags above that"
+            f"--lag {min(settings.lags)} is too short: targets come {settings.delay:,} rows "
+            "late (--delay); give longer lags"
         )
 
 
@@ -123,7 +123,7 @@ def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
         print_quantiles(result, _title(settings, table))
-    _say_leaks(settings, table, survey)
+    _warn_of_leaks(settings, table, survey)
 
 
 def _refuse_others(settings: Settings, what: str, *more: str) -> None:
@@ -143,7 +143,7 @@ def _refuse_others(settings: Settings, what: str, *more: str) -> None:
             )
 
 
-def _say_leaks(settings: Settings, table: TableStream, survey: Survey) -> None:
+def _warn_of_leaks(settings: Settings, table: TableStream, survey: Survey) -> None:
     """Features that tell the target, and values far out, on standard error."""
     if not settings.quiet:
         for problem in survey.possible_slips(table.feature_names, settings.target):
@@ -162,7 +162,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
             levels=settings.levels,
             delay=settings.delay,
             period=settings.period,
-            slices=slices_of(table, settings.slices),
+            slices=read_slices(table, settings.slices),
             follow=0 if page is None else FOLLOWED_PLACES,
             progress=advance,
         )
@@ -179,7 +179,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
         print_report(result, _title(settings, table), forgetting=settings.forgetting)
-    _say_leaks(settings, table, survey)
+    _warn_of_leaks(settings, table, survey)
     if page is not None and not settings.quiet:
         click.echo(f"The report is in {page}", err=True)
 
@@ -279,7 +279,7 @@ def nothing_left(file: str, table: TableStream) -> ValueError:
 
 
 @contextmanager
-def text_if_empty(settings: TableSettings, table: TableStream) -> Iterator[None]:
+def explain_empty_table(settings: TableSettings, table: TableStream) -> Iterator[None]:
     """Say which columns are in the way where all rows were left out."""
     try:
         yield

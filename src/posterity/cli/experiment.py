@@ -72,7 +72,7 @@ def _experiment(settings: Settings, path: str) -> Experiment:
     by_text = {str(arm): arm for arm in arms}
     for name in (settings.control, *(settings.shares or ())):
         if name is not None and name not in by_text:
-            raise ValueError(f"{name!r} is no arm of column {settings.arm!r}: {list(by_text)}")
+            raise ValueError(f"{name!r} is not an arm of column {settings.arm!r}: {list(by_text)}")
     if settings.control is not None:
         arms.sort(key=lambda arm: str(arm) != settings.control)
     allocation: Any = None

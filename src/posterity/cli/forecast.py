@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from posterity.cli.pages import checked_page, write_text
-from posterity.cli.predict import writer_to
+from posterity.cli.predict import open_writer
 from posterity.cli.series import Columns, without_hours
 from posterity.cli.tables import called, table_path
 from posterity.forecasting import Forecast, Forecaster
@@ -44,8 +44,10 @@ class Settings:
 def run(settings: Settings) -> None:
     """Read, learn, forecast, write, and draw."""
     if settings.features and settings.future is None:
-        raise ValueError("--features needs --future FILE: what these columns are in the next steps")
-    opened = writer_to(settings.output)
+        raise ValueError(
+            "--features needs --future FILE, with the values of these columns in the next steps"
+        )
+    opened = open_writer(settings.output)
     page = None if settings.report is None else checked_page(settings.report)
     columns = Columns(
         target=settings.target,
@@ -62,16 +64,16 @@ def run(settings: Settings) -> None:
         model = Forecaster(seasonality=settings.seasonality or None).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
     with opened() as write:
-        write(_batch(settings, forecast))
+        write(_make_batch(settings, forecast))
     if page is not None:
-        write_text(forecast_report(model, forecast, _about(settings, notes)), page)
+        write_text(forecast_report(model, forecast, _describe_forecast(settings, notes)), page)
         if not settings.quiet:
             click.echo(f"The report is in {page}", err=True)
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=1)
 
 
-def _batch(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
+def _make_batch(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
     """A row for each series and step."""
     h = forecast.horizon
     columns: dict[str, Any] = {}
@@ -89,7 +91,7 @@ def _batch(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: pa.array(each) for name, each in columns.items()})
 
 
-def _about(settings: Settings, notes: list[str]) -> About:
+def _describe_forecast(settings: Settings, notes: list[str]) -> About:
     shown = {
         "horizon": f"{settings.horizon:,}",
         "time": settings.time or "the order of the rows",

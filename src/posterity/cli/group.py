@@ -41,13 +41,13 @@ class OneLineErrors(click.Group):
             sys.exit(error.exit_code)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "posterity"
-            _complain(f"{_one_line(error.format_message())} (see {command} --help)")
+            _report_error(f"{_join_lines(error.format_message())} (see {command} --help)")
             sys.exit(error.exit_code)
         except click.ClickException as error:
-            _complain(_one_line(error.format_message()))
+            _report_error(_join_lines(error.format_message()))
             sys.exit(error.exit_code)
         except click.Abort:
-            _complain("stopped")
+            _report_error("stopped")
             sys.exit(130)
         except BrokenPipeError:
             # The reader has gone: nothing is left to say, not even when Python closes stdout.
@@ -77,7 +77,9 @@ def lags(ctx: click.Context, option: click.Parameter, value: str) -> tuple[int, 
     found = [word.strip() for word in value.split(",") if word.strip()]
     for word in found:
         if not (word.isdecimal() and int(word) > 0):
-            raise click.BadParameter(f"{word!r} is no number of rows from 1 up, as in --lag 1,24")
+            raise click.BadParameter(
+                f"{word!r} is not a number of rows from 1 up, as in --lag 1,24"
+            )
     return tuple(map(int, found))
 
 
@@ -200,15 +202,15 @@ def guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
         raise
     except (ValueError, TypeError, OSError) as error:
         said = "; ".join([str(error), *getattr(error, "__notes__", ())])
-        raise Problem(_as_options(said)) from error
+        raise Problem(_format_as_option(said)) from error
     for warning in caught:
-        click.echo(f"note: {_one_line(str(warning.message))}", err=True)
+        click.echo(f"note: {_join_lines(str(warning.message))}", err=True)
 
 
-def _as_options(message: str) -> str:
+def _format_as_option(message: str) -> str:
     """What the library calls drop=['x'] or dates="days" is --drop x or --dates days here."""
     message = message.replace("(unique_id)", "(--series)")
-    message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", _dropped, message)
+    message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", _format_dropped, message)
     message = message.replace(
         "take a classifier (BayesianLogisticRegression)", "say --model logistic"
     )
@@ -216,7 +218,7 @@ def _as_options(message: str) -> str:
     return re.sub(r'\b(missing|dates|decimal)="([\w,]+)"', r"--\1 \2", message)
 
 
-def _dropped(found: re.Match[str]) -> str:
+def _format_dropped(found: re.Match[str]) -> str:
     """The option, for a shell: a name with a comma in it quoted twice."""
     name = found[2]
     if "," in name or '"' in name:
@@ -224,9 +226,9 @@ def _dropped(found: re.Match[str]) -> str:
     return f"--drop {shlex.quote(name)}"
 
 
-def _complain(message: str) -> None:
+def _report_error(message: str) -> None:
     click.echo(f"posterity: {escaped(message)}", err=True)
 
 
-def _one_line(message: str) -> str:
+def _join_lines(message: str) -> str:
     return escaped(" ".join(message.split()))

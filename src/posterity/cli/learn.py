@@ -11,7 +11,7 @@ from typing import Any
 import click
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import notes as notes_on
+from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.evaluate import nothing_left, progress_bar
 from posterity.cli.forgetting import parse
 from posterity.cli.log_target import check_log_target, learning_logs
@@ -64,9 +64,9 @@ def fit(settings: FitSettings) -> None:
         _pass(table, learner, learn, quiet=settings.quiet)
     if not hasattr(learner, "feature_names_in_"):
         raise nothing_left(called(settings.file), table)
-    notes = {**_noted(settings, table, whole), **_tallied(means)}
+    notes = {**_noted(settings, table, whole), **_count_rows(means)}
     save(learner, settings.output, notes=notes)
-    for note in notes_on(table):
+    for note in describe_reading(table):
         _say(f"note: {note}", settings.quiet)
     _say(f"{_rows(table)} learned into {settings.output}", settings.quiet)
 
@@ -112,8 +112,8 @@ def update(
         time=kept.noted("time", time),
     )
     learn = _method(kept, "partial_fit")
-    table = _pass_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
-    notes = {**kept.notes, **_tallied(means)}
+    table = _read_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
+    notes = {**kept.notes, **_count_rows(means)}
     _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
     _say(f"{_rows(table)} learned into {output or model}", quiet)
 
@@ -137,7 +137,7 @@ def unlearn(
     weights = kept.noted("weight", weight)
     reading = Reading(batch_rows=batch_rows, memory=memory, missing=policy, weight=weights)
     forget = _method(kept, "unlearn")
-    table = _pass_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
+    table = _read_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
     notes = dict(kept.notes)
     _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
     _say(f"{_rows(table)} taken out of {output or model}", quiet)
@@ -150,7 +150,7 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
     places = [os.path.realpath(path) for path in models]
     twice = [path for i, path in enumerate(models) if places[i] in places[:i]]
     if twice:
-        raise ValueError(f"{twice[0]} is given twice: its rows would count twice")
+        raise ValueError(f"{twice[0]} is given twice, so its rows would count twice: give it once")
     check_place(output)
     first, *others = [read_model(path) for path in models]
     join, means = _method(first, "merge"), first.means()
@@ -161,7 +161,7 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
         except (ValueError, TypeError, AttributeError) as error:
             raise ValueError(f"{other.path} can't join {first.path}: {error}") from error
         means.merge(other.means())
-    save(first.model, output, notes={**first.notes, **_tallied(means)})
+    save(first.model, output, notes={**first.notes, **_count_rows(means)})
     _say(f"{len(models)} models merged into {output}", quiet)
 
 
@@ -170,13 +170,13 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
 
 def _read(model: str, file: str, output: str | None) -> ModelFile:
     if model == STANDARD_INPUT and output is None:
-        raise ValueError("MODEL is standard input, which can't be replaced: give --output")
+        raise ValueError("MODEL comes from standard input, which can't be replaced: give --output")
     kept = read_model(model, file)
     check_place(output or model)
     return kept
 
 
-def _pass_file(
+def _read_file(
     kept: ModelFile,
     file: str,
     learn: Callable[..., object],
@@ -191,7 +191,7 @@ def _pass_file(
         table = kept.open(path, goal, reading)
         logged = kept.notes.get("log_target") is True
         _pass(table, kept.model, learning_logs(learn) if logged else learn, quiet=quiet)
-    for note in kept.notes_on(table):
+    for note in kept.describe_reading(table):
         _say(f"note: {note}", quiet)
     return table
 
@@ -203,7 +203,7 @@ def _write(kept: ModelFile, output: str | None, notes: Mapping[str, Any]) -> Non
         save(kept.model, output, notes=notes)
 
 
-def _tallied(means: ColumnMeans) -> dict[str, Any]:
+def _count_rows(means: ColumnMeans) -> dict[str, Any]:
     tallies = means.tallies()
     return {"means": tallies} if tallies else {}
 
@@ -238,7 +238,7 @@ def _check_alike(first: ModelFile, other: ModelFile) -> None:
         if theirs[0] != theirs[1]:
             raise ValueError(
                 f"{first.path} and {other.path} differ in their {what}, {theirs[0]!r} and "
-                f"{theirs[1]!r}: only models fitted alike can be merged"
+                f"{theirs[1]!r}: only models with the same settings can be merged"
             )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from posterity.cli.evaluate import notes as notes_on
+from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
 from posterity.io import ColumnMeans, TableStream, TextFormat
@@ -34,7 +34,7 @@ class ModelFile:
         names = getattr(self.model, "feature_names_in_", None)
         if names is None:
             raise ValueError(
-                f"{self.path} has learned no names of columns: fit it by this command, or in "
+                f"{self.path} has no feature names: fit it with this command, or in "
                 "Python by learn_stream or from a data frame"
             )
         return [str(name) for name in names]
@@ -43,7 +43,7 @@ class ModelFile:
         """The column to predict, as given or as noted."""
         noted = self.notes.get("target")
         if given is None and not isinstance(noted, str):
-            raise ValueError(f"{self.path} does not say what its target is: give --target")
+            raise ValueError(f"{self.path} does not contain the name of its target: give --target")
         return str(noted) if given is None else given
 
     def missing(self, given: str | None) -> Any:
@@ -78,17 +78,17 @@ class ModelFile:
         noted = self.notes.get("text")
         return TextFormat(**noted) if isinstance(noted, dict) else TextFormat()
 
-    def notes_on(self, table: TableStream) -> Iterator[str]:
+    def describe_reading(self, table: TableStream) -> Iterator[str]:
         """What was done to rows and values on the way in."""
         left_out = self.notes.get("left_out") or ()
-        return notes_on(table, levels="the model", left_out=left_out)
+        return describe_reading(table, levels="the model", left_out=left_out)
 
     def replace(self, notes: Mapping[str, Any]) -> None:
         """Write the model back into its place; refuse if another was put there meanwhile."""
         if _stamp(self.path) != self.stamp:
             raise ValueError(
-                f"{self.path} was changed by someone else meanwhile: nothing was written; run this "
-                "again to work on the new one"
+                f"{self.path} was changed by another process in the meantime, and nothing was "
+                "written: run the command again"
             )
         save(self.model, self.path, notes=notes)
 
@@ -103,7 +103,7 @@ def read_model(path: str, table: str | None = None) -> ModelFile:
         stamp = _stamp(path)
         return ModelFile(path, *load_with_notes(path), stamp)
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
+        raise ValueError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:
         raise ValueError(f"{path} is a folder: give a model file") from None
 
@@ -126,5 +126,5 @@ def check_place(path: str) -> None:
         raise ValueError(f"{path} is a folder: give --output a file in it")
     if not Path(path).absolute().parent.is_dir():
         raise ValueError(
-            f"{Path(path).parent} is not a folder: make it first, or give another --output"
+            f"{Path(path).parent} is not a folder: create it first, or give another --output"
         )

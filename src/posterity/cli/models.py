@@ -87,7 +87,7 @@ def _model(text: str) -> Words:
     for word in words:
         kind = _kind(word, text.strip())
         if kind in kinds:
-            raise ValueError(f"{text.strip()!r} has two words for its {kind}: give one")
+            raise ValueError(f"{text.strip()!r} has two settings for its {kind}: give one")
         kinds[kind] = word
     return Words("+".join(words), **kinds)
 
@@ -98,7 +98,7 @@ def _kind(word: str, model: str) -> str:
         _family(word)
         return "family"
     if name in PRIORS or name == "prior":
-        _checked_prior(word)
+        _check_prior(word)
         return "prior"
     if name in BASES:
         if ":" in word and not (number.isdigit() and int(number) > 0):
@@ -108,10 +108,10 @@ def _kind(word: str, model: str) -> str:
         ways.parse(word)
         return "forgetting"
     listed = ", ".join([*FAMILIES, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
-    raise ValueError(f"{word!r} in {model!r} is no word for a model: give {listed}")
+    raise ValueError(f"{word!r} in {model!r} does not describe a model: give {listed}")
 
 
-def _checked_prior(word: str) -> float | str:
+def _check_prior(word: str) -> float | str:
     name, colon, number = word.partition(":")
     if name != "prior":
         if colon:
@@ -162,17 +162,17 @@ def build(words: Words, **common: Any) -> Any:
     if kind != LINEAR and given.pop("noise_precision", None) is not None:
         raise ValueError(f"a {words.family} model has no noise precision: leave it out")
     if kind != LINEAR and given.pop("noise", "constant") != "constant":
-        raise ValueError(f"a {words.family} model has no noise that depends on x: leave it out")
+        raise ValueError(f"a {words.family} model can't have noise that depends on x: leave it out")
     if words.prior:
-        given["prior_precision"] = _checked_prior(words.prior)
+        given["prior_precision"] = _check_prior(words.prior)
     if words.forgetting:
         given["forgetting"] = ways.parse(words.forgetting)
     if words.basis:
-        given["basis"] = _basis(words.basis)
+        given["basis"] = _make_basis(words.basis)
     return getattr(linear if kind == LINEAR else generalized, kind)(**given)
 
 
-def _basis(word: str) -> Any:
+def _make_basis(word: str) -> Any:
     from posterity import basis
 
     name, _, number = word.partition(":")

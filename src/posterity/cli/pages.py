@@ -37,7 +37,9 @@ def checked_page(report: str) -> Path:
     """Where a report is to be written: raises before any work if that can't be done."""
     path = Path(report)
     if not path.parent.is_dir():
-        raise ValueError(f"{path.parent} is not a folder: make it first, or give another --report")
+        raise ValueError(
+            f"{path.parent} is not a folder: create it first, or give another --report"
+        )
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give --report a file in it, as {path}/report.html")
     if find_spec("vl_convert") is None:

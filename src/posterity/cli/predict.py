@@ -43,7 +43,7 @@ def run(
     quiet: bool,
 ) -> None:
     """Read, predict, write, batch by batch."""
-    opened = writer_to(output)
+    opened = open_writer(output)
     kept = read_model(model, file)
     names = kept.feature_names
     wrapped = container(None, "arrow")
@@ -64,7 +64,7 @@ def run(
                     advance(table.n_rows_read)
             if table.n_rows_read - table.n_before <= table.n_skipped:
                 raise nothing_left(called(file), table)
-    for note in () if quiet else kept.notes_on(table):
+    for note in () if quiet else kept.describe_reading(table):
         say_note(note)
 
 
@@ -103,14 +103,15 @@ def _columns(
     return predictions | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in quantiles}
 
 
-def writer_to(output: str | None) -> Any:
+def open_writer(output: str | None) -> Any:
     """What opens the output, by its ending."""
     if output is None:
-        return lambda: _csv(sys.stdout.buffer)
+        return lambda: _write_csv(sys.stdout.buffer)
     check_place(output)
     path = Path(output)
     kinds = {
-        ".csv": _csv, ".parquet": _parquet, ".pq": _parquet, ".arrow": _arrow, ".feather": _arrow,
+        ".csv": _write_csv, ".parquet": _parquet, ".pq": _parquet,
+        ".arrow": _arrow, ".feather": _arrow,
     }  # fmt: skip
     kind = kinds.get(path.suffix.lower())
     if kind is None:
@@ -125,7 +126,7 @@ def writer_to(output: str | None) -> Any:
 
 
 @contextmanager
-def _csv(file: IO[bytes]) -> Iterator[Write]:
+def _write_csv(file: IO[bytes]) -> Iterator[Write]:
     header: list[str] = []
 
     def write(batch: pa.RecordBatch) -> None:

@@ -37,16 +37,18 @@ def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
     known = {verb: _options(command) for verb, command in verbs.commands.items()}
     for verb in own:
         if verb not in known:
-            raise ValueError(f"{path}: [{verb}] is no verb; give one of {', '.join(sorted(known))}")
+            raise ValueError(
+                f"{path}: [{verb}] is not a verb; give one of {', '.join(sorted(known))}"
+            )
     _check(path, common, {name for options in known.values() for name in options}, "any verb")
     _check_choices(path, common, known)
     for verb, values in own.items():
         _check(path, values, set(known[verb]), f"posterity {verb}")
     return {
         verb: {
-            options[name].name or name: _as_written(options[name], value)
+            options[name].name or name: _format_value(options[name], value)
             for name, value in {**common, **own.get(verb, {})}.items()
-            if name in own.get(verb, {}) or (name in options and _takes(options[name], value))
+            if name in own.get(verb, {}) or (name in options and _has_option(options[name], value))
         }
         for verb, options in known.items()
     }
@@ -60,16 +62,18 @@ def _read(path: str) -> dict[str, Any]:
             raise ValueError(f"{path} is not a file: give the settings in a file")
         if status.st_size > LARGEST:
             raise ValueError(
-                f"{path} has {status.st_size:,} bytes: settings have {LARGEST:,} at most"
+                f"{path} has {status.st_size:,} bytes: a settings file may have at most {LARGEST:,}"
             )
         with open(path, "rb") as file:
             return tomllib.load(file)
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
+        raise ValueError(f"{path}: no such file; check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from error
     except RecursionError:
-        raise ValueError(f"{path} has tables or lists too deep inside each other") from None
+        raise ValueError(
+            f"{path} has tables or lists that are nested too deeply: use one level of tables"
+        ) from None
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
@@ -85,7 +89,8 @@ def _check(path: str, values: dict[str, Any], known: set[str], where: str) -> No
     for name in values:
         if name not in known:
             raise ValueError(
-                f"{path}: {name!r} is no option of {where}; give one of {', '.join(sorted(known))}"
+                f"{path}: {name!r} is not an option of {where}; give one of "
+                f"{', '.join(sorted(known))}"
             )
 
 
@@ -95,17 +100,17 @@ def _check_choices(
     """What is said for all verbs is passed over by those that don't take it; one at least must."""
     for name, value in common.items():
         having = [options[name] for options in known.values() if name in options]
-        if not any(_takes(option, value) for option in having):
+        if not any(_has_option(option, value) for option in having):
             kinds = [option.type for option in having if isinstance(option.type, click.Choice)]
             choices = sorted({str(choice) for kind in kinds for choice in kind.choices})
             raise ValueError(f"{path}: {name} can't be {value!r}; give one of {', '.join(choices)}")
 
 
-def _takes(option: click.Option, value: Any) -> bool:
+def _has_option(option: click.Option, value: Any) -> bool:
     return not isinstance(option.type, click.Choice) or value in option.type.choices
 
 
-def _as_written(option: click.Option, value: Any) -> Any:
+def _format_value(option: click.Option, value: Any) -> Any:
     """A value as it would come from the command line: lists of names with commas between."""
     if option.multiple:
         return value if isinstance(value, list) else [value]

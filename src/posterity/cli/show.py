@@ -25,7 +25,10 @@ def run(model: str, *, level: float, as_json: bool) -> None:
     try:
         document = _document(kept, level)
     except NotFittedError:
-        raise ValueError(f"{kept.path} holds a model that has learned nothing yet") from None
+        raise ValueError(
+            f"{kept.path} contains a model that has not learned any rows: run posterity update "
+            "first"
+        ) from None
     if as_json:
         click.echo(json.dumps(document, allow_nan=False))
     else:
@@ -51,7 +54,7 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "level": level,
         "coefficients_of": _predicted(model, _learned_target(kept)),
         "coefficients": _coefficients(model, level),
-        "prior_std_learned": _learned_prior(model),
+        "prior_std_learned": _format_learned_prior(model),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
         document[name] = _number(getattr(model, f"{name}_", None))
@@ -78,7 +81,7 @@ def _predicted(model: Any, target: str) -> str:
     return f"the log of the expected {target}" if counts else target
 
 
-def _learned_prior(model: Any) -> list[float | None]:
+def _format_learned_prior(model: Any) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
     given = model.get_params(deep=False)
     if given.get("prior_precision") not in LEARNED or given.get("prior") is not None:
@@ -129,7 +132,7 @@ def _print(document: dict[str, Any]) -> None:
     console = text.console()
     target = "" if document["target"] is None else f", predicts {document['target']}"
     console.print(f"[bold]{escape(document['file'] + target)}[/bold]")
-    for name, value in _facts(document):
+    for name, value in _collect_facts(document):
         console.print(f"{name:<24}{escape(value)}")
     share = f"{100 * document['level']:g}%"
     table = text.table("coefficient", "mean", "std", f"{share} from", "to")
@@ -142,7 +145,7 @@ def _print(document: dict[str, Any]) -> None:
         console.print("\n?: not known yet; the rows learned so far leave it open.")
 
 
-def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
+def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     settings = document["settings"]
     forgets = bool(settings.get("forgetting"))
     facts = [

@@ -10,7 +10,7 @@ from posterity.io import TableError, TableStream
 QUARTERS = 4
 
 
-def slices_of(
+def read_slices(
     table: TableStream, columns: Sequence[str]
 ) -> dict[str, SlicedNumbers | SlicedLevels]:
     """What `progressive_validation` takes, by the names of the columns.
@@ -31,7 +31,7 @@ def _slices(table: TableStream, column: str) -> SlicedNumbers | SlicedLevels:
     if levels is None:
         known = [name for name in place if "=" not in name] + list(table.levels)
         raise TableError(
-            f"--slice {column!r} is no feature: slice by {', '.join(known) or 'nothing here'}"
+            f"--slice {column!r} is not a feature: slice by {', '.join(known) or 'nothing here'}"
         )
     kept = [level for level in levels if f"{column}={level}" in place]
     # Zeros everywhere: of the level that has no feature, or of one that came later.

@@ -69,7 +69,7 @@ def called(file: str) -> str:
 def standard_input() -> BinaryIO:
     """Its bytes; raises ``ValueError`` where there is none."""
     if sys.stdin is None:
-        raise ValueError("standard input is closed: give a file, or send it one")
+        raise ValueError("standard input is closed: give a file, or pipe one in")
     return sys.stdin.buffer
 
 

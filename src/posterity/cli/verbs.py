@@ -261,7 +261,7 @@ def show(**settings: Any) -> None:
 @several_quantiles
 @options("report", "quiet")
 def forecast(**settings: Any) -> None:
-    """Say what comes in the next steps of each series in FILE (or on standard input: -).
+    """Forecast the next steps of each series in FILE (or on standard input: -).
 
     For each series and step: the median, which is the point forecast; mean, standard deviation and
     the ends of the interval of what will be. Nothing has to be chosen but the horizon: several

@@ -59,7 +59,7 @@ def distribution_function(
     >>> distribution_function(zero, zero, zero, zero).round(4)
     array([0.3679])
     """
-    return _by_blocks(_distribution_function, y, mean, variance, dispersion)
+    return _by_blocks(_compute_cdf, y, mean, variance, dispersion)
 
 
 def information(y: FloatArray, dispersion: FloatArray) -> FloatArray:
@@ -76,13 +76,15 @@ def log_peak(y: FloatArray, dispersion: FloatArray) -> FloatArray:
     some = np.maximum(y, 1e-300)
     beyond = some / (1.0 + dispersion * some)
     value = -0.5 * np.log(2.0 * math.pi * beyond * np.square(1.0 + dispersion * some))
-    value -= _stirling_lacks(some)
+    value -= _compute_stirling_error(some)
     r = 1.0 / np.maximum(dispersion, 1e-300)
-    value += np.where(dispersion > 0.0, _stirling_lacks(some + r) - _stirling_lacks(r), 0.0)
+    value += np.where(
+        dispersion > 0.0, _compute_stirling_error(some + r) - _compute_stirling_error(r), 0.0
+    )
     return np.where(y > 0.0, value, 0.0)
 
 
-def _stirling_lacks(n: FloatArray) -> FloatArray:
+def _compute_stirling_error(n: FloatArray) -> FloatArray:
     square = 1.0 / np.square(np.maximum(n, 10.0))
     series = (1.0 - square * (1.0 / 30.0 - square * (1.0 / 105.0 - square / 140.0))) / (12.0 * n)
     small = n < 10.0
@@ -100,10 +102,10 @@ def relative(y: FloatArray, off: FloatArray, dispersion: FloatArray) -> FloatArr
     Poisson y (off - e^off + 1).
     """
     grown = np.expm1(np.minimum(off, FARTHEST))
-    return y * (off - grown * _log1p_over(dispersion * information(y, dispersion) * grown))
+    return y * (off - grown * _divide_log1p(dispersion * information(y, dispersion) * grown))
 
 
-def _log1p_over(x: FloatArray) -> FloatArray:
+def _divide_log1p(x: FloatArray) -> FloatArray:
     """log(1 + x) / x."""
     small = np.abs(x) < 1e-5
     divisor = np.where(small, 1.0, x)
@@ -141,7 +143,7 @@ def _log_mass_by(
     places, log_slopes, step = nodes
     # v = 0 is the limit of small variances, to rounding.
     v = np.maximum(v, 1e-14 / (1.0 + information(y, a)))
-    mode = _mode(y, m, v, a)
+    mode = _find_mode(y, m, v, a)
     log_y = np.log(np.where(y > 0.0, y, 1.0))
     share = _share(mode, a)
     scale = 1.0 / np.sqrt(share * (1.0 + a * y) / (1.0 + a * np.exp(mode)) + 1.0 / v)
@@ -166,10 +168,10 @@ def _log_density(y: FloatArray, eta: FloatArray, off: FloatArray, a: FloatArray)
     if (y > 0.0).all():
         return relative(y, off, a)
     rate = np.exp(np.minimum(eta, FARTHEST))
-    return np.where(y > 0.0, relative(y, off, a), -rate * _log1p_over(a * rate))
+    return np.where(y > 0.0, relative(y, off, a), -rate * _divide_log1p(a * rate))
 
 
-def _mode(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+def _find_mode(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
     """Where (y - e^eta) / (1 + a e^eta) = (eta - m) / v: Newton's method inside a bracket."""
     own = np.log(np.maximum(y, 1e-3))
     # The left side lies between -1/a (or less) and y: the root is between m and its own log rate.
@@ -193,9 +195,7 @@ def _mode(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatAr
     return eta
 
 
-def _distribution_function(
-    y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray
-) -> FloatArray:
+def _compute_cdf(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
     """The probability of at most y is that of a larger random rate u: a step, smoothed twice.
 
     P(count <= y | eta) = P(eta < u), where u is log(y + 1) + off, and ``off`` has the log density

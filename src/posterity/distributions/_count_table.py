@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     dispersion: FloatArray
 
 
-def _calculus(n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _make_quadrature_rule(n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Nodes on [-1, 1], weights of their barycentric interpolation, integrals and derivatives.
 
     ``values @ integrals`` are those from -1 to each node and, last, to 1; Legendre series are
@@ -71,7 +71,7 @@ def _calculus(n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     )
 
 
-PLACES, BARYCENTRIC, INTEGRALS, DERIVATIVES = _calculus(48)
+PLACES, BARYCENTRIC, INTEGRALS, DERIVATIVES = _make_quadrature_rule(48)
 
 
 class Table:
@@ -86,25 +86,25 @@ class Table:
         self.rows = rows
         n = len(rows.mean)
         self.scale = np.sqrt(np.maximum(rows.dispersion + rows.variance, 1e-12))
-        middle = self._w(np.exp(np.minimum(rows.mean, 700.0)))
+        middle = self._transform_to_unit_scale(np.exp(np.minimum(rows.mean, 700.0)))
         # What is dispersed as a Gamma goes further down than a normal.
         down = REACH + 7.0 * rows.dispersion / np.square(self.scale)
         first = np.floor(self._count(np.maximum(middle - down, 0.0)))
-        last = np.ceil(np.minimum(self._count(middle + REACH), _farthest(rows))) + 20.0
+        last = np.ceil(np.minimum(self._count(middle + REACH), _bound_largest_count(rows))) + 20.0
         self.few = first <= FEW
         self.many = last > FEW
         self.below = np.zeros((n, FEW))
         if self.few.any():
-            masses = self._few(self.few, last[self.few])
+            masses = self._compute_first_counts(self.few, last[self.few])
             self.below[self.few] = np.minimum(np.cumsum(masses, axis=1), 1.0)
         before = np.where(self.few, self.below[:, -1], 0.0)
         self.start = np.where(self.few, FEW - 0.5, first - 0.5)
-        self.low = self._w(self.start)
-        self.high = self._w(np.maximum(last, FEW + 1.0))
+        self.low = self._transform_to_unit_scale(self.start)
+        self.high = self._transform_to_unit_scale(np.maximum(last, FEW + 1.0))
         if self.many.any():
             self._beyond(before)
 
-    def _w(self, count: FloatArray) -> FloatArray:
+    def _transform_to_unit_scale(self, count: FloatArray) -> FloatArray:
         """The scale on which standard deviations are about 1: dw = dt / sqrt(t + scale^2 t^2)."""
         return 2.0 * np.arcsinh(self.scale * np.sqrt(count)) / self.scale
 
@@ -112,7 +112,7 @@ class Table:
         scale = self.scale if w.ndim == 1 else self.scale[:, None]
         return np.square(np.sinh(np.minimum(0.5 * scale * w, 340.0)) / scale)
 
-    def _few(self, which: NDArray[np.bool_], last: FloatArray) -> FloatArray:
+    def _compute_first_counts(self, which: NDArray[np.bool_], last: FloatArray) -> FloatArray:
         """Probabilities (k, FEW) of the first counts, up to the last that has any."""
         masses = np.zeros((len(last), FEW))
         rows = Rows(*(operand[which] for operand in self.rows))
@@ -176,11 +176,11 @@ class Table:
         # Euler-Maclaurin: the sum of f(start + 1), f(start + 2), ... is its integral from start
         # - f / 2 - f' / 12 + f''' / 720 there; f = (1 - P)^2.
         value = self.missing - 0.5 * short * short + short * p / 6.0
-        value += (6.0 * self._slope_at_start() * p - 2.0 * short * bend) / 720.0
+        value += (6.0 * self._compute_slope_at_start() * p - 2.0 * short * bend) / 720.0
         # Counts below y are to be P^2 instead: 2 P - 1 more, each.
         end = np.clip(y - 0.5, self.start, None)
         last = np.minimum(end, self._count(self.high))
-        there = (self._w(last) - self.low) / self.half - 1.0
+        there = (self._transform_to_unit_scale(last) - self.low) / self.half - 1.0
         total, high, mass, second = (
             _between(values, there)
             for values in (self.total, self.reached[:, :-1], self.mass[:, :-1], self.bend[:, :-1])
@@ -190,7 +190,7 @@ class Table:
         value += np.where(end > self.start, more, 0.0)
         return value + np.maximum(np.where(self.few, 0.0, first) - y, 0.0)
 
-    def _slope_at_start(self) -> FloatArray:
+    def _compute_slope_at_start(self) -> FloatArray:
         inner = self.mass[:, :-1] @ DERIVATIVES
         return _between(inner, np.full(len(inner), -1.0)) / (
             self.half * np.sqrt(self.start + np.square(self.scale * self.start))
@@ -201,27 +201,29 @@ class Table:
         found = np.minimum((self.below < level[:, None]).sum(axis=1), FEW - 1.0)
         few = self.few & (self.below[:, -1] >= level)
         if not few.all() and self.many.any():
-            found = np.where(few, found, self._among_many(level))
+            found = np.where(few, found, self._search_quantile(level))
         unsure = ~(few | self.many)
-        unsure |= self._reached(found) < level + UNSURE
-        unsure |= self._reached(found - 1.0) > level - UNSURE
+        unsure |= self._evaluate_cdf(found) < level + UNSURE
+        unsure |= self._evaluate_cdf(found - 1.0) > level - UNSURE
         if unsure.any():
             rows = Rows(*(operand[unsure] for operand in self.rows))
             found[unsure] = _settled(found[unsure], level[unsure], rows)
         return found
 
-    def _reached(self, count: FloatArray) -> FloatArray:
+    def _evaluate_cdf(self, count: FloatArray) -> FloatArray:
         """The distribution function (n,) at ``count`` (n,), from -1 up."""
         place = np.clip(count, 0, FEW - 1).astype(np.intp)
         cdf = np.where(count < 0.0, 0.0, self.below[np.arange(len(count)), place])
         beyond = (count >= FEW) | ~self.few
         if not beyond.any() or not self.many.any():
             return cdf
-        there = (self._w(np.maximum(count + 0.5, self.start)) - self.low) / self.half - 1.0
+        there = (
+            self._transform_to_unit_scale(np.maximum(count + 0.5, self.start)) - self.low
+        ) / self.half - 1.0
         many = _between(self.reached[:, :-1], np.minimum(there, 1.0))
         return np.where(beyond, many, cdf)
 
-    def _among_many(self, level: FloatArray) -> FloatArray:
+    def _search_quantile(self, level: FloatArray) -> FloatArray:
         """By Newton's method on w, kept inside a bracket."""
         reached = self.reached[:, :-1]
         place = np.clip((reached < level[:, None]).sum(axis=1), 0, len(PLACES) - 1)
@@ -275,7 +277,7 @@ def _by_blocks(ask: object, of: FloatArray, rows: Rows) -> FloatArray:
     return result
 
 
-def _farthest(rows: Rows) -> FloatArray:
+def _bound_largest_count(rows: Rows) -> FloatArray:
     """A count (n,) beyond which there is nothing: tails of the rate, of a Gamma, of a Poisson."""
     rate = np.exp(np.minimum(rows.mean + REACH * np.sqrt(rows.variance), 690.0))
     rate *= 1.0 + REACH * np.sqrt(rows.dispersion) + 0.5 * REACH**2 * rows.dispersion
@@ -291,12 +293,12 @@ def _masses(count: FloatArray, rows: Rows) -> FloatArray:
     for size in np.unique(sizes):
         which = sizes == size
         some = Rows(*(operand[which] for operand in rows))
-        how = _around_each if size == len(RULES) else _around_belief
+        how = _place_nodes_per_count if size == len(RULES) else _place_shared_nodes
         masses[which] = how(count[which], some, RULES[min(size, len(RULES) - 1)])
     return masses
 
 
-def _around_belief(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
+def _place_shared_nodes(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
     """Nodes where eta is believed to be, the same for all counts: sums of e^(A + B count)."""
     z = np.linspace(-REACH, REACH, nodes)
     weights = np.exp(-0.5 * z * z)
@@ -325,7 +327,7 @@ def _around_belief(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
     return masses
 
 
-def _around_each(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
+def _place_nodes_per_count(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
     """Nodes where each count has them."""
     wide = [np.broadcast_to(operand[:, None], count.shape).ravel() for operand in rows]
     return np.exp(integrals.log_mass(count.ravel(), *wide)).reshape(count.shape)

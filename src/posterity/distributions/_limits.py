@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from posterity.distributions._rows import FloatArray, as_floats
 
 
-def checked_level(level: ArrayLike) -> FloatArray:
+def check_level(level: ArrayLike) -> FloatArray:
     """The level or levels of an interval, as floats between 0 and 1."""
     levels = as_floats(level)
     bad = ~((levels >= 0.0) & (levels <= 1.0))

@@ -24,9 +24,9 @@ from posterity.distributions._mixture_terms import (
     absolute_error,
     all_ordinary,
     any_flat,
-    any_point,
     exchanged,
     flattened,
+    has_point_mass,
     least_df,
     lower_tail,
     shape_of,
@@ -49,51 +49,54 @@ def crps(y: FloatArray, terms: Terms) -> Any:
     if len(terms) == 1:
         return terms[0].distribution().crps(y)
     if terms[0].df is None and all_ordinary(terms):
-        return absolute_error(y, terms) - 0.5 * _difference_by_pairs(terms)
+        return absolute_error(y, terms) - 0.5 * _sum_pair_differences(terms)
     shape = shape_of(terms, y)
     y = np.broadcast_to(y, shape).reshape(-1)
     rows = flattened(terms, shape)
     least = least_df(rows)
     score = np.full(y.shape, math.inf)
-    point = any_point(rows)
+    point = has_point_mass(rows)
     proper = ~any_flat(rows) & (least > 1.0)
     ordinary, point = proper & ~point, proper & point
     if ordinary.all():
-        return (absolute_error(y, rows) - _integral(rows, least)).reshape(shape)
+        return (absolute_error(y, rows) - _integrate(rows, least)).reshape(shape)
     if ordinary.any():
         some = [term.take(ordinary) for term in rows]
-        half = _integral(some, least[ordinary])
+        half = _integrate(some, least[ordinary])
         score[ordinary] = absolute_error(y[ordinary], some) - half
     if point.any():
         some, y_there = [term.take(point) for term in rows], y[point]
-        score[point] = total(some, lambda term: _one_error(y_there, term))
-        score[point] -= 0.5 * _difference_by_pairs(some)
+        score[point] = total(some, lambda term: _compute_mean_error(y_there, term))
+        score[point] -= 0.5 * _sum_pair_differences(some)
     return np.where(np.isnan(y), math.nan, score).reshape(shape)
 
 
 # ---- the integral of F (1 - F) ------------------------------------------------------------------
 
 
-def _integral(terms: Terms, least_df: FloatArray) -> FloatArray:
+def _integrate(terms: Terms, least_df: FloatArray) -> FloatArray:
     """Trapezoidal rule in s, for x = centre + scale * stretched(s)."""
     centre = total(terms, lambda term: term.loc)
     scale = np.sqrt(total(terms, lambda t: np.square(t.scale) + np.square(t.loc - centre)))
-    ends = [np.abs(t.loc - centre) + t.scale * _tail_length(_degrees(t)) for t in terms]
-    reach = _unstretched(np.max(ends, axis=0) / scale, least_df)
-    needed = _points_needed(terms, centre, scale, reach, least_df)
+    ends = [
+        np.abs(t.loc - centre) + t.scale * _compute_tail_length(_list_degrees_of_freedom(t))
+        for t in terms
+    ]
+    reach = _unstretch(np.max(ends, axis=0) / scale, least_df)
+    needed = _count_points(terms, centre, scale, reach, least_df)
     answer = np.empty(centre.shape)
     rows: Any = np.arange(centre.size)
     coarse, summed = np.full(centre.shape, math.inf), np.zeros(centre.shape)
     points, fractions = _FIRST_POINTS, np.arange(0, _FIRST_POINTS, 2) / _FIRST_POINTS
     for _ in range(_DOUBLINGS + 1):
         for fraction in _columns(fractions, centre.size):
-            x, pace = _stretched(reach * fraction, least_df)
+            x, pace = _stretch(reach * fraction, least_df)
             pace *= np.where(fraction > 0.0, 1.0, 0.5)  # the centre belongs to both sides
             for side in (-1.0, 1.0):
                 # The smaller of F and 1 - F: heavy tails matter where the other is 1 already.
                 there = side * centre - scale * x
                 mirrored = [term.reflected(np.asarray(side)) for term in terms]
-                tail = lower_tail(there, mirrored, _t_recurrence.rough_tail)
+                tail = lower_tail(there, mirrored, _t_recurrence.approximate_tail)
                 summed = summed + (tail * (1.0 - tail) * pace).sum(axis=0)
         fine = summed * (2.0 * reach / points) * scale
         answer[rows] = fine
@@ -105,11 +108,11 @@ def _integral(terms: Terms, least_df: FloatArray) -> FloatArray:
         terms, needed = [term.take(left) for term in terms], needed[left]
         fractions = (np.arange(0, points, 2) + 1.0) / points
         points *= 2
-    answer[rows] = 0.5 * _difference_by_pairs(terms)
+    answer[rows] = 0.5 * _sum_pair_differences(terms)
     return answer
 
 
-def _points_needed(
+def _count_points(
     terms: Terms, centre: FloatArray, scale: FloatArray, reach: FloatArray, least_df: FloatArray
 ) -> FloatArray:
     """Points at which the step is no longer than the scale of any component there.
@@ -131,7 +134,7 @@ def _columns(fractions: FloatArray, rows: int) -> list[FloatArray]:
     return [fractions[i : i + together, None] for i in range(0, fractions.size, together)]
 
 
-def _stretched(s: FloatArray, df: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _stretch(s: FloatArray, df: FloatArray) -> tuple[FloatArray, FloatArray]:
     """x(s) and x'(s): straight for many degrees of freedom, many orders of magnitude for few.
 
     x = r sinh(t + t^3/36), t = s/r, r = sqrt(df): in t the spread of a Student-t is 2 log cosh t,
@@ -143,7 +146,7 @@ def _stretched(s: FloatArray, df: FloatArray) -> tuple[FloatArray, FloatArray]:
     return root * np.sinh(bent), np.cosh(bent) * (1.0 + t * t / 12.0)
 
 
-def _unstretched(x: FloatArray, df: FloatArray) -> FloatArray:
+def _unstretch(x: FloatArray, df: FloatArray) -> FloatArray:
     """s(x) for positive x: t + t^3/36 = asinh(x/r), by the hyperbolic solution of the cubic."""
     root = np.sqrt(df)
     bent = np.arcsinh(x / root)
@@ -151,7 +154,7 @@ def _unstretched(x: FloatArray, df: FloatArray) -> FloatArray:
     return np.asarray(root * t)
 
 
-def _tail_length(df: FloatArray) -> FloatArray:
+def _compute_tail_length(df: FloatArray) -> FloatArray:
     """How far the tails matter, at scale 1: beyond it they hold about 1e-8 of the integral.
 
     Six for the normal and sqrt(df expm1(36/df)) for its like; a tail as heavy as x^-df leaves
@@ -164,7 +167,7 @@ def _tail_length(df: FloatArray) -> FloatArray:
 # ---- pairs --------------------------------------------------------------------------------------
 
 
-def _difference_by_pairs(terms: Terms) -> Any:
+def _sum_pair_differences(terms: Terms) -> Any:
     """E|X - X'| as the sum over pairs of components, point masses among them."""
     result: Any = 0.0
     for i, one in enumerate(terms):
@@ -178,27 +181,29 @@ def _pair(one: Term, other: Term) -> Any:
     """E|X - Y| of draws from two components."""
     if one.df is None or other.df is None:
         normal = Term(np.ones(()), other.loc, np.hypot(one.scale, other.scale), None)
-        return _one_error(one.loc, normal)
+        return _compute_mean_error(one.loc, normal)
     swap = one.scale > other.scale
     certain = one._replace(weight=np.ones(()))
     narrow, wide = exchanged(swap, certain, other), exchanged(~swap, certain, other)
     # E over the narrow one of the error of the wide one, whose kink is no sharper than the density.
-    df = _degrees(narrow)
-    reach = _unstretched(_tail_length(df), df)
+    df = _list_degrees_of_freedom(narrow)
+    reach = _unstretch(_compute_tail_length(df), df)
     result: Any = 0.0
     fractions = (np.arange(_PAIR_POINTS) + 0.5) / _PAIR_POINTS
     for fraction in _columns(fractions, df.size):
-        x, pace = _stretched(reach * (2.0 * fraction - 1.0), df)
+        x, pace = _stretch(reach * (2.0 * fraction - 1.0), df)
         height = np.exp(-0.5 * (df + 1.0) * spread_of(x, df)) * pace
-        result = result + (height * _one_error(narrow.loc + narrow.scale * x, wide)).sum(axis=0)
+        result = result + (height * _compute_mean_error(narrow.loc + narrow.scale * x, wide)).sum(
+            axis=0
+        )
     return result * _t_recurrence.density_at_zero(df) * (2.0 * reach / _PAIR_POINTS)
 
 
-def _degrees(term: Term) -> FloatArray:
+def _list_degrees_of_freedom(term: Term) -> FloatArray:
     return np.asarray(MOST_DF) if term.df is None else term.df
 
 
-def _one_error(y: FloatArray, term: Term) -> Any:
+def _compute_mean_error(y: FloatArray, term: Term) -> Any:
     """E|X - y| of one component, that of a point mass too."""
     certain = term._replace(weight=np.ones(()))
     return np.where(term.scale == 0.0, np.abs(y - term.loc), absolute_error(y, [certain]))

@@ -24,8 +24,8 @@ from posterity.distributions._mixture_terms import (
     Terms,
     all_ordinary,
     any_flat,
-    any_point,
     flattened,
+    has_point_mass,
     shape_of,
     total,
 )
@@ -44,7 +44,7 @@ _ROUGH_DF = 8.0
 def quantile(p: FloatArray, terms: Terms) -> Any:
     """Lower quantiles of a block, p <= 1/2; (b,), or 0-d if nothing varies."""
     if all_ordinary(terms) and p.min() > 0.0:
-        return _ordinary(p, terms)
+        return _solve_continuous(p, terms)
     shape = shape_of(terms, p)
     probability = np.broadcast_to(p, shape).reshape(-1)
     rows = flattened(terms, shape)
@@ -52,12 +52,12 @@ def quantile(p: FloatArray, terms: Terms) -> Any:
     flat = any_flat(rows)
     centre = total(rows, lambda term: term.loc)
     x[flat] = np.where(probability < 0.5, -math.inf, centre)[flat]
-    odd = any_point(rows) | ~(probability > 0.0)
+    odd = has_point_mass(rows) | ~(probability > 0.0)
     plain, odd = ~flat & ~odd, ~flat & odd
     if plain.any():
-        x[plain] = _ordinary(probability[plain], [term.take(plain) for term in rows])
+        x[plain] = _solve_continuous(probability[plain], [term.take(plain) for term in rows])
     if odd.any():
-        x[odd] = _with_points(probability[odd], [term.take(odd) for term in rows])
+        x[odd] = _solve_with_point_masses(probability[odd], [term.take(odd) for term in rows])
     return np.where(np.isnan(probability), math.nan, x).reshape(shape)
 
 
@@ -72,7 +72,7 @@ class _Score(NamedTuple):
     above: Any  # whether x is above the quantile
 
 
-def _ordinary(p: FloatArray, terms: Terms) -> FloatArray:
+def _solve_continuous(p: FloatArray, terms: Terms) -> FloatArray:
     u = np.asarray(ndtri(p))
     x = np.atleast_1d(_start(u, terms))
     x += np.clip(_score(x, u, terms, rough=True).step, -1e300, 1e300)
@@ -89,7 +89,7 @@ def _ordinary(p: FloatArray, terms: Terms) -> FloatArray:
         u = u if u.ndim == 0 else u[left]
         p = p if p.ndim == 0 else p[left]
         terms = [term.take(left) for term in terms]
-    answer[rows] = _bracketed(p, u, terms)
+    answer[rows] = _solve_in_bracket(p, u, terms)
     return answer
 
 
@@ -134,7 +134,7 @@ def _at(x: FloatArray, term: Term, rough: bool) -> tuple[Any, Any, Any]:
     df = term.df
     spread = spread_of(z, df)
     if rough and df.min() >= _ROUGH_DF:
-        tail = _t_recurrence.expanded_tail(spread, df, LARGE)
+        tail = _t_recurrence.expand_tail(spread, df, LARGE)
     else:
         tail = _t_recurrence.tail(spread, df)
     exponent, factor = _t_recurrence.density_at_zero_parts(df)
@@ -144,7 +144,7 @@ def _at(x: FloatArray, term: Term, rough: bool) -> tuple[Any, Any, Any]:
     return np.where(z < 0.0, tail, 1.0 - tail), height, bend
 
 
-def _bracketed(p: FloatArray, u: FloatArray, terms: Terms) -> FloatArray:
+def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: Terms) -> FloatArray:
     """Between the least and the greatest quantile of the components; halved where a step leaves."""
     # Less than a hundredth of a degree of freedom has quantiles beyond all numbers.
     low, high = np.clip(_ends(p, terms), -1e300, 1e300)
@@ -183,7 +183,7 @@ def _between(low: FloatArray, high: FloatArray, terms: Terms) -> FloatArray:
 # ---- rows with point masses, and probabilities of zero ------------------------------------------
 
 
-def _with_points(p: FloatArray, terms: Terms) -> FloatArray:
+def _solve_with_point_masses(p: FloatArray, terms: Terms) -> FloatArray:
     """The least x whose probability is p: on a point mass, or between two of them by bisection."""
     distributions = [term.distribution() for term in terms]
 

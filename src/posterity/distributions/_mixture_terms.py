@@ -117,7 +117,7 @@ def _terms(
         terms.append(Term(weight, loc, scale, df))
     if min(term.weight.min() for term in terms) > 0.0:
         return terms
-    return _without_zeros(terms)
+    return _replace_zero_weights(terms)
 
 
 def _block(parameter: FloatArray, rows: slice, single: bool) -> FloatArray:
@@ -126,7 +126,7 @@ def _block(parameter: FloatArray, rows: slice, single: bool) -> FloatArray:
     return parameter.reshape(()) if single else parameter[rows]
 
 
-def _without_zeros(terms: list[Term]) -> list[Term]:
+def _replace_zero_weights(terms: list[Term]) -> list[Term]:
     """Where a weight is zero, let the component be the heaviest one and share its weight.
 
     The mixture stays the same, and no limit, bracket or bound need ask for weights again.
@@ -180,7 +180,7 @@ def any_flat(terms: Terms) -> Any:
     return flat
 
 
-def any_point(terms: Terms) -> Any:
+def has_point_mass(terms: Terms) -> Any:
     """Rows with a point mass."""
     point = terms[0].scale == 0.0
     for term in terms[1:]:

@@ -59,7 +59,7 @@ def check_components(components: Sequence[LocationScale], weights: FloatArray) -
         if shape != expected:
             raise ValueError(
                 f"{name} has shape {shape}, but {first} {expected}; "
-                "give all of them the same rows, or a single distribution"
+                "give all components the same rows, or a single distribution"
             )
 
 

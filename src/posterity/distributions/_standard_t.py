@@ -45,14 +45,14 @@ def cdf(z: FloatArray, df: FloatArray) -> FloatArray:
     """Distribution function, its lower tail to full relative precision."""
     df = np.minimum(df, MOST_DF)
     spread = _spread(z, df)
-    return _series_or_exact(_cdf_series, _cdf_exact, spread, df, z)
+    return _choose_expansion(_cdf_series, _cdf_exact, spread, df, z)
 
 
 def ppf(q: FloatArray, df: FloatArray) -> FloatArray:
     """Quantile."""
     df = np.minimum(df, MOST_DF)
     u = np.asarray(ndtri(q))
-    return _series_or_exact(_ppf_series, _ppf_exact, u * u / (df - 0.5), df, q, u)
+    return _choose_expansion(_ppf_series, _ppf_exact, u * u / (df - 0.5), df, q, u)
 
 
 def crps(z: FloatArray, df: FloatArray) -> FloatArray:
@@ -62,7 +62,7 @@ def crps(z: FloatArray, df: FloatArray) -> FloatArray:
     """
     df = np.minimum(df, MOST_DF)
     spread = _spread(z, df)
-    central = _series_or_exact(_central_series, _central_exact, spread, df, z)
+    central = _choose_expansion(_central_series, _central_exact, spread, df, z)
     # f (df + z^2) = constant df exp(-(df - 1)/2 spread): no square of z, so no overflow.
     density = _crps_density(df) * np.exp(-0.5 * (df - 1.0) * spread)
     value = z * central + density - _crps_offset(df)
@@ -86,7 +86,7 @@ def _spread(z: FloatArray, df: FloatArray) -> FloatArray:
 # ---- the choice between expansion and exact function -------------------------------------------
 
 
-def _series_or_exact(
+def _choose_expansion(
     series: Callable[..., FloatArray],
     exact: Callable[..., FloatArray],
     spread: FloatArray,
@@ -108,7 +108,7 @@ def _series_or_exact(
     return value
 
 
-def _of_df(
+def _compute_df_constant(
     df: FloatArray,
     series: Callable[[Expansion, FloatArray], FloatArray],
     exact: Callable[[FloatArray], FloatArray],
@@ -128,13 +128,17 @@ def _of_df(
 # ---- expansions (see _expansions) --------------------------------------------------------------
 
 
-def _normal_scale(spread: FloatArray, df: FloatArray, z: FloatArray) -> tuple[FloatArray, ...]:
+def _transform_to_normal(
+    spread: FloatArray, df: FloatArray, z: FloatArray
+) -> tuple[FloatArray, ...]:
     """w^2 and w with the sign of z: w is nearly standard normal."""
     w2 = (df - 0.5) * spread
     return w2, np.copysign(np.sqrt(w2), z)
 
 
-def _correction(expansion: Expansion, df: FloatArray, w2: FloatArray, w: FloatArray) -> FloatArray:
+def _compute_correction(
+    expansion: Expansion, df: FloatArray, w2: FloatArray, w: FloatArray
+) -> FloatArray:
     """2 (F(z) - Phi(w)) = -2 phi(w) w sum_j s_j(w^2) / a^(2j)."""
     a = df - 0.5
     series = double_series(expansion.tail, w2, 1.0 / (a * a))
@@ -144,15 +148,15 @@ def _correction(expansion: Expansion, df: FloatArray, w2: FloatArray, w: FloatAr
 def _central_series(
     expansion: Expansion, spread: FloatArray, df: FloatArray, z: FloatArray
 ) -> FloatArray:
-    w2, w = _normal_scale(spread, df, z)
-    return np.asarray(erf(w * math.sqrt(0.5)) + _correction(expansion, df, w2, w))
+    w2, w = _transform_to_normal(spread, df, z)
+    return np.asarray(erf(w * math.sqrt(0.5)) + _compute_correction(expansion, df, w2, w))
 
 
 def _cdf_series(
     expansion: Expansion, spread: FloatArray, df: FloatArray, z: FloatArray
 ) -> FloatArray:
-    w2, w = _normal_scale(spread, df, z)
-    return np.asarray(ndtr(w) + 0.5 * _correction(expansion, df, w2, w))
+    w2, w = _transform_to_normal(spread, df, z)
+    return np.asarray(ndtr(w) + 0.5 * _compute_correction(expansion, df, w2, w))
 
 
 def _ppf_series(
@@ -170,7 +174,7 @@ def log_constant(df: FloatArray) -> FloatArray:
         inverse = 1.0 / df
         return inverse * polynomial(expansion.log_constant, inverse * inverse) - _HALF_LOG_2PI
 
-    return _of_df(df, series, _log_constant_exact)
+    return _compute_df_constant(df, series, _log_constant_exact)
 
 
 def _crps_density(df: FloatArray) -> FloatArray:
@@ -182,12 +186,12 @@ def _crps_density(df: FloatArray) -> FloatArray:
     def exact(df: FloatArray) -> FloatArray:
         return np.asarray(2.0 * df / (df - 1.0) * np.exp(_log_constant_exact(df)))
 
-    return _of_df(df, series, exact)
+    return _compute_df_constant(df, series, exact)
 
 
 def _crps_offset(df: FloatArray) -> FloatArray:
     """2 sqrt(df) / (df - 1) B(1/2, df - 1/2) / B(1/2, df/2)^2."""
-    return _of_df(df, _crps_offset_series, _crps_offset_exact)
+    return _compute_df_constant(df, _crps_offset_series, _crps_offset_exact)
 
 
 def _crps_offset_series(expansion: Expansion, df: FloatArray) -> FloatArray:

@@ -56,34 +56,32 @@ def tail(spread: FloatArray, df: FloatArray) -> FloatArray:
     inside = (spread <= MODERATE.reach) & (df >= MODERATE.lowest_df)
     count = np.count_nonzero(inside)
     if count == inside.size:
-        return expanded_tail(spread, df)
+        return expand_tail(spread, df)
     if 2 * count < inside.size:
-        return shifted_tail(spread, df, _TAIL_STEPS)
+        return shift_tail(spread, df, _TAIL_STEPS)
     spread, df = np.broadcast_arrays(spread, df)
     value = np.empty(spread.shape)
-    value[inside] = expanded_tail(spread[inside], df[inside])
-    value[~inside] = shifted_tail(spread[~inside], df[~inside], _TAIL_STEPS)
+    value[inside] = expand_tail(spread[inside], df[inside])
+    value[~inside] = shift_tail(spread[~inside], df[~inside], _TAIL_STEPS)
     return value
 
 
-def rough_tail(spread: FloatArray, df: FloatArray) -> FloatArray:
+def approximate_tail(spread: FloatArray, df: FloatArray) -> FloatArray:
     """P(Z > |z|) to 1e-8 or so, absolutely."""
     lowest = df.min()
     if lowest < 8.0:
-        return shifted_tail(spread, df, 4)
-    return expanded_tail(spread, df, MODERATE if lowest < 20.0 else LARGE)
+        return shift_tail(spread, df, 4)
+    return expand_tail(spread, df, MODERATE if lowest < 20.0 else LARGE)
 
 
-def expanded_tail(
-    spread: FloatArray, df: FloatArray, expansion: Expansion = MODERATE
-) -> FloatArray:
+def expand_tail(spread: FloatArray, df: FloatArray, expansion: Expansion = MODERATE) -> FloatArray:
     """P(Z > |z|) by the expansion alone."""
     # Beyond this there is no tail left, but polynomials of infinity.
     spread = np.minimum(spread, 2000.0)
     return _standard_t._cdf_series(expansion, spread, df, np.asarray(-1.0))
 
 
-def shifted_tail(spread: FloatArray, df: FloatArray, steps: int) -> FloatArray:
+def shift_tail(spread: FloatArray, df: FloatArray, steps: int) -> FloatArray:
     """P(Z > |z|) from the expansion at ``df + 2 steps`` degrees of freedom.
 
     Twice the tail is the incomplete beta function I_x(a, 1/2), a = df/2, x = exp(-spread), and
@@ -101,4 +99,4 @@ def shifted_tail(spread: FloatArray, df: FloatArray, steps: int) -> FloatArray:
         total += 1.0
     # Gamma(a + 1/2) / (Gamma(1/2) Gamma(a + 1)) is the density at zero times 2 / sqrt(df).
     first = density_at_zero(df) / np.sqrt(df) * np.exp(-a * spread) * np.sqrt(-np.expm1(-spread))
-    return first * total + expanded_tail(spread, df + 2.0 * steps)
+    return first * total + expand_tail(spread, df + 2.0 * steps)

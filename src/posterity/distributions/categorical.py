@@ -78,7 +78,7 @@ class Categorical:
         return np.where(known, values, -np.inf)
 
     def is_flat(self) -> NDArray[np.bool_]:
-        """(n,) False: classes that are all alike are known to be."""
+        """(n,) False: probabilities of classes are always proper."""
         return np.zeros(len(self), dtype=bool)
 
     def pmf(self, y: ArrayLike) -> FloatArray:

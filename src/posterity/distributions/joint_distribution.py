@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.distributions._limits import checked_level
+from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions._statements import read_statement
 from posterity.distributions.row_distribution import RowDistribution
@@ -28,7 +28,7 @@ class JointDistribution:
     # ---- what families say of themselves ----
 
     def marginal(self, index: Index | str = slice(None)) -> RowDistribution:
-        """Distribution of one or some coefficients, each by itself."""
+        """Marginal distributions of one or some coefficients."""
         raise NotImplementedError
 
     def _described(self) -> str:
@@ -159,7 +159,7 @@ class JointDistribution:
         [1.0, 0.5, 0.02, 1.98]
         """
         pandas, names, each = require_pandas(), self._labels(), self.marginal()
-        low, high = each.interval(checked_level(level))
+        low, high = each.interval(check_level(level))
         columns = {
             "name": names,
             "mean": each.mean(),
@@ -189,7 +189,7 @@ class JointDistribution:
         """Which coefficient has this name."""
         if name not in (self.names or ()):
             listed = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
-            raise ValueError(f"there is no coefficient {name!r}: there are {listed}")
+            raise ValueError(f"there is no coefficient {name!r}: the coefficients are {listed}")
         return (self.names or ()).index(name)
 
     def _places(self, index: Index | str) -> Index:
@@ -219,7 +219,7 @@ class JointDistribution:
         ValueError
             If ``level`` is not between 0 and 1.
         """
-        return np.column_stack(self.marginal().interval(checked_level(level)))
+        return np.column_stack(self.marginal().interval(check_level(level)))
 
     # ---- sums of coefficients ----
 

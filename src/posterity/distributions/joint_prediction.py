@@ -128,7 +128,7 @@ class JointPrediction:
     # ---- marginals ----
 
     def marginal(self, target: Target) -> StudentT | Normal:
-        """Distribution of one target by itself, for every row.
+        """Marginal distribution of one target, for every row.
 
         Parameters
         ----------
@@ -158,19 +158,19 @@ class JointPrediction:
         return self.marginals.std()
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Ends (n, q), (n, q) of the central interval of each target by itself."""
+        """Ends (n, q), (n, q) of the marginal central interval of each target."""
         return self.marginals.interval(level)
 
     def ppf(self, q: ArrayLike) -> FloatArray:
-        """(n, q) quantiles of each target by itself."""
+        """(n, q) marginal quantiles of each target."""
         return self.marginals.ppf(q)
 
     def cdf(self, y: ArrayLike) -> FloatArray:
-        """(n, q) distribution functions of each target by itself."""
+        """(n, q) marginal distribution functions of each target."""
         return self.marginals.cdf(y)
 
     def crps(self, y: ArrayLike) -> FloatArray:
-        """(n, q) continuous ranked probability scores of each target by itself."""
+        """(n, q) marginal continuous ranked probability scores of each target."""
         return self.marginals.crps(y)
 
     # ---- the targets together ----
@@ -189,7 +189,9 @@ class JointPrediction:
         """Joint log density of all targets at ``y`` (n, q), shape (n,)."""
         y = as_floats(y)
         if y.ndim == 0 or y.shape[-1] != self.shape[1]:
-            raise ValueError(f"y has shape {y.shape}: expected {self.shape}, a column for a target")
+            raise ValueError(
+                f"y has shape {y.shape}: expected {self.shape}, a column for each target"
+            )
         z, flat = self._standardized(y), self._flat()
         root = _root(self.correlation)
         squared = np.square(_forward(root, z)).sum(axis=-1)
@@ -227,8 +229,8 @@ class JointPrediction:
         flat = self._flat()
         if flat.any():
             raise ValueError(
-                f"cannot draw: row {int(np.argmax(flat))} is improper, for nothing is known about "
-                "it yet (its scale is infinite); learn more rows or use a proper prior"
+                f"cannot draw: row {int(np.argmax(flat))} is improper (its scale is infinite); "
+                "learn more rows or use a proper prior"
             )
         rng = np.random.default_rng(rng)
         many = () if size is None else (size,)
@@ -242,7 +244,7 @@ class JointPrediction:
     def given(
         self, known: Mapping[str, ArrayLike] | Target | Sequence[Target], values: Any = None
     ) -> JointPrediction:
-        """Distribution of the other targets where some are known.
+        """Conditional distribution of the other targets given some of them.
 
         With the known targets A, the others B, k the number of the known, z their standardized
         values and delta = z' C_AA^-1 z: df + k degrees of freedom, location
@@ -271,10 +273,10 @@ class JointPrediction:
         which = [known] if isinstance(known, int | str) else list(known)
         places = self._places(which)
         others = [place for place in range(self.shape[1]) if place not in places]
-        values = self._known_values(values, len(places))
+        values = self._read_known_values(values, len(places))
         if not others:
-            raise ValueError("every target is known: there is none left to predict")
-        z = self._standardized_at(values, places)
+            raise ValueError("all targets are known: leave out those that are to be predicted")
+        z = self._standardize(values, places)
         z = np.where(np.isinf(z), 0.0, z)  # what was certain, and is not so, tells nothing
         among, between, rest = _blocks(self.correlation, places, others)
         # C_AA^-1 of what the others have in common with the known, and of the known values.
@@ -303,18 +305,18 @@ class JointPrediction:
         return np.isinf(self.scale).any(axis=1) | (self.df <= 0.0)
 
     def _standardized(self, y: FloatArray) -> FloatArray:
-        return self._standardized_at(y, list(range(self.shape[1])))
+        return self._standardize(y, list(range(self.shape[1])))
 
-    def _standardized_at(self, values: FloatArray, places: list[int]) -> FloatArray:
+    def _standardize(self, values: FloatArray, places: list[int]) -> FloatArray:
         """Values in scales from the location; at a point mass 0, and elsewhere infinite."""
         loc, scale = self.loc[:, places], self.scale[:, places]
         off = values - loc
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(off == 0.0, 0.0, off / scale)
 
-    def _known_values(self, values: Any, count: int) -> FloatArray:
+    def _read_known_values(self, values: Any, count: int) -> FloatArray:
         if values is None:
-            raise ValueError("give the values of the targets that are known")
+            raise ValueError("no values are given: give those of the known targets")
         array = as_floats(values)
         if count == 1 and array.shape in ((), (len(self),)):
             array = array.reshape(-1, 1)
@@ -324,7 +326,7 @@ class JointPrediction:
                 f"or ({len(self)}, {count})"
             )
         if not np.isfinite(array).all():
-            raise ValueError("a known target is not finite: leave out what is not known")
+            raise ValueError("the value of a known target is not finite: leave out unknown targets")
         return np.broadcast_to(array, (len(self), count))
 
     def _places(self, targets: Sequence[Target]) -> list[int]:
@@ -338,10 +340,10 @@ class JointPrediction:
                 places.append(self.names.index(target))
                 continue
             if not -q <= target < q:
-                raise ValueError(f"there is no target {target}: there are {q}")
+                raise ValueError(f"there is no target {target}: the targets are 0 to {q - 1}")
             places.append(int(target) % q)
         if len(set(places)) < len(places):
-            raise ValueError("a target is named twice")
+            raise ValueError("a target is named twice: name each once")
         return places
 
 

@@ -42,7 +42,7 @@ def exactly_mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
     >>> exactly_mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
     AnyCounts(2 components, 1 rows)
     """
-    return _by_kind(way_to_mix, parts, weights)
+    return _group_by_kind(way_to_mix, parts, weights)
 
 
 def mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
@@ -64,10 +64,10 @@ def mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
     >>> mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
     PoissonLogNormal(log_mean=[0.5], log_variance=[0.35])
     """
-    return _by_kind(way_to_match, parts, weights)
+    return _group_by_kind(way_to_match, parts, weights)
 
 
-def _by_kind(way: Any, parts: Sequence[Any], weights: ArrayLike) -> Any:
+def _group_by_kind(way: Any, parts: Sequence[Any], weights: ArrayLike) -> Any:
     if len(parts) == 1:
         return parts[0]
     ways = {way.dispatch(type(part)) for part in parts}
@@ -76,7 +76,7 @@ def _by_kind(way: Any, parts: Sequence[Any], weights: ArrayLike) -> Any:
 
 
 def matched(location: FloatArray, scale: FloatArray, weights: FloatArray) -> tuple[Any, Any]:
-    """Location and scale of the one distribution that stands for a mixture.
+    """Location and scale of the single distribution matched to a mixture.
 
     Parameters
     ----------
@@ -147,5 +147,5 @@ def _counts(first: LogNormalCounts, parts: Sequence[Any], weights: FloatArray) -
 
 
 @way_to_mix.register
-def _classes(first: Categorical, parts: Sequence[Any], weights: FloatArray) -> Categorical:
+def _get_classes(first: Categorical, parts: Sequence[Any], weights: FloatArray) -> Categorical:
     return Categorical(first.classes, mixed_logs([one.log_probabilities for one in parts], weights))

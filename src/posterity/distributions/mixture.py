@@ -143,12 +143,14 @@ class Mixture(RowDistribution):
         return f"Mixture({count} component{'s' * (count != 1)}, {rows})"
 
     def _flat(self) -> Any:
-        return self._over_rows(lambda _, terms: any_flat(terms), _NO_ARGUMENT)
+        return self._evaluate_rows(lambda _, terms: any_flat(terms), _NO_ARGUMENT)
 
     # ---- moments ----
 
     def _mean(self) -> FloatArray:
-        return self._over_rows(lambda _, terms: total(terms, lambda term: term.loc), _NO_ARGUMENT)
+        return self._evaluate_rows(
+            lambda _, terms: total(terms, lambda term: term.loc), _NO_ARGUMENT
+        )
 
     def _median(self) -> FloatArray:
         return self.ppf(0.5)
@@ -172,7 +174,7 @@ class Mixture(RowDistribution):
 
             return total(terms, square)
 
-        return self._over_rows(formula, _NO_ARGUMENT)
+        return self._evaluate_rows(formula, _NO_ARGUMENT)
 
     # ---- densities and probabilities ----
 
@@ -189,7 +191,7 @@ class Mixture(RowDistribution):
                 log[lost] = log_density(some, wide)
             return log
 
-        return self._over_rows(formula, y)
+        return self._evaluate_rows(formula, y)
 
     def _cdf(self, y: FloatArray) -> FloatArray:
         return self._probability(y, "cdf", 1.0)
@@ -203,21 +205,27 @@ class Mixture(RowDistribution):
         lower = np.asarray(np.where(lower >= 0.0, lower, math.nan))
         # Whatever is the same for all rows is so for the block: one side and one probability.
         if q.size and (sign == sign.flat[0]).all():
-            return self._lower_quantile(lower, float(sign.flat[0]))
-        below, above = self._lower_quantile(lower, 1.0), self._lower_quantile(lower, -1.0)
+            return self._compute_lower_quantile(lower, float(sign.flat[0]))
+        below, above = (
+            self._compute_lower_quantile(lower, 1.0),
+            self._compute_lower_quantile(lower, -1.0),
+        )
         value: FloatArray = np.where(sign > 0.0, below, above)[()]
         return value
 
     def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = 0.5 * (1.0 - levels)
-        low, high = self._lower_quantile(tail, 1.0), self._lower_quantile(tail, -1.0)
+        low, high = (
+            self._compute_lower_quantile(tail, 1.0),
+            self._compute_lower_quantile(tail, -1.0),
+        )
         flat = np.broadcast_to(self.is_flat(), low.shape)
         if not flat.any():
             return low, high
         return np.where(flat, -math.inf, low)[()], np.where(flat, math.inf, high)[()]
 
     def _crps(self, y: FloatArray) -> FloatArray:
-        return self._over_rows(crps, y)
+        return self._evaluate_rows(crps, y)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         chosen = draw_components(rng, self.weights, size)
@@ -235,7 +243,7 @@ class Mixture(RowDistribution):
 
     # ---- helpers ----
 
-    def _over_rows(self, formula: Callable[..., Any], first: FloatArray) -> FloatArray:
+    def _evaluate_rows(self, formula: Callable[..., Any], first: FloatArray) -> FloatArray:
         def one(first: Any, terms: Terms) -> tuple[Any]:
             return (formula(first, terms),)
 
@@ -251,9 +259,9 @@ class Mixture(RowDistribution):
             value = np.where(any_flat(terms), 0.5, value)
             return np.where(np.isnan(y), math.nan, value)
 
-        return self._over_rows(formula, y)
+        return self._evaluate_rows(formula, y)
 
-    def _lower_quantile(self, p: FloatArray, sign: float) -> FloatArray:
+    def _compute_lower_quantile(self, p: FloatArray, sign: float) -> FloatArray:
         """Quantiles of the lower tail (sign 1), or of the upper one (sign -1), p <= 1/2."""
         side = np.asarray(sign)
 
@@ -261,4 +269,4 @@ class Mixture(RowDistribution):
             mirrored = terms if sign > 0.0 else [term.reflected(side) for term in terms]
             return side * quantile(p, mirrored)
 
-        return self._over_rows(formula, p)
+        return self._evaluate_rows(formula, p)

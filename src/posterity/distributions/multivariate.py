@@ -119,17 +119,17 @@ class _Joint(JointDistribution):
             first = int(np.flatnonzero(self._root.free)[0])
             name = "" if self.names is None else f" ({self.names[first]})"
             raise ValueError(
-                f"the posterior is improper: coefficient {first}{name} has no information yet; "
+                f"the posterior is improper: coefficient {first}{name} is not determined yet; "
                 f"{advice}"
             )
         if self._noise_unknown():
             raise ValueError(
-                f"the posterior is improper: nothing is known about the noise yet; {advice}"
+                f"the posterior is improper: the noise is not determined yet; {advice}"
             )
 
 
 class MultivariateNormal(_Joint):
-    """Joint normal distribution of coefficients: the noise known.
+    """Joint normal distribution of coefficients, for known noise.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class MultivariateNormal(_Joint):
         return f"scale={self.scale:.6g}"
 
     def marginal(self, index: Index | str = slice(None)) -> Normal:
-        """Distribution of one or some coefficients, each by itself.
+        """Marginal distributions of one or some coefficients.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class MultivariateT(_Joint):
         return f"df={self.df:.6g}, scale={self.scale:.6g}"
 
     def marginal(self, index: Index | str = slice(None)) -> StudentT:
-        """Distribution of one or some coefficients, each by itself.
+        """Marginal distributions of one or some coefficients.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ from posterity.distributions.multivariate import MultivariateNormal, Multivariat
 
 
 class MultivariateMixture(JointDistribution):
-    """Mixture of joint distributions of the same coefficients: what several models believe.
+    """Mixture of joint distributions of the same coefficients, as of several models.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ class MultivariateMixture(JointDistribution):
         for k, component in enumerate(self.components):
             if component.mean.size != first.mean.size or component.names != first.names:
                 raise ValueError(
-                    f"component {k} is of other coefficients ({_described(component)}) than "
-                    f"component 0 ({_described(first)}); give all of them the same"
+                    f"component {k} has other coefficients ({_described(component)}) than "
+                    f"component 0 ({_described(first)}); give all components the same"
                 )
         self.names = first.names
 
@@ -112,7 +112,7 @@ class MultivariateMixture(JointDistribution):
         return f"{len(self.components)} components"
 
     def marginal(self, index: Index | str = slice(None)) -> Mixture:
-        """Distribution of one or some coefficients, each by itself.
+        """Marginal distributions of one or some coefficients.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ class NegativeBinomialLogNormal(LogNormalCounts):
         self._set(log_mean, log_variance, dispersion)
         if not (np.isfinite(self.dispersion) & (self.dispersion >= 0.0)).all():
             raise ValueError(
-                "a dispersion is negative or not finite: it must be a number from 0 up"
+                "a dispersion is negative or not finite: give finite numbers from 0 up"
             )
 
     def __repr__(self) -> str:

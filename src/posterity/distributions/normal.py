@@ -13,7 +13,7 @@ from posterity.distributions.location_scale import LocationScale
 
 
 class Normal(LocationScale):
-    """Normal distributions, one per row: predictions with the noise known.
+    """Normal distributions, one per row: predictions with known noise.
 
     Parameters
     ----------

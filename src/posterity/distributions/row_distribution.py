@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions._limits import checked_level
+from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 
 
@@ -33,12 +33,12 @@ class RowDistribution:
     def __len__(self) -> int:
         shape = self.shape
         if not shape:
-            raise TypeError("a single distribution has no length; it has no rows to count")
+            raise TypeError("a single distribution has no rows and no length; leave out len()")
         return shape[0]
 
     def __getitem__(self, index: Any) -> Self:
         if not self.shape:
-            raise TypeError("a single distribution has no rows to choose from")
+            raise TypeError("a single distribution has no rows to select; leave out the index")
         return self._rows(index)
 
     def is_flat(self) -> NDArray[np.bool_]:
@@ -191,7 +191,7 @@ class RowDistribution:
         ValueError
             If a level is not between 0 and 1.
         """
-        return self._interval(checked_level(level))
+        return self._interval(check_level(level))
 
     def crps(self, y: ArrayLike) -> FloatArray:
         """Continuous ranked probability score at y: the integral of (cdf(t) - [t >= y])^2 dt.

@@ -67,13 +67,13 @@ class Transformed(RowDistribution):
         return self.base.is_flat().astype(np.float64)
 
     def _mean(self) -> FloatArray:
-        return np.tensordot(NODE_SHARES, self._quantiles(), 1)
+        return np.tensordot(NODE_SHARES, self._compute_quantiles(), 1)
 
     def _median(self) -> FloatArray:
-        return self._there(self.base.median())
+        return self._has_reached(self.base.median())
 
     def _var(self) -> FloatArray:
-        values = self._quantiles()
+        values = self._compute_quantiles()
         with np.errstate(over="ignore", invalid="ignore"):
             off = values - np.tensordot(NODE_SHARES, values, 1)
             spread = np.tensordot(NODE_SHARES, np.square(off), 1)
@@ -83,7 +83,7 @@ class Transformed(RowDistribution):
         x = self._back(y)
         with np.errstate(all="ignore"):
             step = STEP * np.maximum(1.0, np.abs(x))
-            slope = (self._there(x + step) - self._there(x - step)) / (2.0 * step)
+            slope = (self._has_reached(x + step) - self._has_reached(x - step)) / (2.0 * step)
             log: FloatArray = self.base.logpdf(x) - np.log(slope)
         # Where the function is level to the last digit, values have a place, and no density.
         return np.where(np.isfinite(x) & (slope > 0.0), log, -np.inf)
@@ -95,25 +95,25 @@ class Transformed(RowDistribution):
         return self.base.sf(self._back(y))
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        return self._there(self.base.ppf(q))
+        return self._has_reached(self.base.ppf(q))
 
     def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         low, high = self.base.interval(levels)
-        return self._there(low), self._there(high)
+        return self._has_reached(low), self._has_reached(high)
 
     def _crps(self, y: FloatArray) -> FloatArray:
         return quantile_score(self, y)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        return self._there(self.base.rvs(size, random_state=rng))
+        return self._has_reached(self.base.rvs(size, random_state=rng))
 
     # ---- inner ----
 
-    def _quantiles(self) -> FloatArray:
+    def _compute_quantiles(self) -> FloatArray:
         levels = NODES.reshape(-1, *(1,) * len(self.shape))
-        return self._there(self.base.ppf(ndtr(levels)))
+        return self._has_reached(self.base.ppf(ndtr(levels)))
 
-    def _there(self, x: FloatArray) -> FloatArray:
+    def _has_reached(self, x: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(self.forward(x))
 
@@ -123,5 +123,5 @@ class Transformed(RowDistribution):
         outside = np.isnan(x) & ~np.isnan(y)  # of all values: below them, or above
         if not outside.any():
             return x
-        above = y > self._there(np.zeros(()))
+        above = y > self._has_reached(np.zeros(()))
         return np.where(outside, np.where(above, np.inf, -np.inf), x)

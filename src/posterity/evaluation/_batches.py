@@ -16,7 +16,7 @@ WeightedBatch = tuple[Any, FloatArray, FloatArray]
 
 def bounded_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
     """Batches of at most `batch_rows` rows, in the order of the stream."""
-    for number, batch in enumerate(_whole_batches(stream, y, sample_weight)):
+    for number, batch in enumerate(_slice_batches(stream, y, sample_weight)):
         X, target, weight = _checked(batch, number)
         n = len(target)
         if n <= batch_rows:
@@ -46,12 +46,12 @@ def take(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def _whole_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
+def _slice_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
     if y is not None:
         return [(stream, y, sample_weight)]
     if sample_weight is not None:
         raise ValueError(
-            "sample_weight goes with arrays X and y; a stream gives its weights batch by batch, "
+            "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
             "as (X, y, sample_weight)"
         )
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):

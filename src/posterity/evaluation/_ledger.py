@@ -32,7 +32,7 @@ class StretchLedger:
 
     def __init__(self, n_columns: int, capacity: int = 128, n_maxima: int = 0) -> None:
         if capacity % 2:
-            raise ValueError("capacity must be even, so that stretches merge in pairs")
+            raise ValueError("capacity must be even, because stretches are merged in pairs")
         self._capacity = capacity
         self._total = np.zeros((capacity, n_columns))
         self._carry = np.zeros((capacity, n_columns))

@@ -54,7 +54,7 @@ class LongRunLedger:
         mean = self._sum / self.n_rows + self._origin
         return float(mean[one] - mean[other])
 
-    def variance_of_difference(self, one: int, other: int, lags: int) -> float:
+    def compute_difference_variance(self, one: int, other: int, lags: int) -> float:
         """Variance of that mean, by Bartlett's weights (Newey and West 1987)."""
         n = self.n_rows
         contrast = np.zeros(len(self._sum))
@@ -73,12 +73,12 @@ class LongRunLedger:
         return max(float(long_run), 0.0) / (n * n)
 
 
-def usual_lags(n_rows: int) -> int:
+def choose_lags(n_rows: int) -> int:
     """Lags for so many rows: 4 (n / 100)^(2/9) (Newey and West 1994, Rev. Econ. Stud. 61, 631-653).
 
     Examples
     --------
-    >>> usual_lags(100), usual_lags(1_000_000)
+    >>> choose_lags(100), choose_lags(1_000_000)
     (4, 30)
     """
     return min(int(4.0 * (n_rows / 100.0) ** (2.0 / 9.0)), MOST_LAGS)

@@ -25,7 +25,7 @@ def names_of(models: Sequence[Any]) -> tuple[str, ...]:
     What is still alike gets a number.
     """
     kinds = [type(model).__name__ for model in models]
-    settings = [_settings(model) for model in models]
+    settings = [_format_parameters(model) for model in models]
     names = []
     for kind, own in zip(kinds, settings, strict=True):
         alike = [s for s, other in zip(settings, kinds, strict=True) if other == kind]
@@ -44,7 +44,7 @@ def names_of(models: Sequence[Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _settings(model: Any) -> dict[str, str]:
+def _format_parameters(model: Any) -> dict[str, str]:
     """Parameters as text, those of nested estimators by their own names."""
     if not hasattr(model, "get_params"):
         return {}

@@ -48,12 +48,12 @@ class RowScores:
 def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
     """Score predictions of `y`: by the kernel if they are normal or Student-t."""
     if type(distribution) not in (Normal, StudentT) or distribution.shape != y.shape:
-        return _asked(distribution, y, levels)
+        return _score_by_distribution(distribution, y, levels)
     with np.errstate(all="ignore"):
-        return _by_kernel(distribution, y, levels)
+        return _score_by_kernel(distribution, y, levels)
 
 
-def _asked(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
+def _score_by_distribution(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
     """What the distribution itself says; where its mean is infinite, its median predicts.
 
     Such a prediction is no proper one, whatever its interval: it has no width, and is left out. Of
@@ -77,7 +77,7 @@ def _asked(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScor
     )
 
 
-def _by_kernel(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
+def _score_by_kernel(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
     df = np.atleast_1d(getattr(distribution, "df", np.inf)).astype(np.float64, copy=False)
     given = (np.atleast_1d(distribution.loc), np.atleast_1d(distribution.scale), df)
     loc, scale, df = (np.ascontiguousarray(values) for values in given)
@@ -110,7 +110,7 @@ def _fill_in(found: RowScores, distribution: Any, y: FloatArray, levels: Sequenc
     for width in found.width:
         left_out |= np.isnan(width)
     rows = np.flatnonzero(left_out)
-    asked = _asked(distribution[rows], y[rows], levels)
+    asked = _score_by_distribution(distribution[rows], y[rows], levels)
     found.error[rows] = asked.error
     found.log_score[rows], found.crps[rows] = asked.log_score, asked.crps
     for k in range(len(levels)):

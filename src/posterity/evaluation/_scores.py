@@ -45,10 +45,10 @@ def score_columns(
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(first.sum() + scores.log_score.sum() + scores.crps.sum()):
             return columns, scores.u, scores.error
-    return _masked(columns, np.isfinite(first)), scores.u, scores.error
+    return _mask_missing(columns, np.isfinite(first)), scores.u, scores.error
 
 
-def _masked(columns: list[Column], scored: NDArray[np.bool_]) -> list[Column]:
+def _mask_missing(columns: list[Column], scored: NDArray[np.bool_]) -> list[Column]:
     """Zeros, and no count, where a row has no such score."""
     with_density = scored & np.isfinite(columns[LOG_SCORE])
     with_crps = scored & np.isfinite(columns[CRPS])

@@ -31,5 +31,5 @@ def html_table(
 
 
 def count_rows(n: int) -> str:
-    """So many rows, in words."""
+    """A number of rows, in words."""
     return "1 row" if n == 1 else f"{n:,} rows"

@@ -91,7 +91,7 @@ class Tally:
     def result(self) -> ValidationResult:
         """What was found; raises ``ValueError`` if there was no row."""
         if self.n_rows == 0:
-            raise ValueError("the stream is empty: there is no row to predict")
+            raise ValueError("the stream is empty: give at least one row")
         found = summarize(
             Totals(
                 self._levels,

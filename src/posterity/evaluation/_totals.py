@@ -52,7 +52,7 @@ def added(parts: Sequence[Totals]) -> Totals:
     for part in parts[1:]:
         _check_alike(first, part)
     counts = [part.counts for part in parts if part.counts is not None]
-    stretches, most = _coarsened(
+    stretches, most = _coarsen(
         np.concatenate([part.stretches for part in parts]),
         np.concatenate([part.most for part in parts]),
     )
@@ -89,7 +89,7 @@ def _check_alike(one: Totals, other: Totals) -> None:
             )
 
 
-def _coarsened(sums: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _coarsen(sums: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Neighbours joined until there are at most `MOST_STRETCHES` of them."""
     if len(sums) <= MOST_STRETCHES:
         return sums, most

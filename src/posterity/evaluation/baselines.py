@@ -24,7 +24,7 @@ N_SUMS = 10
 
 @dataclass(frozen=True)
 class Baseline:
-    """A forecast that needs no features, beside the model on the same rows.
+    """A forecast without features, scored on the same rows as the model.
 
     Its distribution is Student-t: around the mean so far with the spread so far (the prediction of
     a normal sample with unknown mean and variance); or around the last value, or that one season

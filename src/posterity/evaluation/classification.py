@@ -214,7 +214,7 @@ def progressive_classification(
             raise
         came = np.asarray(predictive.classes)[None] == labels[:, None]
         ledger.add(_scores(predictive, labels, came))
-        bins += _binned(np.asarray(predictive.probabilities), came)
+        bins += _bin_probabilities(np.asarray(predictive.probabilities), came)
         repeats += int(np.sum(labels[1:] == labels[:-1])) + int(
             last is not None and labels[0] == last
         )
@@ -222,7 +222,7 @@ def progressive_classification(
         if progress is not None:
             progress(ledger.n_rows)
     if ledger.n_rows == 0:
-        raise ValueError("the stream is empty: there is no row to predict")
+        raise ValueError("the stream is empty: give at least one row")
     return _result(ledger, bins, repeats)
 
 
@@ -240,7 +240,7 @@ def _scores(predictive: Any, labels: NDArray[Any], came: NDArray[np.bool_]) -> l
     ]
 
 
-def _binned(probabilities: FloatArray, came: NDArray[np.bool_]) -> FloatArray:
+def _bin_probabilities(probabilities: FloatArray, came: NDArray[np.bool_]) -> FloatArray:
     """Numbers, summed probabilities and summed outcomes (3, bins)."""
     place = np.minimum((probabilities * N_BINS).astype(np.intp), N_BINS - 1).ravel()
     return np.stack(
@@ -309,7 +309,7 @@ def _whole(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
         return [(stream, y, sample_weight)]
     if sample_weight is not None:
         raise ValueError(
-            "sample_weight goes with arrays X and y; a stream gives its weights batch by batch, "
+            "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
             "as (X, y, sample_weight)"
         )
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):

@@ -20,7 +20,7 @@ FEWEST_ROWS = 32
 
 @dataclass(frozen=True, eq=False)
 class CoefficientPath:
-    """Posterior means and intervals of coefficients after so many rows.
+    """Posterior means and intervals of coefficients along a stream.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def follow_coefficients(
             notes.add(seen + int(end), model.posterior_)
         seen += len(target)
     if not notes.rows:
-        raise ValueError("the stream is empty: there is no row to learn")
+        raise ValueError("the stream is empty: give at least one row")
     return notes.path()
 
 
@@ -197,7 +197,10 @@ class CoefficientFollower:
 
 def _check_followed(model: Any) -> None:
     if not hasattr(type(model), "posterior_"):
-        raise TypeError(f"{type(model).__name__} has no posterior_ of its own to follow")
+        raise TypeError(
+            f"{type(model).__name__} has no posterior_, so there are no coefficients to follow: "
+            "give a model of posterity"
+        )
 
 
 __all__ = ["CoefficientPath", "follow_coefficients"]

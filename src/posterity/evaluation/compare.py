@@ -200,7 +200,8 @@ def _prequential(
     _refuse_nothing(seen)
     if unscored == seen:
         raise ValueError(
-            f"none of the {seen} rows was predicted by all models: give proper priors or more rows"
+            f"none of the {seen} rows has a proper prediction of every model: give proper "
+            "priors or more rows"
         )
     return total + carry, seen, unscored
 
@@ -223,7 +224,8 @@ def _check_comparable(models: Mapping[str, Any]) -> None:
     first, *others = kinds
     other = next(name for name in others if kinds[name] != kinds[first])
     raise ValueError(
-        f"these log evidences do not compare, for the priors are improper in different ways: "
+        "these log evidences are not comparable, because the priors are improper in different "
+        "ways: "
         f"{first!r} has {kinds[first]}; {other!r} has {kinds[other]}. Give both proper priors "
         "(prior_precision and noise_prior above 0) and the same intercept, or compare with "
         'score="prequential"'
@@ -232,14 +234,14 @@ def _check_comparable(models: Mapping[str, Any]) -> None:
 
 def _refuse_forgetting(name: str) -> None:
     raise ValueError(
-        f"model {name!r} forgets, or weighs models by their predictions: it has no evidence of "
+        f"model {name!r} forgets, or weights models by their predictions, so it has no evidence of "
         'all rows; compare with score="prequential"'
     )
 
 
 def _refuse_nothing(seen: int) -> None:
     if seen == 0:
-        raise ValueError("the stream is empty: there is no row to compare models by")
+        raise ValueError("the stream is empty: give at least one row")
 
 
 def _flat(predictive: Any) -> NDArray[np.bool_]:

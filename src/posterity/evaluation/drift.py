@@ -51,10 +51,10 @@ def drift_periods(along: Stretches) -> list[DriftPeriod]:
     known rate of false alarms: errors of neighbouring rows may go together.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        return _periods(along)
+        return _find_periods(along)
 
 
-def _periods(along: Stretches) -> list[DriftPeriod]:
+def _find_periods(along: Stretches) -> list[DriftPeriod]:
     ends, rows, mae, squares = _grouped(along)
     variance = np.maximum(squares - mae**2, 0.0)
     seen = total = spread = 0.0

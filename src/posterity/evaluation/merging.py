@@ -9,7 +9,7 @@ from posterity.evaluation.result import ValidationResult, summarize
 
 
 def merged(results: Iterable[ValidationResult]) -> ValidationResult:
-    """One result of several, each over one part of a stream: partitions of a table, say.
+    """Merge results over parts of a stream, such as partitions of a table.
 
     What is a sum over rows merges exactly, to rounding: errors, log score, CRPS, coverage and
     width, the PIT, slices and the counts of rows. If the model of each part starts where that of
@@ -50,7 +50,7 @@ def merged(results: Iterable[ValidationResult]) -> ValidationResult:
     """
     totals = [result.totals for result in results]
     if not totals:
-        raise ValueError("there is no result to merge: give those of the parts that had rows")
+        raise ValueError("there is no result to merge: give results of at least one row")
     return summarize(added(totals))
 
 

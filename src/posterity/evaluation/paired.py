@@ -65,7 +65,7 @@ def compare_predictions(
     sample_weight: Any = None,
     progress: Callable[[int], object] | None = None,
 ) -> PairedComparison:
-    """Run models beside one another along a stream, and say how sure their differences are.
+    """Compare models along a stream, with standard errors of their differences.
 
     Each model predicts every row, then learns it, as in :func:`progressive_validation`. Losses of
     two models in the same row are paired: what is hard for both does not blur the difference.
@@ -133,7 +133,7 @@ def compare_predictions(
     if len(names) < 2:
         raise ValueError(f"give two models or more to compare, got {len(names)}")
     if max(delay, lags or 0) > MOST_LAGS:
-        raise ValueError(f"lags, and delay, must be at most {MOST_LAGS} in a paired comparison")
+        raise ValueError(f"lags and delay must be at most {MOST_LAGS} in a paired comparison")
     learners = [_Learner(name, model) for name, model in zip(names, given, strict=True)]
     tallies = [Tally(levels, delay=delay, period=period, slices=slices) for _ in names]
     pairs = _Pairs(len(names), loss, MOST_LAGS if lags is None else lags)
@@ -160,7 +160,7 @@ def compare_predictions(
         results=results,
         row_end=pairs.along.stretches()[0],
         n_scored=pairs.along.stretches()[1][:, 0].astype(np.int64),
-        losses=_mean_losses(pairs.along.stretches()[1]),
+        losses=_compute_mean_losses(pairs.along.stretches()[1]),
         models={learner.name: learner.model for learner in learners},
         _long_run=pairs.long_run,
         _lags=lags,
@@ -186,7 +186,7 @@ class _Pairs:
         self.along.add([scored, *np.where(scored, losses, 0.0)])
 
 
-def _mean_losses(sums: FloatArray) -> FloatArray:
+def _compute_mean_losses(sums: FloatArray) -> FloatArray:
     """Mean loss in each stretch by each model, (k, s); NaN where no row was scored."""
     rows = sums[:, 0]
     return np.where(rows > 0, sums[:, 1:].T / np.maximum(rows, 1.0), math.nan)

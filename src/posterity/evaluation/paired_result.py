@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from posterity.evaluation._long_run import LongRunLedger, usual_lags
+from posterity.evaluation._long_run import LongRunLedger, choose_lags
 from posterity.evaluation._tables import count_rows, html_table
 from posterity.evaluation.result import ValidationResult
 
@@ -127,7 +127,7 @@ class PairedComparison:
         """
         first, second = self._number(one), self._number(other)
         n = self._long_run.n_rows
-        lags = max(usual_lags(n), self._delay) if self._lags is None else self._lags
+        lags = max(choose_lags(n), self._delay) if self._lags is None else self._lags
         if n < 2 or first == second:
             return PairedDifference(
                 0.0 if first == second else self._long_run.mean_difference(first, second),
@@ -137,7 +137,7 @@ class PairedComparison:
                 lags,
             )
         mean = self._long_run.mean_difference(first, second)
-        error = math.sqrt(self._long_run.variance_of_difference(first, second, lags))
+        error = math.sqrt(self._long_run.compute_difference_variance(first, second, lags))
         p_value = 2.0 * float(stdtr(n - 1, -abs(_ratio(mean, error))))
         return PairedDifference(mean, error, p_value, n, lags)
 
@@ -246,7 +246,7 @@ class PairedComparison:
 
     def _number(self, name: str) -> int:
         if name not in self.names:
-            raise ValueError(f"there is no model {name!r}: there are {', '.join(self.names)}")
+            raise ValueError(f"there is no model {name!r}: the models are {', '.join(self.names)}")
         return self.names.index(name)
 
 

@@ -63,7 +63,7 @@ class PIT:
         return float(np.max(np.abs(self._shares() - np.arange(N_BINS + 1) / N_BINS)))
 
     def histogram(self, bins: int = 20) -> FloatArray:
-        """Density of F(y) in so many bins, (bins,): 1 everywhere if calibrated.
+        """Density of F(y) in bins, (bins,): 1 everywhere if calibrated.
 
         Parameters
         ----------

@@ -141,10 +141,14 @@ def scored_batches(
     model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
 ) -> Iterator[ScoredBatch]:
     """Predict, score, then learn, batch by batch; empty batches are passed over."""
-    return _delayed(model, batches, levels, delay) if delay else _at_once(model, batches, levels)
+    return (
+        _validate_with_delay(model, batches, levels, delay)
+        if delay
+        else _validate_immediately(model, batches, levels)
+    )
 
 
-def _at_once(
+def _validate_immediately(
     model: Any, batches: Iterator[Batch], levels: Sequence[float]
 ) -> Iterator[ScoredBatch]:
     """Labels arrive with their rows: one pass predicts and learns a whole batch."""
@@ -157,7 +161,7 @@ def _at_once(
         yield ScoredBatch(X, y, *score_columns(distribution, y, levels))
 
 
-def _delayed(
+def _validate_with_delay(
     model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
 ) -> Iterator[ScoredBatch]:
     """Labels arrive `delay` rows later.

@@ -86,7 +86,7 @@ def progressive_quantiles(
         if progress is not None:
             progress(n_rows)
     if not n_rows:
-        raise ValueError("the stream is empty: there is no row to predict")
+        raise ValueError("the stream is empty: give at least one row")
     n_scored = int(sums[0])
     below, loss, usual_loss = (sums[1:] / n_scored if n_scored else np.full(3, np.nan)).tolist()
     return QuantileResult(q, n_rows, n_rows - n_scored, below, loss, usual_loss)

@@ -141,7 +141,7 @@ class ValidationResult:
 
     @property
     def skill(self) -> dict[str, float]:
-        """Skill over each baseline, by absolute errors: 1 is perfect, 0 is no better."""
+        """Skill over each baseline, by absolute errors: 1 is perfect, 0 equals the baseline."""
         return {name: baseline.skill for name, baseline in self.baselines.items()}
 
     def drift_periods(self) -> list[DriftPeriod]:
@@ -175,14 +175,14 @@ class ValidationResult:
                 "to_frame needs pandas: install it (pip install pandas), or use to_dict()"
             ) from None
         if by == "level":
-            return pandas.DataFrame(self._by_level()).set_index("level").sort_index()
+            return pandas.DataFrame(self._tabulate_levels()).set_index("level").sort_index()
         if by == "time":
             columns = {"row_end": self.along.row_end, **_columns(self.along)}
             columns["max_error"] = self.along.max_error
             return pandas.DataFrame(columns).set_index("row_end")
         if by not in self.slices:
             listed = ", ".join(repr(name) for name in ("time", "level", *self.slices))
-            raise ValueError(f"there are no scores by {by!r}: there are those by {listed}")
+            raise ValueError(f"there is no table {by!r}: the tables are {listed}")
         chosen = self.slices[by]
         return pandas.DataFrame({by: chosen.names, **_columns(chosen)}).set_index(by)
 
@@ -275,7 +275,7 @@ class ValidationResult:
             )
         return notes
 
-    def _by_level(self) -> list[dict[str, float]]:
+    def _tabulate_levels(self) -> list[dict[str, float]]:
         asked = [
             {"level": level, "coverage": share, "width": self.width[level]}
             for level, share in self.coverage.items()
@@ -312,7 +312,7 @@ def summarize(totals: Totals) -> ValidationResult:
     levels, overall, sums = totals.levels, totals.overall, totals.stretches
     along = means(sums, levels)
     return ValidationResult(
-        **{name: _as_floats(value) for name, value in means(overall, levels).items()},
+        **{name: _convert_to_floats(value) for name, value in means(overall, levels).items()},
         n_rows=int(overall[column.ROWS]),
         n_unscored=int(overall[column.ROWS] - overall[column.SCORED]),
         n_certain=int(overall[column.SCORED] - overall[column.WITH_DENSITY]),
@@ -364,7 +364,7 @@ def means(sums: FloatArray, levels: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def _as_floats(value: Any) -> Any:
+def _convert_to_floats(value: Any) -> Any:
     if isinstance(value, dict):
         return {level: float(entry) for level, entry in value.items()}
     return float(value)

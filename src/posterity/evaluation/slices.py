@@ -32,12 +32,12 @@ class SlicedNumbers:
 
     def values(self, X: Any) -> FloatArray:
         """The feature (n,)."""
-        return _feature(X, self.feature)
+        return _get_feature(X, self.feature)
 
 
 @dataclass(frozen=True)
 class SlicedLevels:
-    """A slice for each level of a category that the model knows as features of zeros and ones.
+    """A slice for each level of a category that is encoded as features of zeros and ones.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class SlicedLevels:
         """The place of each row's level (n,)."""
         place = np.zeros(X.shape[0])
         for k, feature in enumerate(self.features, start=1):
-            place[_feature(X, feature) != 0.0] = k
+            place[_get_feature(X, feature) != 0.0] = k
         return place
 
 
@@ -143,7 +143,7 @@ class SliceLedger:
                 raise ValueError(f"slices of {name!r}: give at least 1, got {edges}")
             self._n_wanted = int(edges)
             return
-        self._begin(_checked_edges(name, edges))
+        self._begin(_check_edges(name, edges))
 
     def _begin(self, edges: FloatArray) -> None:
         self._edges = edges
@@ -168,7 +168,7 @@ class SliceLedger:
         return SliceSums(self._edges, self._sums.copy(), levels)
 
 
-def _checked_edges(feature: Any, edges: ArrayLike) -> FloatArray:
+def _check_edges(feature: Any, edges: ArrayLike) -> FloatArray:
     checked = np.asarray(edges, dtype=np.float64)
     if checked.ndim != 1 or not np.all(np.isfinite(checked)) or np.any(np.diff(checked) <= 0.0):
         raise ValueError(
@@ -178,7 +178,7 @@ def _checked_edges(feature: Any, edges: ArrayLike) -> FloatArray:
     return checked
 
 
-def _feature(X: Any, feature: Any) -> FloatArray:
+def _get_feature(X: Any, feature: Any) -> FloatArray:
     """One column of an array, by number, or of a data frame, by name or number."""
     names = list(X.columns) if hasattr(X, "columns") else None
     if names is not None and feature in names:

@@ -113,8 +113,8 @@ class Bounded:
     def __post_init__(self) -> None:
         if not 0.0 < self.smallest < self.largest < np.inf:
             raise ValueError(
-                f"the bounds are {self.smallest} and {self.largest}: they must be positive, finite "
-                "and rise"
+                f"the bounds are {self.smallest} and {self.largest}: they must be positive, "
+                "finite and increasing"
             )
 
     def choose(

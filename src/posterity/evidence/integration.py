@@ -85,7 +85,7 @@ class Integrated:
 
     def __post_init__(self) -> None:
         if self.most_nodes < 1:
-            raise ValueError(f"most_nodes is {self.most_nodes}: at least one node is needed")
+            raise ValueError(f"most_nodes is {self.most_nodes}: it must be at least 1")
         if not self.tolerance >= 0.0:
             raise ValueError(f"tolerance is {self.tolerance}: it must not be negative")
 

@@ -57,5 +57,8 @@ def gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array, Array]
         diagonal.append(float(weighted @ (here * here)))
     nodes, vectors, status = dstev(diagonal, beside)
     if status:
-        raise np.linalg.LinAlgError("the nodes of the quadrature did not converge")
+        raise np.linalg.LinAlgError(
+            "the nodes of the quadrature did not converge: give prior_precision as a number, "
+            "and report the data"
+        )
     return centre + spread * nodes, vectors[0] ** 2

@@ -82,7 +82,7 @@ class Relevance:
 
     def __post_init__(self) -> None:
         if self.most_nodes < 1:
-            raise ValueError(f"most_nodes is {self.most_nodes}: at least one node is needed")
+            raise ValueError(f"most_nodes is {self.most_nodes}: it must be at least 1")
 
     def choose(
         self,

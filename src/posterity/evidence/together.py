@@ -62,7 +62,9 @@ class Together(Integrated):
         """
         shapes, _ = prior_shapes(data, shapes, scales, intercept=intercept)
         if len(shapes) > 1:
-            raise ValueError("Together takes one shape of the prior: give the basis a length_scale")
+            raise ValueError(
+                "Together does not choose length scales: give the basis a length_scale"
+            )
         spectra = [
             Spectrum.of(of_target(data, j), intercept=intercept, mean=mean, shape=shapes[0])
             for j in range(data.n_targets)

@@ -117,7 +117,7 @@ class Experiment:
         propensities: Mapping[Any, str] | str | None = None,
         missing: Literal["error", "skip"] = "error",
     ) -> Self:
-        """Learn rows of a table, in the order in which they came, and look.
+        """Learn rows of a table, in order, and update the estimates.
 
         Parameters
         ----------
@@ -143,8 +143,8 @@ class Experiment:
         rounds = open_rounds(table, columns, arms=self.arms, missing=missing, levels=self._levels)
         if self._features not in (None, rounds.feature_names):
             raise ValueError(
-                f"covariates are {list(rounds.feature_names)}, but rows before had "
-                f"{list(self._features or ())}"
+                f"covariates are {list(rounds.feature_names)}, but earlier rows had "
+                f"{list(self._features or ())}: give the same"
             )
         self._features, self._levels = rounds.feature_names, rounds.levels
         self._learn(rounds)
@@ -174,11 +174,13 @@ class Experiment:
         every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
         shapes = (contexts.shape[:1], earned.shape, (n,) if every is None else every.shape[:1])
         if contexts.ndim != 2 or any(shape != (n,) for shape in shapes):
-            raise ValueError(f"there are {n} arms: rewards, X and propensities must be as long")
+            raise ValueError(
+                f"there are {n} rows of arms: rewards, X and propensities must have the same length"
+            )
         own = None if every is None else every[np.arange(n), places]
         names = tuple(f"x{j}" for j in range(contexts.shape[1]))
         if self._features not in (None, names):
-            raise ValueError(f"X has {len(names)} columns, but rows before had {self._features}")
+            raise ValueError(f"X has {len(names)} columns, but earlier rows had {self._features}")
         self._features = names
         self._learn([Rounds(contexts, places, earned, own, every).checked()])
         return self
@@ -246,7 +248,7 @@ class Experiment:
 
     @property
     def sample_ratio_p_value_(self) -> float:
-        """Whether arms came as they should have: small if not, and valid at any time."""
+        """p-value of the observed shares of arms, valid at any time: small if they are wrong."""
         return self._ratio.p_value
 
     def to_frame(self) -> Any:
@@ -298,7 +300,7 @@ def _shares(allocation: Any, arms: Sequence[Any]) -> Array | None:
         )
     shares = np.array([allocation[arm] for arm in arms], dtype=np.float64)
     if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) < 1e-6):
-        raise ValueError(f"allocation is {dict(allocation)}: shares are above 0 and sum to 1")
+        raise ValueError(f"allocation is {dict(allocation)}: shares must be above 0 and sum to 1")
     return shares
 
 

@@ -73,10 +73,10 @@ class Decision:
 
 
 class Stop:
-    """A rule that says when an experiment is over; ``a | b`` is over when either is."""
+    """A rule for stopping an experiment; ``a | b`` stops when either does."""
 
     def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
-        """Place of the arm to take, and why; None while it goes on."""
+        """Index of the winning arm and the reason; None while the experiment continues."""
         raise NotImplementedError
 
     def __or__(self, other: Stop) -> Stop:
@@ -97,7 +97,7 @@ class Either(Stop):
 
 @dataclass(frozen=True, kw_only=True)
 class AnytimeValid(Stop):
-    """An arm is better than all others, or none is by more than matters.
+    """Stop when one arm is better than all others, or when no relevant difference remains.
 
     By intervals that hold at all times and together: however often one looks, the arm that is
     taken is not the best one with probability 1 minus the experiment's level at most.
@@ -152,7 +152,7 @@ class ExpectedLoss(Stop):
 
 @dataclass(frozen=True)
 class Rows(Stop):
-    """So many rows have come.
+    """Stop after a number of rows.
 
     Parameters
     ----------

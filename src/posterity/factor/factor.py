@@ -222,7 +222,7 @@ class Factor:
     def learn(
         self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
     ) -> Before:
-        """Learn the rows one after another; returns what was predicted of each before it."""
+        """Learn the rows one after another; returns the prediction made before each."""
         triangle = self.triangle.copy()
         ones = self.lacks_ones(X, intercept)
         before = kernel.learn_rows(triangle, self.n_targets, X, Y, weights, ones)

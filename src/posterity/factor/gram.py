@@ -175,8 +175,8 @@ def sure_triangle(
         root: Array | None = total
         for part in (slice(0, look), slice(look, n)):
             if root is not None and part.start < part.stop:
-                total = _with_products(total, X[part], Y[part], weights, part, means)
-                root = _sure_root(total, q - Y.shape[1])
+                total = _add_products(total, X[part], Y[part], weights, part, means)
+                root = _factor_if_reliable(total, q - Y.shape[1])
     if root is not None and intercept:
         root[0] += root[0, 0] * means
     return root
@@ -189,7 +189,7 @@ def _means(X: Array, Y: Array, intercept: bool) -> Array:
     return np.concatenate([[0.0], np.asarray(X).mean(axis=0), Y.mean(axis=0)])
 
 
-def _with_products(
+def _add_products(
     total: Array, X: Array, Y: Array, weights: Array | None, part: slice, means: Array
 ) -> Array:
     """``total`` (q, q), upper, and the products of rows less their means, in its memory."""
@@ -220,7 +220,7 @@ def _subtract(X: Array | Columns, means: Array, out: Array) -> None:
         np.subtract(column, means[place], out=out[:, place])
 
 
-def _sure_root(upper: Array, p: int) -> Array | None:
+def _factor_if_reliable(upper: Array, p: int) -> Array | None:
     """The root (q, q) of a matrix of which half is there.
 
     None where the condition of its first ``p`` columns, those of the coefficients, loses digits, or

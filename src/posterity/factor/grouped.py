@@ -73,7 +73,7 @@ class GroupBank:
         groups, p, _ = rows.shape
         bank = cls(p)
         bank.grow(groups)
-        bank.packed[...] = packed(np.pad(rows, ((0, 0), (0, 1), (0, _padding(p)))))
+        bank.packed[...] = packed(np.pad(rows, ((0, 0), (0, 1), (0, _compute_padding(p)))))
         return bank
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class GroupBank:
         room = len(self._arrays[0])
         if size > room:
             room = max(size, room + room // 2)
-            self._arrays = [_longer(array, room) for array in self._arrays]
+            self._arrays = [_lengthen(array, room) for array in self._arrays]
 
     def keep(self, which: NDArray[np.bool_]) -> None:
         """Drop the groups for which ``which`` (size,) is False; the rest stay in order."""
@@ -232,7 +232,7 @@ class GroupBank:
         run_together(stack, shares(len(slots), self.n_coefficients))
         return posterior
 
-    def _twin(self) -> GroupBank:
+    def _copy_arrays(self) -> GroupBank:
         """A bank with the same arrays."""
         twin = GroupBank.__new__(GroupBank)
         twin._arrays, twin.n_coefficients = list(self._arrays), self.n_coefficients
@@ -241,7 +241,7 @@ class GroupBank:
 
     def image(self, slots: Slots) -> BankImage:
         """What is needed to undo changes of the groups at ``slots``, and of new ones."""
-        return BankImage(self, self._twin(), slots, [array[slots] for array in self._arrays])
+        return BankImage(self, self._copy_arrays(), slots, [array[slots] for array in self._arrays])
 
     def remove(self, rows: GroupedRows) -> None:
         """Unlearn rows.
@@ -366,11 +366,11 @@ def whitened(root: Array, rows: Array) -> tuple[Array, Array]:
     return white, log_determinants
 
 
-def _padding(p: int) -> int:
+def _compute_padding(p: int) -> int:
     return kernel.leading_dimension(p + 1) - (p + 1)
 
 
-def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+def _lengthen(array: NDArray[Any], length: int) -> NDArray[Any]:
     longer: NDArray[Any] = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer

@@ -90,7 +90,7 @@ _limits: list[Any] = []  # one for each block that is under way; the first holds
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _get_thread_controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
@@ -112,7 +112,7 @@ def blas_threads(size: int) -> Iterator[None]:
         yield
         return
     with _limit_lock:
-        limit = None if _limits else _controller().limit(limits=1, user_api="blas")
+        limit = None if _limits else _get_thread_controller().limit(limits=1, user_api="blas")
         _limits.append(limit or _limits[0])
     try:
         yield

@@ -62,7 +62,7 @@ def removed(
     its = None if stay is None else shares(triangle, stay, size)
     if its is not None:
         rest = np.vstack([rest, its @ turned[~kept].T @ turned[~kept]])
-    fresh = _triangle(rest @ triangle[held, :q], n_targets, size, clean=its is None)
+    fresh = _triangulate(rest @ triangle[held, :q], n_targets, size, clean=its is None)
     return fresh, float(np.sqrt(left.min(initial=1.0)))
 
 
@@ -101,7 +101,7 @@ def reduced(triangle: Array, rows: Array, rounding: float, *, exact: bool) -> Ar
     gone -= float(np.sum(np.square(rows[:, p]))) - lost
     rest[:, :p][:, np.linalg.norm(rest[:, :p], axis=0) <= LEAST_COLUMN * size[:p]] = 0.0
     size = np.append(size[:p], 0.0)  # of the targets every digit counts
-    fresh = _triangle(rest, 1, size, clean=True)
+    fresh = _triangulate(rest, 1, size, clean=True)
     fresh[p, p] = np.sqrt(max(float(triangle[p, p]) ** 2 + gone, 0.0))
     return fresh
 
@@ -127,7 +127,7 @@ def first_impossible(triangle: Array, rows: Array) -> int | None:
     return None
 
 
-def _triangle(rows: Array, n_targets: int, size: Array, *, clean: bool) -> Array:
+def _triangulate(rows: Array, n_targets: int, size: Array, *, clean: bool) -> Array:
     """Rows rotated to a triangle; a direction of which rounding alone is left is not known."""
     triangle = kernel.empty_triangle(len(size))
     if clean:  # what is left of a column is nothing against what it was

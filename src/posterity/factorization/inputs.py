@@ -48,7 +48,7 @@ def numeric_places(numeric: Sequence[Any] | None, names: list[str] | None, n: in
         elif isinstance(one, int | np.integer) and 0 <= one < n:
             places.append(int(one))
         else:
-            raise ValueError(f"numeric names {one!r}, which is no column of X")
+            raise ValueError(f"numeric names {one!r}, which is not a column of X")
     return places
 
 
@@ -57,7 +57,9 @@ def read_numbers(column: Any, name: str) -> Array:
     try:
         numbers = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"the numeric column {name} holds what is no number: {error}") from error
+        raise ValueError(
+            f"the numeric column {name} contains values that are not numbers: {error}"
+        ) from error
     if not np.isfinite(numbers).all():
         row = int(np.argmin(np.isfinite(numbers)))
         raise ValueError(f"{name} is {numbers[row]} in row {row}: give finite numbers")
@@ -89,7 +91,7 @@ def one_row(x: Any, names: list[str] | None) -> Any:
     if isinstance(x, Mapping):
         order = list(x) if names is None else names
         if missing := [name for name in order if name not in x]:
-            raise ValueError(f"x lacks {missing[0]!r}")
+            raise ValueError(f"x lacks the key {missing[0]!r}: give a value for each side")
         return [[x[name] for name in order]]
     return [list(x)]
 

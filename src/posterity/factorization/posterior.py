@@ -256,7 +256,7 @@ class FactorizationPosterior:
                 if rows.side > 0:  # those of the first are as they were
                     moments[rows.side] = moments_of(rows, self.sides)
                 update_levels(rows, self.sides, self.noise_precision, moments[rows.side])
-                self._rest_at_prior(rows)
+                self._reset_to_prior(rows)
                 self._learn_prior(rows.side)
             for rows in sorted_rows[:-1]:
                 moments[rows.side] = moments_of(rows, self.sides)
@@ -336,7 +336,7 @@ class FactorizationPosterior:
                 more = np.broadcast_to(each, (new, *each.shape))
                 arrays[side] = np.concatenate([arrays[side], more])
 
-    def _rest_at_prior(self, rows: SideRows) -> None:
+    def _reset_to_prior(self, rows: SideRows) -> None:
         """Levels without rows are what their side has in common."""
         without = np.ones(len(self.means[rows.side]), dtype=bool)
         without[rows.levels] = False
@@ -380,7 +380,7 @@ class FactorizationPosterior:
         bound = self._labels_bound() if self.labels else self._numbers_bound()
         bound += 0.5 * (1.0 + np.log(2.0 * np.pi * self.offset_variance))
         for side, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            bound += self._side_bound(side, mean, covariance)
+            bound += self._compute_side_bound(side, mean, covariance)
         return float(bound)
 
     def _labels_bound(self) -> float:
@@ -399,7 +399,7 @@ class FactorizationPosterior:
             bound += a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a) - log_tau
         return float(bound + 0.5 * n * (log_tau - np.log(2.0 * np.pi)) - 0.5 * tau * residual)
 
-    def _side_bound(self, side: int, mean: Array, covariance: Array) -> float:
+    def _compute_side_bound(self, side: int, mean: Array, covariance: Array) -> float:
         centre, precision = self.prior_means[side], self.prior_precisions[side]
         size, p = mean.shape
         variances = np.diagonal(covariance, axis1=1, axis2=2)

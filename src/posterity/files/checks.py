@@ -19,21 +19,23 @@ MOST_RUNS = 1_000_000
 
 def check(name: str, made: Any) -> None:
     """Raise ``ValueError`` when the parts of an object do not fit together."""
-    parts_fit = _CHECKS.get(name, _nothing_to_check)
+    parts_fit = _CHECKS.get(name, _accept)
     if not parts_fit(made):
-        raise ValueError(f"the parts of a {name} do not fit together")
+        raise ValueError(f"the parts of a {name} do not have matching shapes")
 
 
-def _nothing_to_check(made: Any) -> bool:
+def _accept(made: Any) -> bool:
     return True
 
 
 def _posterior(posterior: Any) -> bool:
     prior, factor = posterior.prior, posterior.factor
-    return prior.n_targets == factor.n_targets and _as_long(prior, factor, posterior.intercept)
+    return prior.n_targets == factor.n_targets and _check_lengths(
+        prior, factor, posterior.intercept
+    )
 
 
-def _as_long(prior: Factor, factor: Factor, intercept: bool) -> bool:
+def _check_lengths(prior: Factor, factor: Factor, intercept: bool) -> bool:
     return prior.n_coefficients == factor.n_coefficients >= int(intercept)
 
 
@@ -92,7 +94,7 @@ def _runs(runs: Any) -> bool:
     )
 
 
-def _changepoint(posterior: Any) -> bool:
+def _check_changepoint(posterior: Any) -> bool:
     runs, q = posterior.learned.runs, len(posterior.prior.triangle)
     start = runs.latest_start
     return (
@@ -103,7 +105,7 @@ def _changepoint(posterior: Any) -> bool:
     )
 
 
-def _regimes(posterior: Any) -> bool:
+def _check_regimes(posterior: Any) -> bool:
     state, k = posterior.state, len(posterior.state.members)
     members = (posterior.fresh, *state.members)
     return (
@@ -145,11 +147,11 @@ def _nodes(nodes: Any) -> bool:
     )
 
 
-def _wrapped(posterior: Any) -> bool:
+def _check_wrapped(posterior: Any) -> bool:
     return _posterior(posterior) and posterior.inner.n_coefficients == posterior.n_coefficients
 
 
-def _heteroscedastic(posterior: Any) -> bool:
+def _check_heteroscedastic(posterior: Any) -> bool:
     statistics, m = posterior.statistics, posterior.n_coefficients - int(posterior.intercept)
     return (
         _posterior(posterior)
@@ -189,7 +191,7 @@ def _diagonal(posterior: Any) -> bool:
     )
 
 
-def _feature_levels(levels: Any) -> bool:
+def _check_feature_levels(levels: Any) -> bool:
     return len(levels.features) == len(levels.index.labels)
 
 
@@ -228,7 +230,7 @@ def _shared_prior(prior: Any) -> bool:
     )
 
 
-def _key_index(index: Any) -> bool:
+def _check_key_index(index: Any) -> bool:
     known = {"numbers", "text", "dates", "other", "none"}
     return index.is_distinct and known.issuperset(index.kinds)
 
@@ -250,7 +252,7 @@ def _softmax(posterior: Any) -> bool:
     )
 
 
-def _recent_rows(recent: Any) -> bool:
+def _check_recent_rows(recent: Any) -> bool:
     n, labels = len(recent.weights), recent.labels
     return (
         recent.X.shape == (n, recent.base.n_columns)
@@ -272,7 +274,7 @@ def _panel(panel: Any) -> bool:
     )
 
 
-def _factorization(posterior: Any) -> bool:
+def _check_factorization(posterior: Any) -> bool:
     n, (n_sides, p) = len(posterior.y), posterior.prior_means.shape
     sizes = np.array([len(mean) for mean in posterior.means])
     return (
@@ -307,24 +309,24 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "AdaptivePosterior": _adaptive,
     "NoiseMemories": _noise_memories,
     "Runs": _runs,
-    "ChangepointPosterior": _changepoint,
-    "RegimesPosterior": _regimes,
+    "ChangepointPosterior": _check_changepoint,
+    "RegimesPosterior": _check_regimes,
     "EvidencePosterior": _evidence,
     "Nodes": _nodes,
-    "GeneralizedPosterior": _wrapped,
-    "HeteroscedasticPosterior": _heteroscedastic,
+    "GeneralizedPosterior": _check_wrapped,
+    "HeteroscedasticPosterior": _check_heteroscedastic,
     "DispersedPosterior": _dispersed,
     "SeriesPanel": _panel,
     "DiagonalPosterior": _diagonal,
-    "FeatureLevels": _feature_levels,
-    "FactorizationPosterior": _factorization,
+    "FeatureLevels": _check_feature_levels,
+    "FactorizationPosterior": _check_factorization,
     "GroupedPosterior": _grouped,
     "GroupSample": _group_sample,
     "SharedPrior": _shared_prior,
-    "KeyIndex": _key_index,
+    "KeyIndex": _check_key_index,
     "Contrasts": _contrasts,
     "ContrastsPosterior": _softmax,
-    "RecentRows": _recent_rows,
+    "RecentRows": _check_recent_rows,
 }
 
 __all__ = ["MOST_RUNS", "check"]

@@ -65,7 +65,7 @@ def pack(document: str, arrays: Mapping[str, AnyArray]) -> bytes:
     if not _is_readable(text):
         raise ModelFileError(
             "the model has too many names, labels or keys of groups for one file: evict some "
-            "groups first, and save them apart"
+            "groups first, and save them separately"
         )
     content = bytearray().join(
         [
@@ -138,14 +138,14 @@ def unpack(content: bytes) -> tuple[str, dict[str, AnyArray]]:
     try:
         return _read(content[8 : 8 + length], memoryview(content)[8 + length :])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ModelFileError(f"the file's header is not understood: {error}") from error
+        raise ModelFileError(f"the file's header can't be read: {error}") from error
 
 
 def _read(header: bytes, data: memoryview) -> tuple[str, dict[str, AnyArray]]:
     entries = json.loads(header, parse_constant=_refuse_constant)
     document = entries.pop("__metadata__")["posterity"]
     if not isinstance(document, str):
-        raise TypeError("its document is no text")
+        raise TypeError("its document is not text")
     return document, {name: _array(entry, data) for name, entry in entries.items()}
 
 
@@ -165,7 +165,7 @@ def _array(entry: Any, data: memoryview) -> AnyArray:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 __all__ = ["BEGINNING", "DTYPES", "NAMES", "check_beginning", "pack", "unpack"]

@@ -64,7 +64,7 @@ class Decoder:
         ((what, inner), *rest) = node.items()
         if what == "object":
             if type(inner) is not int or not 0 <= inner < len(self._made):
-                raise ValueError(f"object {inner!r} comes before it is made")
+                raise ValueError(f"object {inner!r} is used before it is defined")
             return self._made[inner]
         if what == "list":
             return [self.value(one) for one in inner]
@@ -76,7 +76,7 @@ class Decoder:
             return float(_FLOATS[inner])
         if what == "scalar":
             return np.dtype(DTYPES[inner]).type(self.value(dict(rest)["of"]))
-        raise ValueError(f"{what!r} is no kind of value")
+        raise ValueError(f"{what!r} is not a kind of value")
 
     def _object(self, node: dict[str, Any]) -> Any:
         if "class" in node:
@@ -84,7 +84,7 @@ class Decoder:
         if "factor" in node:
             return self._factor(node)
         if "bank" in node:
-            return self._bank(node)
+            return self._decode_bank(node)
         if "groups" in node:
             return self._groups(node)
         if "labels" in node:
@@ -97,7 +97,7 @@ class Decoder:
             module, function = FORMER_CLASSES[name]
             return getattr(import_module(module), function)(values)
         if name not in HOMES:
-            raise ValueError(f"{name!r} is no class that a model file may hold")
+            raise ValueError(f"{name!r} is not a class that a model file may contain")
         kind = class_of(name)
         gone = FORMER.get(name, frozenset())
         names = {
@@ -121,7 +121,7 @@ class Decoder:
         count, seen = (self.value(one) for one in node["counts"])
         factor = Factor(len(triangle) - n_targets, n_targets)
         if triangle.dtype != np.float64 or triangle.shape != factor.triangle.shape:
-            raise ValueError("a factor is no triangle of numbers")
+            raise ValueError("a factor is not a triangle of numbers")
         factor.commit(triangle, float(count), float(seen))
         return factor
 
@@ -129,12 +129,12 @@ class Decoder:
         """Refuse a document that makes much of a few bytes."""
         self._room -= n_bytes
         if self._room < 0:
-            raise ValueError("it asks for far more memory than it has bytes")
+            raise ValueError("it needs far more memory than the file has bytes")
 
-    def _bank(self, node: dict[str, Any]) -> Bank:
+    def _decode_bank(self, node: dict[str, Any]) -> Bank:
         stack, capacity = self._arrays[node["bank"]], node["capacity"]
         if stack.dtype != np.float64 or stack.ndim != 3 or stack.shape[1] < 1:
-            raise ValueError("a bank holds no triangles")
+            raise ValueError("a bank contains no triangles")
         if type(capacity) is not int or not len(stack) <= capacity <= checks.MOST_RUNS:
             raise ValueError(f"a bank of {len(stack)} triangles has room for {capacity!r}")
         self._take(8 * capacity * stack.shape[1] * leading_dimension(stack.shape[1]))
@@ -156,7 +156,7 @@ class Decoder:
             for array, kind in zip(tallies, kinds, strict=True)
         )
         if not same:
-            raise ValueError("the parts of a bank of groups do not fit together")
+            raise ValueError("the parts of a bank of groups do not have matching shapes")
         bank = GroupBank(p)
         bank.__setstate__({"arrays": [packed, *tallies], "coefficients": p, "clock": clock})
         return bank
@@ -192,7 +192,7 @@ def _made(kind: type, values: dict[str, Any]) -> Any:
     elif slots_of(kind):
         expected = set(slots_of(kind))
     else:
-        return _with_attributes(kind, values)
+        return _restore_object(kind, values)
     if values.keys() != expected:
         odd = sorted(expected ^ values.keys())
         raise ValueError(f"{kind.__name__} has fields too few or too many: {odd}")
@@ -201,7 +201,7 @@ def _made(kind: type, values: dict[str, Any]) -> Any:
     return kind(**values)
 
 
-def _with_attributes(kind: type, values: dict[str, Any]) -> Any:
+def _restore_object(kind: type, values: dict[str, Any]) -> Any:
     """An object as it was, without its ``__init__``; an estimator needs its parameters at least."""
     hints = hints_of(kind)
     needed: set[str] = set()
@@ -216,7 +216,7 @@ def _with_attributes(kind: type, values: dict[str, Any]) -> Any:
             raise ValueError(f"{kind.__name__} has no attribute {key!r}")
         if key == "_posterior_or_none":  # declared as one kind of posterior, which stands for all
             if value is not None and (name_of(type(value)) or "") not in POSTERIORS:
-                raise TypeError(f"a {type(value).__name__} is nothing that a model has learned")
+                raise TypeError(f"a {type(value).__name__} is not part of a model")
         elif key not in needed and key in hints:
             check_type(hints[key], value, f"{kind.__name__}.{key}")
         made.__dict__[key] = value

@@ -67,7 +67,7 @@ class Encoder:
         if kind is float:
             return value if math.isfinite(value) else {"float": repr(value)}
         if isinstance(value, np.generic):
-            return self._scalar(value, where)
+            return self._encode_scalar(value, where)
         if kind in (list, tuple):
             inner = [self.value(one, f"{where}[{i}]") for i, one in enumerate(value)]
             return {kind.__name__: inner}
@@ -79,11 +79,11 @@ class Encoder:
             return {"dict": pairs}
         return {"object": self._object(value, where)}
 
-    def _scalar(self, value: np.generic, where: str) -> Node:
+    def _encode_scalar(self, value: np.generic, where: str) -> Node:
         if isinstance(value, np.str_):
             return str(value)
         if value.dtype not in NAMES:
-            raise _refused(value, where)
+            raise _make_refusal(value, where)
         return {"scalar": NAMES[value.dtype], "of": self.value(value.item(), where)}
 
     def _object(self, value: Any, where: str) -> int:
@@ -108,7 +108,7 @@ class Encoder:
         kind = type(value)
         name = name_of(kind)
         if name is None:
-            raise _refused(value, where)
+            raise _make_refusal(value, where)
         self._chain(value, where)
         if dataclasses.is_dataclass(kind):
             attributes = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind)}
@@ -167,7 +167,7 @@ class Encoder:
             code = "O" if array.dtype.kind != "U" else array.dtype.str
             return {"labels": labels, "dtype": code, "shape": list(array.shape)}
         if array.dtype.newbyteorder("=") not in NAMES:
-            raise _refused(array, where)
+            raise _make_refusal(array, where)
         still = tuple(
             slice(0, 1) if stride == 0 and length > 1 else slice(None)
             for stride, length in zip(array.strides, array.shape, strict=True)
@@ -186,7 +186,7 @@ class Encoder:
         return name
 
 
-def _refused(value: Any, where: str) -> ModelFileError:
+def _make_refusal(value: Any, where: str) -> ModelFileError:
     kind = type(value)
     what = f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(value, np.ndarray | np.generic):

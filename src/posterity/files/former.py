@@ -26,7 +26,7 @@ def full_contrasts(values: Values) -> Contrasts:
     contrasts, data = _contrasts(values, separate=False)
     (part,) = contrasts.parts
     if data.n_coefficients != part.n_coefficients or data.n_targets != 1:
-        raise ValueError("a factor of classes is not as large as they say")
+        raise ValueError("a factor does not have the size of its classes")
     part.factor.copy_from(data)
     return contrasts
 
@@ -36,7 +36,7 @@ def shared_contrasts(values: Values) -> Contrasts:
     contrasts, data = _contrasts(values, separate=True)
     p = contrasts.n_columns
     if data.n_coefficients != p or data.n_targets != contrasts.n_classes - 1:
-        raise ValueError("a factor of classes is not as large as they say")
+        raise ValueError("a factor does not have the size of its classes")
     moments = data.triangle[:, p : p + data.n_targets] @ helmert(contrasts.n_classes).T
     for part, targets in zip(contrasts.parts, moments.T, strict=True):
         rows = np.vstack([data.root, np.zeros((len(targets) - p, p))])
@@ -49,7 +49,7 @@ def softmax_posterior(values: Values) -> SoftmaxPosterior:
     known, prior, rate = values["contrasts"], values["prior"], float(values["rate"])
     recent = values.get("recent")
     if not (isinstance(known, Contrasts) and isinstance(prior, ContrastPrior)):
-        raise TypeError("a posterior over classes lacks its parts")
+        raise TypeError("a posterior over classes is incomplete")
     if not 0.0 < rate <= 1.0 or (recent is not None and not isinstance(recent, RecentRows)):
         raise ValueError("a posterior over classes can't forget like that")
     effective, seen = float(values["n_effective"]), float(values["n_observations"])
@@ -77,9 +77,9 @@ def _contrasts(values: Values, *, separate: bool) -> tuple[Contrasts, Factor]:
     n_classes, n_columns, data = values["n_classes"], values["n_columns"], values["data"]
     whole = type(n_classes) is int and type(n_columns) is int
     if not whole or n_classes < 2 or n_columns < 0 or not isinstance(data, Factor):
-        raise ValueError(f"{n_classes!r} classes of {n_columns!r} columns are none")
+        raise ValueError(f"{n_classes!r} classes of {n_columns!r} columns are impossible")
     if data.n_coefficients < n_columns or data.n_coefficients + data.n_targets < n_classes:
-        raise ValueError("a factor of classes is not as large as they say")
+        raise ValueError("a factor does not have the size of its classes")
     contrasts = Contrasts.before_data(n_classes, n_columns, separate=separate)
     contrasts.constant = float(values["constant"])
     return contrasts, data

@@ -54,7 +54,7 @@ def read(document: str, arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, 
     try:
         parts = json.loads(document)
         if not isinstance(parts, dict) or parts.get("format") != FORMAT:
-            raise ValueError("it does not say that it is a model")
+            raise ValueError("it is not marked as a model")
         schema = parts["schema"]
         if type(schema) is int and schema > NEWEST:
             writer = f"{parts.get('library')!s:.40}"
@@ -67,7 +67,7 @@ def read(document: str, arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, 
         raise
     except Exception as error:  # whatever a document that nobody wrote may lead to
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise ModelFileError(f"the file's content is not understood: {said}") from error
+        raise ModelFileError(f"the file's content can't be read: {said}") from error
 
 
 def _read_1(parts: dict[str, Any], arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, Any]]:
@@ -75,9 +75,9 @@ def _read_1(parts: dict[str, Any], arrays: Mapping[str, AnyArray]) -> tuple[Any,
         decoder = Decoder(parts["objects"], arrays)
     model, notes = decoder.value(parts["model"]), decoder.value(parts["notes"])
     if not hasattr(model, "get_params") or type(model).__name__ != parts["class"]:
-        raise ValueError(f"a {type(model).__name__} is no model")
+        raise ValueError(f"a {type(model).__name__} is not a model")
     if not isinstance(notes, dict):
-        raise TypeError("its notes have no names")
+        raise TypeError("its notes are not a mapping")
     return model, notes
 
 

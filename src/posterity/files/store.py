@@ -43,7 +43,7 @@ def dumps(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
     """
     if isinstance(model, type) or not isinstance(model, BaseEstimator):
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise ModelFileError(f"{what} is no model: give an estimator of posterity")
+        raise ModelFileError(f"{what} is not a model: give an estimator of posterity")
     return container.pack(*schemas.write(model, notes or {}))
 
 
@@ -60,7 +60,7 @@ def loads(content: bytes) -> Any:
 
 
 def loads_with_notes(content: bytes) -> tuple[Any, dict[str, Any]]:
-    """The model, and the notes kept with it.
+    """The model, and its notes.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def save(
     notes: Mapping[str, Any] | None = None,
     durable: bool = True,
 ) -> None:
-    """Write a model to a file, whole or not at all.
+    """Write a model to a file, atomically.
 
     The file is written beside ``path`` under another name, brought to disk, and then takes its
     place: whoever reads ``path`` finds the old model or the new one.
@@ -122,7 +122,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model from a file; no code in it is run, for there is none.
+    """Read a model from a file, without running code.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """The model of a file, and the notes kept with it; as :func:`load`.
+    """The model of a file, and its notes; as :func:`load`.
 
     Examples
     --------
@@ -167,12 +167,12 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     >>> folder.cleanup()
     """
     try:
-        return loads_with_notes(_content(Path(path)))
+        return loads_with_notes(_read_content(Path(path)))
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     """All bytes of a file, once its first ones say that it is a model."""
     with path.open("rb") as file:
         start = file.read(container.BEGINNING)

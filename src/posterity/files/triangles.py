@@ -66,10 +66,10 @@ def unpacked(
         triangle.reshape(-1)[_places(*triangle.shape)] = factor
         return triangle
     if factor.dtype != np.int32 or factor.shape != values.shape:
-        raise ValueError("the places of a triangle do not fit its values")
+        raise ValueError("the indices of a triangle do not match its values")
     q = _rows_of(factor, size)
     if q > LARGEST_SPARSE or (len(factor) and not 0 <= factor.min() <= factor.max() < size):
-        raise ValueError("a place is outside its triangle")
+        raise ValueError("an index is outside its triangle")
     take(16 * q * kernel.leading_dimension(q))
     triangle = np.zeros((q, kernel.leading_dimension(q)))
     # Row i begins at place i q - i (i - 1) / 2.
@@ -82,14 +82,14 @@ def unpacked(
 def _rows_of(factor: NDArray[Any], length: int) -> int:
     q = (int(np.sqrt(8.0 * length + 1.0)) - 1) // 2 if length >= 0 else -1
     if factor.ndim != 1 or q * (q + 1) // 2 != length:
-        raise ValueError(f"{length} numbers are no triangle")
+        raise ValueError(f"{length} numbers do not make a triangle")
     return q
 
 
 def stacked(halves: Array, q: int) -> Array:
     """Packed triangles (n, q (q + 1) / 2) from a file; ``ValueError`` where they can't be any."""
     if halves.dtype != np.float64 or halves.ndim != 2 or halves.shape[1] != q * (q + 1) // 2:
-        raise ValueError(f"an array of shape {halves.shape} holds no triangles of {q} rows")
+        raise ValueError(f"an array of shape {halves.shape} does not contain triangles of {q} rows")
     if not np.abs(halves).max(initial=0.0) <= LARGEST:  # NaN is not, either
-        raise ValueError("triangles hold what is not finite, or too large")
+        raise ValueError("triangles contain values that are not finite, or too large")
     return halves

@@ -78,12 +78,12 @@ def _is_a(kind: Any, value: Any) -> bool:
     if kind is bool:
         return isinstance(value, bool | np.bool_)
     if getattr(kind, "_is_protocol", False):
-        return all(hasattr(value, name) for name in _promised(kind))
+        return all(hasattr(value, name) for name in _resolve_annotation(kind))
     return not isinstance(kind, type) or isinstance(value, kind)
 
 
 @cache
-def _promised(protocol: type) -> tuple[str, ...]:
+def _resolve_annotation(protocol: type) -> tuple[str, ...]:
     names = {name for one in protocol.__mro__ for name in vars(one) if not name.startswith("_")}
     return tuple(sorted(names))
 

@@ -21,7 +21,7 @@ NAMED = 3
 
 
 class ForecastWarning(UserWarning):
-    """A forecast stands on less than it might seem."""
+    """A forecast is less certain than it may seem: short, constant or incomplete series."""
 
 
 def check_parameters(
@@ -29,32 +29,33 @@ def check_parameters(
 ) -> None:
     """Raise ``ValueError`` or ``TypeError`` for parameters of a forecaster that are none."""
     if not (isinstance(n_draws, int | np.integer) and n_draws >= 2):
-        raise ValueError(f"n_draws is {n_draws!r}: at least 2 draws are needed")
+        raise ValueError(f"n_draws is {n_draws!r}: it must be at least 2")
     periods: Iterable[Any] = () if seasonality is None else np.atleast_1d(np.asarray(seasonality))
     for period in periods:
         if period != int(period) or period < 2:
             raise ValueError(
-                f"seasonality is {seasonality!r}: periods are whole numbers of steps, at least 2"
+                f"seasonality is {seasonality!r}: periods must be whole numbers of steps, at "
+                "least 2"
             )
     if forms is not None and not all(isinstance(form, Form) for form in forms):
         raise TypeError("forms must be a sequence of Form, as in [Form(1, lags=(1, 2))]")
     if forms is not None and not len(forms):
-        raise ValueError("forms is empty: give at least one, or None to have them chosen")
+        raise ValueError("forms is empty: give at least one, or None to choose them automatically")
 
 
 def check_forgetting(forgetting: Any) -> None:
     """Raise ``TypeError`` unless forms can forget so."""
     if forgetting is not None and not hasattr(forgetting, "memories"):
         raise TypeError(
-            f"forgetting is {forgetting!r}: a forecaster forgets by Exponential, Stabilized, "
-            "Window, Adaptive or Changepoint of posterity.forgetting"
+            f"forgetting is {forgetting!r}: give Exponential, Stabilized, Window, Adaptive or "
+            "Changepoint of posterity.forgetting"
         )
 
 
 def check_horizon(h: int) -> None:
     """Raise ``ValueError`` unless ``h`` is a horizon."""
     if not (isinstance(h, int | np.integer) and h >= 1):
-        raise ValueError(f"h is {h!r}: the horizon is a whole number of steps, at least 1")
+        raise ValueError(f"h is {h!r}: the horizon must be a whole number of steps, at least 1")
 
 
 def check_enough(panel: Panel) -> None:
@@ -64,7 +65,7 @@ def check_enough(panel: Panel) -> None:
         more = f" (and {len(few) - 1} more)" if len(few) > 1 else ""
         raise ValueError(
             f"{panel.called(panel.ids[few[0]])}{more} has {panel.observed[few[0]]} values: a "
-            f"forecast needs {FEWEST_VALUES} at least; leave it out, or wait for more"
+            f"forecast needs at least {FEWEST_VALUES}; leave it out, or wait for more"
         )
 
 
@@ -98,8 +99,8 @@ def warn_of_constant(panel: Panel) -> None:
     constant = np.nanmax(panel.values, axis=1) == np.nanmin(panel.values, axis=1)
     if constant.any():
         warnings.warn(
-            f"{_named(panel, constant)} constant: nothing says how much the next values may "
-            "differ, and the intervals have no width",
+            f"{_named(panel, constant)} constant: the variation of the next values is unknown, "
+            "and their intervals have width 0",
             ForecastWarning,
             stacklevel=3,
         )

@@ -58,7 +58,7 @@ class StepDistribution:
         return self._shaped(self.marginals.quantile(q))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Ends of the central intervals that hold each step with probability ``level``."""
+        """Ends of the central intervals of each step at a probability ``level``."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must be between 0 and 1, as in 0.95")
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
@@ -68,7 +68,7 @@ class StepDistribution:
         return self._shaped(self.marginals.cdf(self._read(y)))
 
     def p_value(self, y: ArrayLike) -> Array:
-        """How often something as far out as ``y`` would come: small where it is an anomaly.
+        """Probability of an outcome at least as extreme as ``y``: small for anomalies.
 
         Twice the probability of the tail that ``y`` is in, of each step by itself.
         """
@@ -76,7 +76,7 @@ class StepDistribution:
         return 2.0 * np.minimum(below, 1.0 - below)
 
     def logpdf(self, y: ArrayLike) -> Array:
-        """Log densities at outcomes ``y``, of each step by itself."""
+        """Marginal log densities of each step at outcomes ``y``."""
         return self._shaped(self.marginals.logpdf(self._read(y)))
 
     def crps(self, y: ArrayLike) -> Array:
@@ -205,7 +205,7 @@ class Forecast(StepsAhead):
         return np.asarray(variances[:, :, None] * np.eye(variances.shape[1]))
 
     def total(self, steps: slice | int | None = None) -> StepDistribution:
-        """The sum over steps, all by default or the first ``steps``: next week's demand, say.
+        """Distribution of the sum over all steps, or the first ``steps``.
 
         Of forms on the scale of the values it is a mixture of Gaussians, by formula. The sum of
         what is Gaussian in logarithms is taken for lognormal, with the mean and the variance that
@@ -213,7 +213,9 @@ class Forecast(StepsAhead):
         """
         chosen = slice(steps) if isinstance(steps, int) or steps is None else steps
         if not len(range(self.horizon)[chosen]):
-            raise ValueError(f"there is no step in {steps}: the horizon has {self.horizon}")
+            raise ValueError(
+                f"there is no step in {steps}: give steps of the horizon, 1 to {self.horizon}"
+            )
         parts = [_summed(path, chosen) for path in self.paths]
         return StepDistribution(self.ids, Marginals(parts, self.marginals.weights), self.single)
 

@@ -42,7 +42,7 @@ NUMBERS = 3
 
 
 class Forecaster(BaseEstimator):
-    """Forecasts n steps ahead of one series or many, as a joint distribution.
+    """Forecasts the next n steps of one or more series, as a joint distribution.
 
     Nothing has to be chosen but the horizon. Several autoregressions, of other lags, differences
     and scales, learn each series exactly, with a learned prior; they are averaged by how well they
@@ -209,7 +209,7 @@ class Forecaster(BaseEstimator):
 
     @all_or_nothing
     def merge(self, other: Self) -> Self:
-        """Learn all that ``other`` has learned: other series, or what came later of the same."""
+        """Learn what ``other`` has learned: other series, or later rows of the same."""
         mine, theirs = self._fitted_panel, other._fitted_panel
         if mine.calendar != theirs.calendar and mine.calendar.kind != "numbers":
             theirs = _in_calendar(theirs, mine)
@@ -304,8 +304,8 @@ class Forecaster(BaseEstimator):
             advanced = set((whole.ends - _ends(known, whole)).tolist())
             if advanced != {whole.length - first}:
                 raise ValueError(
-                    "forecast_then_learn needs as many new rows of each series, from the row after "
-                    "its last one on; give others to partial_fit"
+                    "forecast_then_learn needs the same number of new rows for each series, "
+                    "starting right after its last row; use partial_fit for others"
                 )
         known = whole.before(whole.length - first)
         forms = self._forms_of(known)
@@ -314,7 +314,7 @@ class Forecaster(BaseEstimator):
         return forecasts
 
     def before(self, rows: int) -> Self:
-        """The forecaster as it was ``rows`` rows of each series ago; this one stays as it is.
+        """A copy of the forecaster as it was ``rows`` rows of each series ago.
 
         Examples
         --------
@@ -327,9 +327,8 @@ class Forecaster(BaseEstimator):
         """
         if not 0 <= rows < self._fitted_panel.length:
             raise ValueError(
-                f"rows is {rows}: it must be from 0 to less than "
-                f"{self._fitted_panel.length}, as many "
-                "rows as were learned"
+                f"rows is {rows}: it must be at least 0 and less than "
+                f"{self._fitted_panel.length}, the number of learned rows"
             )
         then = self._fitted_panel.before(int(rows))
         check_enough(then)

@@ -83,8 +83,8 @@ class Form:
             or min(self.half_lives, default=1) <= 0
         ):
             raise ValueError(
-                f"{self!r}: difference, lags and half_lives must be positive, as a forecast knows "
-                "nothing but the past"
+                f"{self!r}: difference, lags and half_lives must be positive, because a "
+                "forecast uses only the past"
             )
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(

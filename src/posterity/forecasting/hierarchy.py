@@ -90,7 +90,7 @@ def reconcile(
     True
     """
     if forecast.single:
-        raise ValueError("a single series has no parts: reconcile the forecast of several")
+        raise ValueError("there is a single series: reconcile needs the forecast of several")
     known = forecast.ids
     added = [name for name in groups if name not in known]
     sums = {name: _expanded(name, groups, known) for name in groups}
@@ -126,15 +126,18 @@ def _expanded(
 ) -> Array:
     """(s,) how often each series that is no sum is in a sum."""
     if name in above:
-        raise ValueError(f"the sum {name!r} is a part of itself")
+        raise ValueError(f"the sum {name!r} is a part of itself: leave it out of its parts")
     counts = np.zeros(len(known))
     if name not in groups:
         if name not in known:
-            raise ValueError(f"{name!r}, a part of {above[-1]!r}, was not forecast, and is no sum")
+            raise ValueError(
+                f"{name!r}, a part of {above[-1]!r}, was not forecast, and is not a sum: "
+                "forecast it, or leave it out"
+            )
         counts[known.index(name)] = 1.0
         return counts
     if not len(groups[name]):
-        raise ValueError(f"the sum {name!r} has no parts")
+        raise ValueError(f"the sum {name!r} has no parts: name at least one")
     return np.sum([_expanded(part, groups, known, (*above, name)) for part in groups[name]], axis=0)
 
 

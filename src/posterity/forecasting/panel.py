@@ -194,8 +194,7 @@ def check_finite(values: Array, name: str) -> None:
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise ValueError(
-            f"{name} is infinite at row {infinite[0]} (from 0): leave out what was not observed, "
-            "or write NaN"
+            f"{name} is infinite at row {infinite[0]} (from 0): leave the value out, or write NaN"
         )
 
 
@@ -203,8 +202,8 @@ def check_same_columns(panel: Panel, other: Panel) -> None:
     """Raise ``ValueError`` where the exogenous columns differ."""
     if panel.names != other.names:
         raise ValueError(
-            f"the rows have the exogenous columns {list(other.names)}, but what was learned had "
-            f"{list(panel.names)}: give the same ones"
+            f"the rows have the exogenous columns {list(other.names)}, but the learned rows had "
+            f"{list(panel.names)}: give the same"
         )
 
 

@@ -37,7 +37,7 @@ Ends = Callable[[int, Array], tuple[Array, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """What was forecast right before each new row, and what came: (n, S, h), NaN beyond the end.
+    """Forecasts made before each new row, and outcomes: (n, S, h), NaN beyond the end.
 
     Entry [i, s, k] was forecast knowing all rows before the i-th new one, of the row k after it.
 
@@ -74,7 +74,7 @@ class Progress:
     pit: Array
 
     def p_values(self) -> Array:
-        """(n, S, h) how often something as far out would come: small where it is an anomaly.
+        """(n, S, h) probabilities of outcomes at least as extreme: small for anomalies.
 
         Twice the probability of the tail that the outcome is in. Entries [:, :, 0] say it of each
         new row before it is learned.
@@ -82,7 +82,7 @@ class Progress:
         return 2.0 * np.minimum(self.pit, 1.0 - self.pit)
 
     def by_step(self) -> dict[str, Array]:
-        """(h,) mean absolute error, mean CRPS, and share of outcomes held, by steps ahead."""
+        """(h,) mean absolute error, mean CRPS and coverage for each step ahead."""
         held = (self.low <= self.outcomes) & (self.outcomes <= self.high)
         known = np.isfinite(self.outcomes) & np.isfinite(self.median)
         count = np.maximum(known.sum(axis=(0, 1)), 1)

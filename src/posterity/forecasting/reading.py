@@ -48,7 +48,7 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
     if names is None:
         return _with_columns(_of_values(data, calendar), X)
     if X is not None:
-        raise ValueError("X is for arrays: in a frame, put exogenous columns beside y")
+        raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
     if TARGET in names:
         return _long(data, names, calendar)
     return _wide(data, names, calendar)
@@ -71,7 +71,9 @@ def future(data: Any, panel: Panel, h: int) -> Array:
     """(S, h, m) exogenous columns of the next ``h`` steps; ``ValueError`` where one is missing."""
     if not panel.names:
         if data is not None:
-            raise ValueError("X_future was given, but no exogenous columns were learned")
+            raise ValueError(
+                "X_future was given, but no exogenous columns were learned: leave it out"
+            )
         return np.zeros((len(panel), h, 0))
     if data is None:
         raise ValueError(
@@ -123,7 +125,7 @@ def _of_values(data: Any, calendar: Calendar | None) -> Panel:
         else:
             raise ValueError(f"the series have shape {array.shape}: expected (n,) or (n, k)")
     if not len(panel) or panel.length == 0:
-        raise ValueError("there is no row to learn: give a series at least one value")
+        raise ValueError("there is no row to learn: give at least one value of a series")
     return panel
 
 
@@ -135,7 +137,9 @@ def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
     ids = _column(frame, ID) if ID in names else np.array([TARGET] * len(y))
     if times is None:
         if ID in names:
-            raise ValueError(f"a frame of several series needs the column {TIME!r}: when each was")
+            raise ValueError(
+                f"a frame of several series needs the column {TIME!r}, with the time of each row"
+            )
         times = np.arange(len(y))
     if ids.dtype.kind in "fO":
         unnamed = [row for row, name in enumerate(ids) if name is None or name != name]
@@ -169,7 +173,7 @@ def _placed(
 ) -> Panel:
     """Rows sorted by series and time, and put on the grid of their calendar."""
     if not len(times):
-        raise ValueError("there is no row to learn: give a series at least one value")
+        raise ValueError("there is no row to learn: give at least one value of a series")
     order = np.lexsort((times, which))
     which, times, rows = which[order], times[order], rows[order]
     same = which[1:] == which[:-1]

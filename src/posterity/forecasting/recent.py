@@ -29,7 +29,7 @@ def following(history: Panel, y: Any, X: Any) -> Panel:
     if new and history.calendar.kind != "numbers":
         raise ValueError(
             f"series {new[0]!r} is new, and its rows have no times: give a frame with "
-            "unique_id, ds and y, as the series that are known have times"
+            "unique_id, ds and y, because the known series have times"
         )
     # Rows without times follow the last one of their series.
     first = np.array([before.get(name, -1) + 1 for name in panel.ids])
@@ -44,7 +44,9 @@ def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLi
     if name is None and len(panel) == 1:
         name = panel.ids[0]
     if name is None:
-        raise ValueError(f"series is missing: say which of the {len(panel)} the value is of")
+        raise ValueError(
+            f"series is missing: name the one of the {len(panel)} that the value belongs to"
+        )
     end = int(panel.ends[number_of(panel, name)])
     if recent is not None and name in recent.ids:
         end = int(recent.ends[recent.ids.index(name)])
@@ -67,7 +69,7 @@ def some_of(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
     """All that is known of some series, as they are in the panel of all."""
     names = [names] if isinstance(names, str) else names
     if not len(names):
-        raise ValueError("series is empty: name those to forecast, or leave it out for all")
+        raise ValueError("series is empty: name the series to forecast, or leave it out for all")
     some = panel.part(np.unique([number_of(panel, name) for name in names]))
     if recent is None:
         return some
@@ -84,6 +86,6 @@ def number_of(panel: Panel, name: Any) -> int:
         return panel.ids.index(name)
     listed = ", ".join(repr(one) for one in panel.ids[:NAMED])
     raise ValueError(
-        f"series {name!r} is not known: there are {listed}"
+        f"series {name!r} is unknown: the series are {listed}"
         f"{', ...' if len(panel) > NAMED else ''}; partial_fit learns new ones"
     )

@@ -235,11 +235,16 @@ class VectorAutoregression(BaseEstimator):
         if self.n_draws < 1:
             raise ValueError(f"n_draws is {self.n_draws}: it must be at least 1")
         if panel.names:
-            raise ValueError(f"a vector autoregression has no exogenous columns: {panel.names}")
+            raise ValueError(
+                "a vector autoregression has no exogenous columns, but there are "
+                f"{panel.names}: leave them out"
+            )
         if len(set(panel.ends.tolist())) > 1:
             last = panel.calendar.times(panel.ends)
             pairs = ", ".join(f"{i!r} at {t}" for i, t in zip(panel.ids, last, strict=True))
-            raise ValueError(f"the signals end at different times ({pairs}): give all up to one")
+            raise ValueError(
+                f"the signals end at different times ({pairs}): give all up to the same time"
+            )
 
     def _nodes(self) -> minnesota.Nodes:
         if self.tightness is None:

@@ -46,7 +46,7 @@ __all__ = [
 
 @runtime_checkable
 class Forgetting(Protocol):
-    """What an estimator asks of ``forgetting=``."""
+    """The protocol of ``forgetting=``."""
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        """Return a posterior that forgets in this way, from one without data."""

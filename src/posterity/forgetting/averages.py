@@ -88,7 +88,7 @@ class Adaptive:
         return tuple((rate, None) for rate in self.discounts or self.grid(n_coefficients)[::2])
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        """Return a posterior that forgets in this way, from one without data."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
         kind: type[AveragedPosterior] = AveragedPosterior
         members = [posterior.single() for _ in discounts]
@@ -104,7 +104,7 @@ class Adaptive:
 
 @dataclass(frozen=True)
 class Changepoint:
-    """Begin anew where the world has changed: Bayesian online changepoint detection.
+    """Restart after changes of the data: Bayesian online changepoint detection.
 
     Every row may be the first of a new regime. Each row at which the last change may have been has
     a regression, and a noise, of its own, learned from the rows since; predictions are their
@@ -180,7 +180,7 @@ class Changepoint:
             )
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that begins anew where the world has changed."""
+        """Return a posterior that restarts after changes of the data."""
         banked = posterior.one_triangle
         if banked is not None:  # all runs are triangles in one bank
             return ChangepointPosterior.around(banked, self)

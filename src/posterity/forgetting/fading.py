@@ -68,7 +68,7 @@ class _Discounted:
         return self.discounts(elapsed)
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        """Return a posterior that forgets in this way, from one without data."""
         return posterior.made(lambda data: FadingPosterior.around(data, self))
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
@@ -153,7 +153,7 @@ class Stabilized(_Discounted):
 
 @dataclass(frozen=True)
 class Directional(_Discounted):
-    """Only what a new row speaks about fades, and never below the prior.
+    """Discount only the direction of each new row, and never below the prior.
 
     Before a row x, the information D that data have brought loses
     (1 - discount) D x x'D / (x'D x): directions that rows do not visit keep all they know (Cao and
@@ -193,7 +193,7 @@ class Directional(_Discounted):
 
 @dataclass(frozen=True)
 class Smoothing:
-    """A weighted average of what is known and the new row: gamma old + (1 - gamma) new.
+    """A weighted average of the old information and the new row: gamma old + (1 - gamma) new.
 
     The smoothing of a well-known tutorial (Halford 2020), for comparison. Each row weighs
     1 - gamma and fades by gamma, so the effective sample size never exceeds one row: intervals are
@@ -223,7 +223,7 @@ class Smoothing:
             raise ValueError(f"gamma is {self.gamma}: it must lie between 0 and 1, as in 0.8")
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        """Return a posterior that forgets in this way, from one without data."""
         return posterior.made(lambda data: FadingPosterior.around(data, self))
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
@@ -281,7 +281,7 @@ class RandomWalk:
             )
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        """Return a posterior that forgets in this way, from one without data."""
         steps = self.steps(posterior.n_coefficients, posterior.intercept)
 
         def random_walk(data: LinearPosterior) -> LinearPosterior:

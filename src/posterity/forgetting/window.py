@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Window:
-    """Exactly the last rows, and nothing of those before them.
+    """Use exactly the last rows, and none before them.
 
     Rows that leave are rotated out; where that would lose digits, as after a row of enormous
     leverage, and once a window's length anyway, the window is built anew from its rows, which it
@@ -48,7 +48,7 @@ class Window:
             raise ValueError(f"duration is {self.duration}: it must be positive and finite")
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one that has seen nothing."""
+        """Return a posterior that forgets in this way, from one without data."""
         return posterior.made(lambda data: WindowPosterior.around(data, self))
 
     def left(self, elapsed: Array) -> Array:

@@ -130,8 +130,8 @@ class Classifier(GeneralizedModel):
         """
         if self._many is not None:
             raise ValueError(
-                f"there are {len(self.classes_)} classes, whose probabilities have no one "
-                "distribution: draw them by sample_mean, or take predict_interval"
+                f"there are {len(self.classes_)} classes, whose probabilities have no single "
+                "distribution: use sample_mean or predict_interval"
             )
         return self._expected(self._eta_distribution(X, None))
 
@@ -183,9 +183,9 @@ class Classifier(GeneralizedModel):
         met = joined_classes(None if first else self.classes_, classes, labels)
         if way == "fit" and len(met) == 1:
             raise ValueError(
-                f"all labels are {met.tolist()[0]!r}: a classifier needs rows of two classes at "
-                "least, not of one class. Where others are still to come, begin with partial_fit, "
-                "and name them all in its classes"
+                f"all labels are {met.tolist()[0]!r}: a classifier needs rows of at least two "
+                "classes, not of one class. If others come later, start with partial_fit and "
+                "name all of them in its classes"
             )
         y = positions(met, labels)[0].astype(np.float64) if len(labels) else np.zeros(0)
         X, y, weights = read_rows(model, rows[0], y, rows[2], reset=first)
@@ -211,7 +211,8 @@ class Classifier(GeneralizedModel):
         if not there.all():
             row = int(np.argmin(there))
             raise ValueError(
-                f"y is {labels.tolist()[row]!r} in row {row}, a label that was never learned"
+                f"y is {labels.tolist()[row]!r} in row {row}, which was never learned: unlearn "
+                "only learned rows"
             )
         ones = places.astype(np.float64)
         return self._unlearned((X, 1.0 - ones if self._flipped else ones, sample_weight))
@@ -393,14 +394,14 @@ class Classifier(GeneralizedModel):
         if not np.array_equal(self.classes_, other.classes_):
             raise ValueError(
                 f"the models differ in their classes, {self.classes_.tolist()} and "
-                f"{other.classes_.tolist()}: name all classes when learning begins, as in "
+                f"{other.classes_.tolist()}: name all classes in the first call, as in "
                 "partial_fit(X, y, classes=...)"
             )
 
         if self._flipped != other._flipped:
             raise ValueError(
-                "the models met their classes in different orders: name all classes when learning "
-                "begins, as in partial_fit(X, y, classes=...)"
+                "the models have their classes in different orders: name all classes in the "
+                "first call, as in partial_fit(X, y, classes=...)"
             )
 
     def _begin_as(self, other: Self) -> None:

@@ -104,7 +104,7 @@ class CountRegression(BayesianGeneralizedLinear):
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Learn these rows too, together, from what is known; parameters as in :meth:`fit`."""
+        """Learn more rows together, starting from the posterior; parameters as in :meth:`fit`."""
         return super().partial_fit(X, y, sample_weight, offset=exposure, times=times)
 
     def predict_then_learn(  # type: ignore[override]

@@ -30,7 +30,7 @@ def heavy_tailed_posterior(values: Values) -> HeavyTailedPosterior:
 def quantile_posterior(values: Values) -> QuantilePosterior:
     """The same of a quantile, with the plain rows beside."""
     if not isinstance(values["design"], LinearPosterior):
-        raise TypeError("a posterior of a quantile lacks its parts")
+        raise TypeError("a posterior of a quantile is incomplete")
     return QuantilePosterior(*_reweighted(values), values["design"])  # type: ignore[call-arg]
 
 
@@ -40,7 +40,7 @@ def _reweighted(values: Values) -> tuple[Any, ...]:
     optional = {"spread": Spread | None, "begun": WarmStart}
     there = {**values, "spread": values.get("spread"), "begun": values.get("begun", WarmStart())}
     if not all(isinstance(there[key], kind) for key, kind in (kinds | optional).items()):
-        raise TypeError("a posterior under heavy tails lacks its parts")
+        raise TypeError("a posterior with heavy tails is incomplete")
     state = HeavyTailsState(
         inner=_resting(values["inner"]),
         log_predictive=float(values["evidence"]),

@@ -67,7 +67,7 @@ def _fill(new: Any, old: Any) -> None:
     if fill is None:
         name = type(getattr(old, "strategy", old)).__name__
         raise ValueError(
-            f"under {name} features can't join later: let every row have all of them from the "
+            f"under {name} features can't join later: give every row all of them from the "
             "start, 0.0 where one is absent, or use another way to forget"
         )
     fill(new, old)

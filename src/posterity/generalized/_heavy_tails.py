@@ -150,8 +150,8 @@ class HeavyTailedPosterior(LinearPosterior):
         state = ahead.state
         if state.seen - gone < -1e-12 * gone:
             raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {state.seen:g} is learned; "
-                "nothing was changed"
+                f"can't unlearn rows of total weight {gone:g}: only {state.seen:g} was learned; "
+                "give learned rows (nothing was changed)"
             )
         if state.seen - gone <= 1e-12 * gone:
             tally = state.tally

@@ -31,7 +31,9 @@ def read_labels(y: Any) -> Labels:
         if bad.any():
             row = int(np.argmax(bad))
             kind = "NaN" if np.isnan(labels[row]) else "infinity"
-            raise ValueError(f"Input y contains {kind} in row {row}: a label is needed in each row")
+            raise ValueError(
+                f"Input y contains {kind} in row {row}: every row needs a label: drop the row"
+            )
         broken = labels != np.floor(labels)
         if broken.any():
             row = int(np.argmax(broken))
@@ -45,7 +47,8 @@ def read_labels(y: Any) -> Labels:
         for row, label in enumerate(labels):
             if label is None or label != label:
                 raise ValueError(
-                    f"Input y contains {label!r} in row {row}: a label is needed in each row"
+                    f"Input y contains {label!r} in row {row}: every row needs a label: drop "
+                    "the row"
                 )
         if len({isinstance(label, str) for label in labels}) > 1:
             raise ValueError(
@@ -86,8 +89,8 @@ def joined_classes(known: Labels | None, named: ArrayLike | None, labels: Labels
 def _united(parts: list[Labels]) -> Labels:
     if len({part.dtype.kind in "US" or part.dtype.kind == "O" for part in parts}) > 1:
         raise ValueError(
-            f"y has labels like {parts[0][:1].tolist()}, but those before it are like "
-            f"{parts[-1][:1].tolist()}: give text, or numbers, throughout"
+            f"y has labels like {parts[0][:1].tolist()}, but earlier labels are like "
+            f"{parts[-1][:1].tolist()}: give only text, or only numbers"
         )
     return np.unique(np.concatenate(parts))
 

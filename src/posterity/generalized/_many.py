@@ -55,7 +55,7 @@ def begun(
     if separate and not (strategy is None or isinstance(strategy, OddsScale)):
         raise ValueError(
             f"prior_precision is {precision!r}, but {n_classes} classes of {p} coefficients are "
-            'too many to compare priors of each: use "auto" or numbers'
+            'too many for this prior: use "auto" or numbers'
         )
     if separate:
         check_memory(32.0 * n_classes * p * p, f"a model of {n_classes} classes and {p} columns")
@@ -89,8 +89,8 @@ def check_growth(n_classes: int, n_columns: int) -> None:
     """Raise ``ValueError`` where classes that come late would be more than can be kept apart."""
     if not keeps_all(n_classes, n_columns):
         raise ValueError(
-            f"y has classes that came late, {n_classes} in all: with {n_columns} columns so many "
-            "can't be added one by one; name all classes in the first call, as in "
+            f"y has new classes, {n_classes} in all: with {n_columns} columns so many can't be "
+            "added later; name all classes in the first call, as in "
             "partial_fit(X, y, classes=...)"
         )
 

@@ -128,7 +128,7 @@ class MatchedNoise(WorkingNoise):
     ) -> tuple[Mask, Sites]:
         """Which rows are no gross errors, and the best hill to begin on."""
         some = rows.some(START_ROWS)
-        hills = self._hills(some, prior, known, last)
+        hills = self._find_local_modes(some, prior, known, last)
         honest, best = max(hills, key=lambda hill: hill.log_evidence)[1:]
         if len(some.y) == len(rows.y):
             return honest, best
@@ -139,13 +139,15 @@ class MatchedNoise(WorkingNoise):
             all_honest = np.abs(rows.y - fit) <= GROSS * best.scale
         return all_honest, self.around(rows.only(all_honest), fit[all_honest], best.scale)
 
-    def _hills(self, rows: Rows, prior: Factor, known: float | None, last: Start) -> list[Hill]:
+    def _find_local_modes(
+        self, rows: Rows, prior: Factor, known: float | None, last: Start
+    ) -> list[Hill]:
         fit, starts = self._starts(rows, prior, known, last)
         gross: list[Hill] = []
         if known is None:
             # Many gross errors lead least absolute deviations astray, but not the targets' median.
             for seen_from in (fit, np.full(len(rows.y), rows.median(rows.y))):
-                gross += self._without_gross(rows, prior, seen_from, last)
+                gross += self._fit_without_outliers(rows, prior, seen_from, last)
         all_ = np.ones(len(rows.y), dtype=bool)
         if last.rough and len(starts) == 1 and not gross:
             return [Hill(0.0, all_, self.around(rows, *starts[0]))]
@@ -159,11 +161,11 @@ class MatchedNoise(WorkingNoise):
         """A robust fit, and the fits and scales from which to climb."""
         if last.fit is not None:
             fit = last.fit[:: -(-len(last.fit) // len(rows.y))]
-            narrow = self._narrow(rows, fit)
+            narrow = self._estimate_narrow_scale(rows, fit)
             less = known is None and narrow < NARROWER * last.scale
             return fit, [(fit, last.scale), *([(fit, narrow)] if less else [])]
         fit = _least_absolute(rows, prior, rows, last.rough)
-        starts = [(fit, known or self._narrow(rows, fit))]
+        starts = [(fit, known or self._estimate_narrow_scale(rows, fit))]
         if not last.in_order:
             broad = rows.under(prior, rows.y, np.ones(len(rows.y)))
             wide = math.sqrt(float(broad.residual()[0, 0]) / rows.residual_df) / self.core_ratio
@@ -189,9 +191,11 @@ class MatchedNoise(WorkingNoise):
             start, known=known is not None, settled=ROUGH, rounds=rounds, unlike=unlike
         )
 
-    def _without_gross(self, rows: Rows, prior: Factor, fit: Array, last: Start) -> list[Hill]:
+    def _fit_without_outliers(
+        self, rows: Rows, prior: Factor, fit: Array, last: Start
+    ) -> list[Hill]:
         """The hill without gross errors, seen from a fit; none where there are none."""
-        scale = self._narrow(rows, fit)
+        scale = self._estimate_narrow_scale(rows, fit)
         honest = np.zeros(len(rows.y), dtype=bool)
         for _ in range(MOST_LOOKS):
             before, honest = honest, np.abs(rows.y - fit) <= GROSS * scale
@@ -202,12 +206,12 @@ class MatchedNoise(WorkingNoise):
                 break
             some = rows.only(honest)
             fit = _least_absolute(some, prior, rows, last.rough)
-            scale = self._narrow(some, fit[honest])
+            scale = self._estimate_narrow_scale(some, fit[honest])
         best = self._climbed(rows, honest, prior, None, fit, scale, last)
         gross = _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
         return [Hill(best.log_evidence + gross, honest, best)]
 
-    def _narrow(self, rows: Rows, fit: Array) -> float:
+    def _estimate_narrow_scale(self, rows: Rows, fit: Array) -> float:
         """Scale that the median error says."""
         return max(1.4826 / self.core_ratio * rows.median(np.abs(rows.y - fit)), rows.floor)
 

@@ -91,9 +91,9 @@ class QuantilePosterior(HeavyTailedPosterior):
         gone = float(len(X)) if weights is None else float(np.sum(weights))
         if self.state.kept is None and self.learns_lean and gone < self.n_observations:
             raise ValueError(
-                f"can't unlearn rows of a quantile once more than {self._n_start} came: what a row "
-                "weighs is the density of all rows' errors about the quantile, and these are not "
-                "kept; fit the remaining rows again"
+                f"can't unlearn rows of a quantile model with more than {self._n_start} rows: "
+                "their weights depend on all errors, which are not kept; fit the remaining rows "
+                "again"
             )
         super().remove(X, y, weights)
         self.design.remove(X, np.zeros_like(y), weights)

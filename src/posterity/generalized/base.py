@@ -36,7 +36,9 @@ class GeneralizedModel(LinearEstimator):
     @property
     def noise_precision_(self) -> float:
         """There is none: what is left open is in the likelihood."""
-        raise AttributeError(f"{type(self).__name__} has no noise_precision_")
+        raise AttributeError(
+            f"{type(self).__name__} has no noise_precision_: its likelihood has no Gaussian noise"
+        )
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -134,6 +136,6 @@ def log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:
         row = int(np.argmax(bad))
         raise ValueError(
             f"exposure is {values[row]} in row {row}: it must be positive and finite; leave out "
-            "rows that were not exposed"
+            "rows without exposure"
         )
     return np.log(values)

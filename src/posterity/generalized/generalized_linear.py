@@ -157,7 +157,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         offset: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Learn these rows too, together, from what is known; parameters as in :meth:`fit`."""
+        """Learn more rows together, starting from the posterior; parameters as in :meth:`fit`."""
         self._learned("append", (X, y, sample_weight), times, offset)
         return self
 
@@ -192,7 +192,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         *,
         offset: ArrayLike | None = None,
     ) -> Self:
-        """Forget rows that were learned: what they say now, given all others, is taken out.
+        """Unlearn rows: remove their likelihood as it is now, given all others.
 
         Exact for the row that was learned last, and for rows that came one after another and leave
         last first, as rows of one call do, but for a prior that was learned again in between. Of

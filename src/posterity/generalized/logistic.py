@@ -176,7 +176,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         classes: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Learn these rows too, together, from what is known so far. Parameters as in :meth:`fit`.
+        """Learn more rows together, starting from the posterior. Parameters as in :meth:`fit`.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["mean"] = "mean"
     ) -> Array:
-        """Ends of the central interval of each probability: how far it is not known.
+        """Ends of the central credible interval of each probability.
 
         A probability is the mean of a label that is 0 or 1; a label itself has no interval.
 
@@ -334,7 +334,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         """
         if of != "mean":
             raise ValueError(
-                f"of is {of!r}: labels have no interval, only their probabilities have: 'mean'"
+                f"of is {of!r}: labels have no interval; give 'mean' for that of their probability"
             )
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
@@ -349,7 +349,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         return expit(np.stack([mean - reach, mean + reach], axis=1))
 
     def predict_proba_one(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:
-        """Probability of each label at one row ``x``; nothing before any label was seen.
+        """Probability of each label at one row ``x``; empty before the first label.
 
         Where the prior is learned and rows came after :meth:`fit`, or without it, by the one prior
         that the next label is met with, as in :meth:`predict_then_learn`; :meth:`predict_proba`
@@ -378,7 +378,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
-        """Most probable label at one row ``x``; None before any label was seen.
+        """Most probable label at one row ``x``; None before the first label.
 
         Examples
         --------

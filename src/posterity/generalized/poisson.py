@@ -108,9 +108,9 @@ class BayesianPoissonRegression(CountRegression):
                 rarest = float(np.mean(1.0 / self.predict(X, exposure=exposure)))
             if dispersion > 1.0 + SURE * np.sqrt((2.0 + rarest) / freedom):
                 warnings.warn(
-                    f"the counts vary {dispersion:.3g} times more than Poisson's around what was "
-                    "learned: intervals of coefficients and of counts are too narrow; use "
-                    "BayesianNegativeBinomialRegression, which learns how much counts vary",
+                    f"the counts vary more than Poisson's: their variance is {dispersion:.3g} "
+                    "times as large, so intervals of coefficients and counts are too narrow; use "
+                    "BayesianNegativeBinomialRegression, which learns the variance",
                     stacklevel=3,
                 )
         return self

@@ -366,7 +366,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         if first:
             model._begin()
         if way == "predict_then_learn":
-            predictive = model._tell(given)
+            predictive = model._predict_input(given)
         elif first:
             model._learn_first(way, drop_weightless_rows(given))
         else:
@@ -386,7 +386,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         with self._changing(given.keys):
             self._posterior.learn(given.rows(self._index, self._posterior.intercept))
 
-    def _tell(self, given: Input) -> Distribution:
+    def _predict_input(self, given: Input) -> Distribution:
         self._refuse(given)
         with self._changing(given.keys):
             rows = given.rows(self._index, self._posterior.intercept)
@@ -418,7 +418,9 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         self._index.check_kinds(known)
         slot = int(self._index.places(known)[0])
         if slot < 0:
-            raise KeyError(f"no row of the group {key!r} has come")
+            raise KeyError(
+                f"no row of the group {key!r} was learned: give the key of a learned group"
+            )
         return slot
 
     def _are_among(self, groups: Any) -> NDArray[np.bool_]:

@@ -94,12 +94,13 @@ class KeyIndex:
             return
         if len(keys.kinds) != len(self.kinds):
             raise ValueError(
-                f"a key has {len(keys.kinds)} parts, but {len(self.kinds)} in what was learned"
+                f"a key has {len(keys.kinds)} parts, but the learned keys have "
+                f"{len(self.kinds)}: give as many"
             )
         for mine, theirs in zip(self.kinds, keys.kinds, strict=True):
             if mine != theirs and "other" not in (mine, theirs):
                 raise ValueError(
-                    f"the keys are {theirs}, but {mine} in what was learned: give keys of one type"
+                    f"the keys are {theirs}, but the learned keys are {mine}: give keys of one type"
                 )
 
     def keep(self, which: NDArray[np.bool_]) -> KeyIndex:

@@ -68,7 +68,7 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
         )
     if groups is None:
         if known:
-            raise ValueError("rows so far came with keys: give groups= for these as well")
+            raise ValueError("earlier rows had keys: give groups= for these as well")
         return X, Keys(np.zeros(_length(X), dtype=np.int32), [NO_KEY], NO_KIND)
     keys = _given(groups)
     if len(keys.numbers) != _length(X):
@@ -98,7 +98,7 @@ def taken_out(x: Mapping[str, Any], names: list[str]) -> tuple[dict[str, Any], A
     rest = dict(x)
     missing = [name for name in names if name not in rest]
     if missing:
-        raise ValueError(f"x lacks the key {missing[0]!r}")
+        raise ValueError(f"x lacks the key {missing[0]!r}: give a value for each column of by")
     parts = [rest.pop(name) for name in names]
     return rest, parts[0] if len(parts) == 1 else tuple(parts)
 

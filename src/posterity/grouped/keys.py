@@ -53,7 +53,7 @@ def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
         pairs = numbers.astype(np.int64) * len(column.labels) + column.numbers
         numbers, distinct = numbered(pairs)
         together = len(distinct)
-    rows = _first_rows(numbers, together)
+    rows = _find_first_rows(numbers, together)
     parts = [listed(chosen(c.labels, c.numbers[rows])) for c in read]
     kinds = tuple(kind for column in read for kind in column.kinds)
     return Keys(numbers, list(zip(*parts, strict=True)), kinds)
@@ -122,7 +122,7 @@ def _from_pandas(column: Any, name: str) -> Keys:
     _refuse_missing(codes < 0, name)
     if getattr(distinct.dtype, "kind", "") == "M":  # with a time zone
         distinct = [stamp.to_pydatetime() for stamp in distinct]
-    return _relabelled(codes, list(distinct), name)
+    return _number_by_appearance(codes, list(distinct), name)
 
 
 def _from_arrow(column: Any, name: str) -> Keys:
@@ -135,7 +135,7 @@ def _from_arrow(column: Any, name: str) -> Keys:
             return _from_numpy(column.to_numpy(zero_copy_only=False), name)
         column = column.dictionary_encode()
     codes = column.indices.to_numpy(zero_copy_only=False)
-    return _relabelled(codes, column.dictionary.to_pylist(), name)
+    return _number_by_appearance(codes, column.dictionary.to_pylist(), name)
 
 
 def _from_polars(column: Any, name: str) -> Keys:
@@ -147,8 +147,8 @@ def _from_polars(column: Any, name: str) -> Keys:
     if str(column.dtype).startswith(("Categorical", "Enum")):
         codes = column.to_physical().to_numpy()
         numbers, distinct = numbered(codes.astype(np.int64))
-        labels = column.gather(_first_rows(numbers, len(distinct))).to_list()
-        return _relabelled(numbers, labels, name)
+        labels = column.gather(_find_first_rows(numbers, len(distinct))).to_list()
+        return _number_by_appearance(numbers, labels, name)
     return _from_objects(column.to_list(), name)
 
 
@@ -166,15 +166,15 @@ def _from_objects(values: list[Any], name: str) -> Keys:
     missing = [number for label, number in places.items() if _is_missing(label)]
     if missing:
         _refuse_missing(np.isin(numbers, missing), name)
-    return _relabelled(numbers, list(places), name)
+    return _number_by_appearance(numbers, list(places), name)
 
 
-def _relabelled(codes: NDArray[Any], labels: list[Any], name: str) -> Keys:
+def _number_by_appearance(codes: NDArray[Any], labels: list[Any], name: str) -> Keys:
     """Number codes by first appearance; labels as they are kept."""
     numbers, distinct = numbered(codes.astype(np.int64))
     labels = [labels[code] for code in distinct.tolist()]
     labels = [_plain(label) for label in labels]
-    kind = _kind_of(labels)
+    kind = _get_kind(labels)
     if kind == "dates":
         stamps = np.array([_stamp(label) for label in labels], dtype=np.int64)
         again, distinct = numbered(stamps)  # two time zones may mean one moment
@@ -189,7 +189,7 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _kind_of(labels: Iterable[Any]) -> str:
+def _get_kind(labels: Iterable[Any]) -> str:
     kinds = {
         "text"
         if isinstance(label, str)
@@ -212,7 +212,7 @@ def _stamp(day: date) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def _first_rows(numbers: Numbers, count: int) -> NDArray[np.intp]:
+def _find_first_rows(numbers: Numbers, count: int) -> NDArray[np.intp]:
     """(count,) the first row of each number."""
     first = np.empty(count, dtype=np.intp)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
@@ -247,7 +247,10 @@ def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
 
 def _check_lengths(one: Numbers, other: Numbers) -> None:
     if len(one) != len(other):
-        raise ValueError(f"the key columns have {len(one)} and {len(other)} rows")
+        raise ValueError(
+            f"the key columns have {len(one)} and {len(other)} rows: give columns of the same "
+            "length"
+        )
 
 
 __all__ = ["Keys", "Labels", "chosen", "key_of", "listed", "read_keys"]

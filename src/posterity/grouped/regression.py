@@ -162,7 +162,7 @@ class GroupedRegression(GroupedModel):
     def partial_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Self:
-        """Learn these rows too, of groups known or new. Parameters and errors as in :meth:`fit`.
+        """Learn more rows, of known or new groups. Parameters and errors as in :meth:`fit`.
 
         Examples
         --------
@@ -243,7 +243,7 @@ class GroupedRegression(GroupedModel):
     def unlearn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Self:
-        """Forget rows that were learned, as if they had never come.
+        """Unlearn rows: the posterior becomes that of the remaining rows.
 
         Parameters as in :meth:`fit`. A group without rows is gone. The model does not keep its
         rows, so it refuses only what it can prove.
@@ -269,8 +269,8 @@ class GroupedRegression(GroupedModel):
             row = int(np.argmax(np.isin(rows.numbers, strangers)))
             label = given.keys.label(int(rows.numbers[row]))
             raise ValueError(
-                f"row {row} is of the group {label!r}, of which nothing was learned: nothing was "
-                "changed"
+                f"row {row} is of the group {label!r}, which was never learned: unlearn only "
+                "learned rows (nothing was changed)"
             )
         with self._changing(given.keys):
             posterior.remove(rows)
@@ -354,7 +354,7 @@ class GroupedRegression(GroupedModel):
 
     @one_at_a_time
     def model_of(self, key: Any) -> BayesianLinearRegression:
-        """A plain model that knows what is known of one group, and goes on from there.
+        """A plain model with the posterior of one group, which can continue to learn.
 
         Its prior is the shared one, fixed as it is now; its noise knows the rows of all groups.
 

@@ -58,8 +58,8 @@ def parts_of(kind: Any, values: Any) -> tuple[str, ...]:
     dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     having |= {"weekday": dated, "month": dated}
     # Of months, whose dates are all their first days, weekdays mean nothing.
-    having["weekday"] = dated and _n_values(pc.day(values)) != 1
-    return tuple(part for part, has in having.items() if has and _differs(values, part))
+    having["weekday"] = dated and _count_values(pc.day(values)) != 1
+    return tuple(part for part, has in having.items() if has and _varies(values, part))
 
 
 def never_goes_back(values: Any) -> bool:
@@ -105,12 +105,12 @@ def written_dates(words: Sequence[str]) -> str:
     return mark.join(order) + ("", " %H:%M", " %H:%M:%S")[min(colons, 2)]
 
 
-def _differs(values: Any, part: str) -> bool:
+def _varies(values: Any, part: str) -> bool:
     codes, words = part_codes(values, part)
     return len(np.unique(codes[codes < len(words)])) > 1
 
 
-def _n_values(values: Any) -> int:
+def _count_values(values: Any) -> int:
     return len(values.drop_null().unique())
 
 

@@ -65,7 +65,7 @@ def chosen_columns(
     require(features or [], present, "feature")
     require(drop, present, "column to drop")
     if target in (features or []):
-        raise TableError(f"the target {target!r} is among the features: leave it out of one")
+        raise TableError(f"the target {target!r} is also a feature: leave it out of the features")
     chosen = [
         name
         for name in (
@@ -76,7 +76,10 @@ def chosen_columns(
         if name != target and name not in drop
     ]
     if not chosen and not lags:
-        raise TableError(f"no feature columns are left beside the target {target!r}")
+        raise TableError(
+            f"no feature columns are left besides the target {target!r}: give a table with more "
+            "columns"
+        )
     return chosen
 
 
@@ -91,12 +94,12 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
     type_name = f"{_described(pa, field.type)}{f' (as {example!r})' if example else ''}"
     cure = ""
     if DECIMAL_COMMA.fullmatch(example):
-        cure = ': where a comma is the decimal point, say so (decimal=",")'
+        cure = ': if the comma is the decimal point, give decimal=","'
     elif role == "reward" and _is_text(pa, field.type):
         cure = ": write yes and no as 1 and 0"
     elif role == "target" and _is_text(pa, field.type):
         cure = ": to predict labels, take a classifier (BayesianLogisticRegression)"
-    raise TableError(f"the {role} {column!r} holds {type_name}; it must hold numbers{cure}")
+    raise TableError(f"the {role} {column!r} holds {type_name}; it must contain numbers{cure}")
 
 
 def make_encoders(
@@ -114,21 +117,22 @@ def make_encoders(
     for name in columns:
         kind = schema.field(name).type
         if _is_text(pa, kind) or (name in how.categories and _is_number(pa, kind)):
-            encoders.append(_categories(name, first, how))
+            encoders.append(_find_categories(name, first, how))
         elif _is_number(pa, kind):
             encoders.append(Numbers(name))
         elif how.dates != "error" and pa.types.is_temporal(kind):
-            encoders += _dated(name, kind, first, how)
+            encoders += _convert_dates(name, kind, first, how)
         else:
-            raise TableError(_no_numbers(pa, name, kind))
+            raise TableError(_make_number_error(pa, name, kind))
     if not (how.lags or any(encoder.names for encoder in encoders)):
         raise TableError(
-            f"no feature is left: {_list(columns)} held only one level in the first batch"
+            f"no feature is left: {_list(columns)} had only one level in the first batch: give "
+            "a larger first batch, or name the levels"
         )
     return tuple(encoders)
 
 
-def _categories(name: str, first: Any, how: Encoding) -> Categories:
+def _find_categories(name: str, first: Any, how: Encoding) -> Categories:
     given = (how.levels or {}).get(name)
     if given is not None:
         return Categories(name, tuple(map(str, given)), how.drop_first)
@@ -138,7 +142,7 @@ def _categories(name: str, first: Any, how: Encoding) -> Categories:
     return Categories(name, (*levels, *holes), how.drop_first)
 
 
-def _dated(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
+def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
     """Days; or the parts of the calendar that differ, and days as well where time goes on."""
     if how.dates == "days":
         return [Days(name)]
@@ -150,7 +154,7 @@ def _dated(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
     return made if parts and not never_goes_back(values) else [*made, Days(name)]
 
 
-def _no_numbers(pa: Any, name: str, kind: Any) -> str:
+def _make_number_error(pa: Any, name: str, kind: Any) -> str:
     dated = pa.types.is_temporal(kind)
     ways = (
         'take hour, weekday and month from it (dates="calendar"), count days (dates="days"), or '
@@ -179,9 +183,9 @@ def encoders_for(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]
         if label is not None:
             levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
-            made.append(PlacedEncoder(_as_learned(schema, name), (place,)))
+            made.append(PlacedEncoder(_get_learned_column(schema, name), (place,)))
     for label, found in levels.items():
-        words = _words_of(schema, label, tuple(word for _, word in found))
+        words = _list_words(schema, label, tuple(word for _, word in found))
         made.append(PlacedEncoder(words, tuple(place for place, _ in found)))
     return tuple(made)
 
@@ -195,7 +199,7 @@ def _label_of(feature: str, present: Collection[str]) -> str | None:
     return next((stem for stem in [*stems, *dated] if stem in present or stem in dated), None)
 
 
-def _as_learned(schema: Any, name: str) -> Encoder:
+def _get_learned_column(schema: Any, name: str) -> Encoder:
     """The column of this name, in numbers, or what it was so many rows before."""
     import pyarrow as pa
 
@@ -215,7 +219,7 @@ def _as_learned(schema: Any, name: str) -> Encoder:
     )
 
 
-def _words_of(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
+def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
     import pyarrow as pa
 
     dated = None if label in schema.names else part_in(label)
@@ -265,13 +269,13 @@ def _refuse_few_words(name: str, levels: Sequence[str]) -> None:
     how = written_dates(levels)
     if how:
         raise TableError(
-            f"column {name!r} looks like dates, as in {levels[0]!r}: say how they are written "
+            f"column {name!r} looks like dates, as in {levels[0]!r}: give their format "
             f'(date_format="{how}"), or leave it out (drop=[{name!r}])'
         )
     commas = [level for level in levels if DECIMAL_COMMA.fullmatch(level)]
     if commas and len(commas) + numbers == len(levels):
         raise TableError(
-            f"column {name!r} holds {commas[0]!r}: where a comma is the decimal point, say so "
+            f"column {name!r} contains {commas[0]!r}: if the comma is the decimal point, say so "
             f'(decimal=","), or leave the column out (drop=[{name!r}])'
         )
 

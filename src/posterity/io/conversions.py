@@ -54,10 +54,10 @@ def codes_of(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
 def text_codes(values: Any) -> tuple[NDArray[np.intp], list[str]]:
     """The same, with words as text; of whole numbers, too, in whatever type they come."""
     place, words = codes_of(values)
-    return place, [_as_text(word) for word in words]
+    return place, [_convert_to_text(word) for word in words]
 
 
-def _as_text(word: Any) -> str:
+def _convert_to_text(word: Any) -> str:
     whole = isinstance(word, float) and word.is_integer()
     return str(int(word)) if whole else str(word)
 

@@ -56,12 +56,12 @@ class TextFormat:
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal must be a point or a comma, got {self.decimal!r}")
         if self.thousands and (len(self.thousands) > 1 or self.thousands in "0123456789+-eE"):
-            raise ValueError(f"thousands must be one mark, as in '.', got {self.thousands!r}")
+            raise ValueError(f"thousands must be one character, as in '.', got {self.thousands!r}")
         if self.thousands == self.decimal:
             raise ValueError(f"thousands and decimal can't both be {self.decimal!r}")
         if self.date_format and "%" not in self.date_format:
             raise ValueError(
-                f"date_format must say where day, month and year are, as in '%d.%m.%Y'; got "
+                f"date_format must contain day, month and year, as in '%d.%m.%Y'; got "
                 f"{self.date_format!r}"
             )
 
@@ -78,9 +78,9 @@ class TextFormat:
         return re.compile(rf"\s*[-+]?(\d{{1,3}}({mark}\d{{3}})+|\d+)({point}\d+)?\s*")
 
     def number(self, word: str) -> float:
-        """The number that a word writes; raises ``ValueError`` where it is none."""
+        """Parse a number; raises ``ValueError`` for other text."""
         if not self.grouped.fullmatch(word):
-            raise ValueError(f"{word!r} is no number")
+            raise ValueError(f"{word!r} is not a number")
         return float(word.replace(self.thousands, "").replace(self.decimal, "."))
 
 
@@ -103,7 +103,7 @@ class CsvSource:
         if n_columns > MOST_COLUMNS:
             raise TableError(
                 f"{path} has about {n_columns:,} columns, and a CSV file may have "
-                f"{MOST_COLUMNS:,}: do rows and columns have to change places?"
+                f"{MOST_COLUMNS:,}: transpose the table if its rows are columns"
             )
         self._block = max(_BLOCK, 16 * max(map(len, header)))
         self._invalid_row: Any = None
@@ -112,14 +112,18 @@ class CsvSource:
             first = self._first_batch(None)
             if self._text.thousands:
                 words = self._first_batch(first.schema)
-                self._grouped = {name for name in words.schema.names if self._writes(words, name)}
+                self._grouped = {
+                    name for name in words.schema.names if self._writes_grouped_numbers(words, name)
+                }
         except pa.ArrowException as error:
-            raise self._explained(error) from error
+            raise self._explain_error(error) from error
         except OSError as error:
             raise self._cut_gzip(error) from error
         # A whole number in the first block may be followed by 1.5: every number is a float64. A
         # column that is empty so far may yet turn out to hold numbers.
-        self.schema = pa.schema([self._field(first, place) for place in range(first.num_columns)])
+        self.schema = pa.schema(
+            [self._infer_field(first, place) for place in range(first.num_columns)]
+        )
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches, block by block."""
@@ -131,12 +135,12 @@ class CsvSource:
             with file, reader:
                 for batch in reader:
                     share = min(file.tell() / size, 1.0)
-                    numbers = self._ungrouped(batch, done)
+                    numbers = self._remove_thousands_marks(batch, done)
                     done += batch.num_rows
                     for start in range(0, batch.num_rows, rows):
                         yield numbers.slice(start, rows), share
         except pa.ArrowException as error:
-            raise self._explained(error) from error
+            raise self._explain_error(error) from error
         except OSError as error:
             raise self._cut_gzip(error) from error
 
@@ -195,9 +199,9 @@ class CsvSource:
         with file, reader:
             for batch in reader:
                 return batch
-        raise TableError(f"{self.path} has column names but no rows")
+        raise TableError(f"{self.path} has column names but no rows: give a table with rows")
 
-    def _field(self, first: Any, place: int) -> Any:
+    def _infer_field(self, first: Any, place: int) -> Any:
         """Name and type of a column, with a value that is no number where it is text."""
         import pyarrow as pa
 
@@ -207,10 +211,10 @@ class CsvSource:
         if not pa.types.is_string(field.type):
             return pa.field(field.name, _settled(field.type))
         words = values.drop_null()[:1000].to_pylist()
-        odd = next((word for word in words if not _reads(word)), "")
+        odd = next((word for word in words if not _can_read(word)), "")
         return pa.field(field.name, field.type, metadata={EXAMPLE: odd.encode()})
 
-    def _writes(self, words: Any, name: str) -> bool:
+    def _writes_grouped_numbers(self, words: Any, name: str) -> bool:
         """Whether a column of text holds numbers whose thousands may be grouped."""
         import pyarrow as pa
 
@@ -220,18 +224,18 @@ class CsvSource:
         known = [word for word in values.dictionary.to_pylist() if word]
         return bool(known) and all(self._text.grouped.fullmatch(word) for word in known)
 
-    def _ungrouped(self, batch: Any, done: int) -> Any:
+    def _remove_thousands_marks(self, batch: Any, done: int) -> Any:
         """The batch, numbers whose thousands are grouped as numbers; it begins at row ``done``."""
         import pyarrow as pa
 
         arrays = []
         for name, values in zip(batch.schema.names, batch.columns, strict=True):
             if name in self._grouped:
-                values = self._as_numbers(pa, name, values, done)
+                values = self._convert_to_numbers(pa, name, values, done)
             arrays.append(values)
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
-    def _as_numbers(self, pa: Any, name: str, values: Any, done: int) -> Any:
+    def _convert_to_numbers(self, pa: Any, name: str, values: Any, done: int) -> Any:
         numbers: list[float | None] = []
         for code, word in enumerate(values.dictionary.to_pylist()):
             try:
@@ -240,7 +244,7 @@ class CsvSource:
                 row = values.indices.to_pylist().index(code)
                 raise TableError(
                     f"{self.path}: column {name!r} held numbers until {word!r} in "
-                    f"{self.row_name(done + row)}; mend the file, or leave the column out "
+                    f"{self.row_name(done + row)}; correct the file, or leave the column out "
                     f"(drop=[{name!r}])"
                 ) from None
         return pa.array(numbers, pa.float64()).take(values.indices)
@@ -255,21 +259,21 @@ class CsvSource:
         except (EOFError, OSError) as error:
             raise self._cut_gzip(error) from error
 
-    def _explained(self, error: BaseException) -> TableError:
+    def _explain_error(self, error: BaseException) -> TableError:
         text = str(error)
         if self._invalid_row is not None:
-            return self._ragged()
+            return self._explain_ragged_line()
         if found := _CONVERSION.match(text):
-            return self._not_a(*found.groups())
+            return self._explain_wrong_type(*found.groups())
         if "cannot infer number of columns" in text:
-            return TableError(f"{self.path} has column names but no rows")
+            return TableError(f"{self.path} has column names but no rows: give a table with rows")
         if "straddling object" in text:
             return TableError(
                 f"{self.path} has a row longer than {self._block:,} bytes: is a quote left open?"
             )
         return TableError(f"{self.path} is not well-formed CSV: {text.splitlines()[0]}")
 
-    def _ragged(self) -> TableError:
+    def _explain_ragged_line(self) -> TableError:
         row = self._invalid_row
         place = "a row" if row.number is None else self.row_name(row.number - 2)
         text = row.text if len(row.text) <= 60 else row.text[:57] + "..."
@@ -293,13 +297,15 @@ class CsvSource:
             file.seek(max(self.path.stat().st_size - len(wanted), 0))
             return file.read() == wanted
 
-    def _not_a(self, column: str, number: str | None, kind: str, value: str) -> TableError:
+    def _explain_wrong_type(
+        self, column: str, number: str | None, kind: str, value: str
+    ) -> TableError:
         place = "" if number is None else f" in {self.row_name(int(number) - 2)}"
         name = self.schema.names[int(column)]
         wanted = {"double": "numbers", "bool": "true or false"}.get(kind, kind)
         return TableError(
-            f"{self.path}: column {name!r} held {wanted} until {value!r}{place}; mend the file, or "
-            f"leave the column out (drop=[{name!r}])"
+            f"{self.path}: column {name!r} held {wanted} until {value!r}{place}; correct the "
+            f"file, or leave the column out (drop=[{name!r}])"
         )
 
     def _cut_gzip(self, error: BaseException) -> TableError:
@@ -308,7 +314,7 @@ class CsvSource:
         )
 
 
-def _reads(word: str) -> bool:
+def _can_read(word: str) -> bool:
     try:
         float(word)
     except ValueError:

@@ -89,7 +89,7 @@ def open_folder(path: Path, text: TextFormat | None = None) -> Any:
     endings = sorted({str(ending_of(file)) for file in files})
     if len(endings) > 1:
         raise TableError(
-            f"{path} holds files of several formats, {' and '.join(endings)}: say which, as in "
+            f"{path} contains files of several formats, {' and '.join(endings)}: choose one, as in "
             f"{root / ('*' + endings[0])}"
         )
     return open_file(files[0], text) if len(files) == 1 else FolderSource(path, files, text)

@@ -21,18 +21,14 @@ def refuse_endless(formula: str, parser: Any) -> None:
     ``parser`` is formulaic's; what it can't parse is left to it to complain of.
     """
     if len(formula) > LONGEST:
-        raise TableError(
-            f"the formula has {len(formula):,} characters, and at most {LONGEST:,} are read"
-        )
+        raise TableError(f"the formula has {len(formula):,} characters: use at most {LONGEST:,}")
     try:
         tree = parser.get_ast(formula)
     except Exception:
         return
     for side in _sides(tree):
         if not _terms(side) <= MOST_TERMS:
-            raise TableError(
-                f"the formula makes more than {MOST_TERMS:,} terms: are its powers too high?"
-            )
+            raise TableError(f"the formula has more than {MOST_TERMS:,} terms: use smaller powers")
 
 
 def _sides(tree: Any) -> list[Any]:
@@ -69,15 +65,15 @@ def _refuse_endless_code(code: str) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.LShift):
             if not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node.left)):
-                raise TableError(f"the formula computes {code!r}: write the number itself")
+                raise TableError(f"the formula computes {code!r}: write the result instead")
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in BASES:
             # Bounds and knots may be as large as they like.
             counts = [*node.args[1:2], *(k.value for k in node.keywords if k.arg in COUNTS)]
             largest = max(map(_number, counts), default=0.0)
             if largest > MOST_FUNCTIONS:
                 raise TableError(
-                    f"the formula asks for a basis of {largest:,.0f} functions, in {code!r}: at "
-                    f"most {MOST_FUNCTIONS:,} are made"
+                    f"the formula asks for a basis of {largest:,.0f} functions, in {code!r}: "
+                    f"use at most {MOST_FUNCTIONS:,}"
                 )
 
 

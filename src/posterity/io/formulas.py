@@ -30,8 +30,8 @@ class FormulaStream:
         self._columns = sorted(_columns_of(formula, source.schema.names))
         first = next(source.batches(self._columns, max(batch_rows, FIRST_ROWS)), None)
         if first is None:
-            raise TableError(f"{source.path} has column names but no rows")
-        matrices = _matrices(formula, first[0].to_pandas())
+            raise TableError(f"{source.path} has column names but no rows: give a table with rows")
+        matrices = _make_matrices(formula, first[0].to_pandas())
         self._target, self._terms = matrices.lhs.model_spec, matrices.rhs.model_spec
         self.feature_names = tuple(name for name in matrices.rhs.columns if name != "Intercept")
         self.n_skipped = 0
@@ -44,15 +44,15 @@ class FormulaStream:
         TableError
             Where a column is not there.
         """
-        return self._without_intercept(_again(self._terms, _as_pandas(frame)))
+        return self._drop_intercept(_apply_formula_again(self._terms, _convert_to_pandas(frame)))
 
     def __iter__(self) -> Iterator[tuple[Any, FloatArray]]:
         self.n_skipped, first_row = 0, 0
         policy = make_policy(self._missing, lambda: self.feature_names)
         for batch, _ in self._source.batches(self._columns, max(self._batch_rows, FIRST_ROWS)):
             frame = batch.to_pandas()
-            X = self._without_intercept(_again(self._terms, frame))
-            y = np.asarray(_again(self._target, frame), dtype=np.float64)[:, 0]
+            X = self._drop_intercept(_apply_formula_again(self._terms, frame))
+            y = np.asarray(_apply_formula_again(self._target, frame), dtype=np.float64)[:, 0]
             values, target = np.array(X, dtype=np.float64, order="C"), y
             kept = policy.apply(values, target, _Places(self, first_row))
             if kept is not None:
@@ -63,7 +63,7 @@ class FormulaStream:
                 rows = slice(start, start + self._batch_rows)
                 yield type(X)(values[rows], columns=X.columns), target[rows]
 
-    def _without_intercept(self, matrix: Any) -> Any:
+    def _drop_intercept(self, matrix: Any) -> Any:
         return matrix[list(self.feature_names)]
 
 
@@ -130,7 +130,7 @@ def open_formula(
     return FormulaStream(open_any(table), formula, batch_rows, missing)
 
 
-def _formulaic() -> Any:
+def _import_formulaic() -> Any:
     try:
         import formulaic
     except ImportError as error:
@@ -139,14 +139,14 @@ def _formulaic() -> Any:
 
 
 def _columns_of(formula: str, present: list[str]) -> set[str]:
-    formulaic = _formulaic()
+    formulaic = _import_formulaic()
     refuse_endless(formula, formulaic.parser.DefaultFormulaParser())
     try:
         parsed = formulaic.Formula(formula)
         needed = {str(name) for name in parsed.required_variables}
     except Exception as error:  # formulaic's own errors have no common parent
         said = str(error).splitlines()[0]
-        raise TableError(f"the formula {formula!r} is not understood: {said}") from error
+        raise TableError(f"the formula {formula!r} can't be parsed: {said}") from error
     if not hasattr(parsed, "lhs"):
         raise TableError(f"the formula {formula!r} has no target: write it as in 'y ~ x'")
     missing = sorted(needed.difference(present))
@@ -163,28 +163,28 @@ def _is_in(name: str, formula: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula) is not None
 
 
-def _matrices(formula: str, frame: Any) -> Any:
+def _make_matrices(formula: str, frame: Any) -> Any:
     try:
-        return _formulaic().model_matrix(formula, frame, na_action="ignore")
+        return _import_formulaic().model_matrix(formula, frame, na_action="ignore")
     except Exception as error:
         said = str(error).splitlines()[0]
         raise TableError(f"the formula {formula!r} does not fit the table: {said}") from error
 
 
-def _again(spec: Any, frame: Any) -> Any:
+def _apply_formula_again(spec: Any, frame: Any) -> Any:
     try:
         return spec.get_model_matrix(frame, na_action="ignore")
     except Exception as error:
         said = str(error).splitlines()[0]
-        raise TableError(f"the table does not fit the formula any more: {said}") from error
+        raise TableError(f"the table no longer fits the formula: {said}") from error
 
 
-def _as_pandas(frame: Any) -> Any:
+def _convert_to_pandas(frame: Any) -> Any:
     if hasattr(frame, "iloc"):
         return frame
     if hasattr(frame, "to_pandas"):
         return frame.to_pandas()
-    raise TableError(f"a {type(frame).__name__} is no data frame: give one of pandas or Polars")
+    raise TableError(f"a {type(frame).__name__} is not a data frame: give one of pandas or Polars")
 
 
 __all__ = ["FormulaStream", "open_formula"]

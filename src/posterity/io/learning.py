@@ -43,7 +43,7 @@ def learn_stream(
     lags: Sequence[int] = (),
     progress: Callable[[TableStream], object] | None = None,
 ) -> Model:
-    """Learn all rows of a table, out of core, on top of what the model knows.
+    """Learn all rows of a table, out of core, in addition to earlier rows.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def learn_stream(
     else:
         if features is not None or drop or categories or lags:
             raise TableError(
-                "the model has learned already, and knows its features by name: leave out "
+                "the model has learned its features by name already: leave out "
                 "features, drop, categories and lags"
             )
         since = getattr(model, "_now", None)
@@ -128,7 +128,7 @@ def learn_stream(
     for rows in stream.batches():
         names = stream.feature_names
         if growing:
-            _widen(model, names)
+            _add_new_features(model, names)
         model.partial_fit(named(rows.X, names, model), rows.y, **rows.keywords())  # type: ignore[attr-defined]
         if progress is not None:
             progress(stream)
@@ -146,7 +146,7 @@ def predict_stream(
     missing: Missing = "error",
     output: Output = "same",
 ) -> Iterator[Any]:
-    """Predict all rows of a table, out of core, in the container that they came in.
+    """Predict all rows of a table, out of core, in containers of the same kind.
 
     Parameters
     ----------
@@ -194,8 +194,7 @@ def predict_stream(
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise TableError(
-            "the model has learned no names of columns: teach it by learn_stream, or from a data "
-            "frame"
+            "the model has no feature names: learn with learn_stream, or from a data frame"
         )
     reading = Reading(batch_rows=batch_rows, memory=memory, missing=missing)
     stream = open_rows(table, list(names), reading)
@@ -204,7 +203,7 @@ def predict_stream(
         yield wrapped(rows, _columns_of(model, named(X, names, model), level, quantiles))
 
 
-def _widen(model: Any, names: Sequence[str]) -> None:
+def _add_new_features(model: Any, names: Sequence[str]) -> None:
     """Let features that have come since join the model, behind the others."""
     n_known = getattr(model, "n_features_in_", len(names))
     if n_known == len(names):

@@ -58,7 +58,7 @@ class ColumnMeans:
 
     @property
     def fixed(self) -> dict[str, float]:
-        """Mean of each feature that has come so far."""
+        """Mean of each feature so far."""
         return {name: total / count for name, (total, count) in self._tallies.items() if count}
 
     def tallies(self) -> dict[str, list[float]]:
@@ -123,7 +123,7 @@ class Refuse:
         if bad is not None:
             raise TableError(
                 f'{place(*bad)} is missing; use missing="skip" to leave such rows out'
-                + ("" if bad[1] < 0 else ', or missing="mean" to fill in the mean seen so far')
+                + ("" if bad[1] < 0 else ', or missing="mean" to fill in the mean so far')
             )
         return None
 
@@ -197,7 +197,7 @@ class Constant(Skip):
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1) or known[:20]
                 raise TableError(
-                    f"missing= has a value for {name!r}, which is no feature; did you mean "
+                    f"missing= has a value for {name!r}, which is not a feature; did you mean "
                     f"{', '.join(map(repr, near))}?"
                 )
 
@@ -212,7 +212,8 @@ class Constant(Skip):
                 continue
             if name not in self._values:
                 raise TableError(
-                    f"{place(int(rows[0]), j)} is missing, and missing= has no value for {name!r}"
+                    f"{place(int(rows[0]), j)} is missing, and missing= has no value for "
+                    f"{name!r}: add one"
                 )
             X[rows, j] = self._values[name]
         return self._filled(absent, X, y)
@@ -260,7 +261,7 @@ def refuse_infinite(X: FloatArray, y: FloatArray, place: Place) -> None:
     """Infinity is never a missing value: it is an error under every policy."""
     bad = first_where(np.isinf, X, y)
     if bad is not None:
-        raise TableError(f"{place(*bad)} is infinite: mend or delete that row")
+        raise TableError(f"{place(*bad)} is infinite: correct or delete that row")
 
 
 def first_where(

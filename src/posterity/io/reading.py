@@ -118,7 +118,9 @@ class WeightAndTime:
                 continue
             require([name], list(schema.names), role)
             if name in target:
-                raise TableError(f"{name!r} is the target, and can't be the {role} as well")
+                raise TableError(
+                    f"{name!r} is the target, and can't also be the {role}: name another column"
+                )
             if not (role == "time" and pa.types.is_temporal(schema.field(name).type)):
                 check_numbers(schema, name, role)
 
@@ -153,8 +155,8 @@ class WeightAndTime:
             last = times[row - 1] if row else before[0]
             earlier = f", and {last:g} came before it" if np.isfinite(value) else ""
             raise TableError(
-                f"{place(row, name)} is {_said(value)}{earlier}: times must be finite and not go "
-                "back; sort the rows by time"
+                f"{place(row, name)} is {_said(value)}{earlier}: times must be finite and must "
+                "not decrease; sort the rows by time"
             )
         if len(times):
             self._now = float(times[-1])

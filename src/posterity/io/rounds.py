@@ -136,10 +136,10 @@ class RoundTable:
             more = len(batch.y)
             beside = batch.X[:, m : m + len(self._beside)]
             arms = self._places(batch.X[:, m + len(self._beside) :], done)
-            yield self._rounds(batch.X[:, :m], arms, batch.y, beside, done).checked()
+            yield self._make_rounds(batch.X[:, :m], arms, batch.y, beside, done).checked()
             done += more
 
-    def _rounds(self, X: Array, arms: Index, y: Array, beside: Array, done: int) -> Rounds:
+    def _make_rounds(self, X: Array, arms: Index, y: Array, beside: Array, done: int) -> Rounds:
         propensity = beside[:, 0].copy() if self._columns.propensity else None
         propensities = None
         if self._columns.propensities is not None:
@@ -202,9 +202,9 @@ def open_rounds(
             raise TableError(
                 f"{source.path} can be read only once: name the arms in arms=, and leave id out"
             )
-        found = _looked_through(source, columns)
+        found = _scan_arms(source, columns)
         propensities = found if propensities is None else propensities
-    names = _used(columns, present, propensities)
+    names = _list_used_columns(columns, present, propensities)
     text = any(isinstance(arm, str) for arm in propensities)
     stream = open_table(
         table,
@@ -218,11 +218,13 @@ def open_rounds(
     )
     if text and columns.arm not in stream.levels:
         raise TableError(
-            f"the arms are {list(propensities)}, but column {columns.arm!r} holds numbers"
+            f"the arms are {list(propensities)}, but column {columns.arm!r} contains numbers: "
+            "use the same names"
         )
     if not text and columns.arm in stream.levels:
         raise TableError(
-            f"the arms are {list(propensities)}, but column {columns.arm!r} holds text"
+            f"the arms are {list(propensities)}, but column {columns.arm!r} contains text: use "
+            "the same names"
         )
     return RoundTable(table, columns, propensities, stream)
 
@@ -247,7 +249,7 @@ def arms_of(table: Any, arm: str) -> tuple[Any, ...]:
     """Names of the arms in a column of a table that can be read again, in order."""
     source = open_any(table)
     require([arm], list(source.schema.names), "arm")
-    return _looked_through(source, RoundColumns(arm=arm, reward=""))
+    return _scan_arms(source, RoundColumns(arm=arm, reward=""))
 
 
 def _columns_of(
@@ -258,7 +260,7 @@ def _columns_of(
     if isinstance(given, str):
         before, mark, after = given.partition("*")
         if not mark:
-            raise TableError(f"propensities is {given!r}: a pattern has a * for the arm's name")
+            raise TableError(f"propensities is {given!r}: a pattern needs a * for the arm's name")
         held = [
             name
             for name in present
@@ -268,7 +270,10 @@ def _columns_of(
             and len(name) > len(before) + len(after)
         ]
         if not held:
-            raise TableError(f"no column's name is like {given!r}, as propensities should be")
+            raise TableError(
+                f"no column matches the pattern of propensities, {given!r}: give a pattern that "
+                "matches"
+            )
         words = {name[len(before) : len(name) - len(after)]: name for name in held}
         wanted = {str(arm): arm for arm in arms} if arms is not None else {w: w for w in words}
         given = {wanted.get(word, word): name for word, name in words.items()}
@@ -277,10 +282,10 @@ def _columns_of(
         names = tuple(given) if names is None else names
         lacking = [arm for arm in names if arm not in given]
         if lacking:
-            raise TableError(f"propensities has no column for the arm {lacking[0]!r}")
+            raise TableError(f"propensities has no column for the arm {lacking[0]!r}: add one")
         require(list(given.values()), present, "propensity")
     if names is not None and (not names or len(set(names)) < len(names)):
-        raise TableError(f"arms are {list(names)}: give at least one, each with a name of its own")
+        raise TableError(f"arms are {list(names)}: give at least one, each with its own name")
     changed = {**columns.__dict__, "propensities": given}
     return RoundColumns(**changed), names
 
@@ -292,7 +297,7 @@ def _beside(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
     return own + ([] if given is None else [given[arm] for arm in arms])
 
 
-def _used(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
+def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
     beside = _beside(columns, arms)
     special = {columns.arm, columns.reward, columns.id, *beside}
     chosen = present if columns.features is None else list(columns.features)
@@ -300,12 +305,14 @@ def _used(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> lis
     require(columns.drop, present, "column to drop")
     twice = sorted(special.intersection(columns.features or []) - {None})  # type: ignore[type-var]
     if twice:
-        raise TableError(f"{twice[0]!r} is among the features, and has another meaning as well")
+        raise TableError(
+            f"{twice[0]!r} is a feature and has another role as well: leave it out of the features"
+        )
     left = [name for name in chosen if name not in special and name not in columns.drop]
     return [*left, *beside, columns.arm]
 
 
-def _looked_through(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
+def _scan_arms(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
     """Names of all arms, in order; raises for ids that come twice."""
     import pyarrow as pa
 
@@ -319,16 +326,13 @@ def _looked_through(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
         if columns.id is not None:
             ids.append(batch.column(columns.id))
     if not found:
-        raise TableError(f"{source.path} has column names but no rows")
+        raise TableError(f"{source.path} has column names but no rows: give a table with rows")
     if ids:
         counts = pa.chunked_array(ids).value_counts()
         most = np.asarray(counts.field("counts"))
         if most.max() > 1:
             name = counts.field("values")[int(most.argmax())].as_py()
-            raise TableError(
-                f"the id {name!r} comes {most.max()} times: a decision must be there once; "
-                "leave the copies out"
-            )
+            raise TableError(f"the id {name!r} occurs {most.max()} times: give each decision once")
     return tuple(sorted(found))
 
 

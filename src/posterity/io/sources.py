@@ -59,14 +59,16 @@ class ParquetSource:
             file.seek(max(path.stat().st_size - 4, 0))
             if file.read() != b"PAR1":
                 raise TableError(
-                    f"{path} begins as Parquet but has no footer at its end: was it cut off while "
-                    "it was written or copied?"
+                    f"{path} begins as Parquet but has no footer, and is probably truncated: "
+                    "write or copy it again"
                 )
         try:
             with pq.ParquetFile(path) as file:
                 self.schema, self._n_rows = file.schema_arrow, file.metadata.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
+            raise TableError(
+                f"{path} cannot be read as Parquet: {_get_first_line(error)}"
+            ) from error
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches, row group by row group."""
@@ -84,7 +86,7 @@ class ParquetSource:
                     yield batch.select(list(columns)), done / max(self._n_rows, 1)
         except (pa.ArrowException, OSError) as error:
             raise TableError(
-                f"{self.path} is damaged after row {done}: {_first_line(error)}"
+                f"{self.path} is damaged after row {done}: {_get_first_line(error)}"
             ) from error
 
     def row_name(self, row: int) -> str:
@@ -106,7 +108,8 @@ class ArrowSource:
                 self.schema = pa.ipc.open_file(file).schema
         except (pa.ArrowException, OSError) as error:
             raise TableError(
-                f"{path} cannot be read as Arrow: {_first_line(error)}; was it cut off?"
+                f"{path} cannot be read as Arrow: {_get_first_line(error)}; it may be "
+                "truncated, so write or copy it again"
             ) from error
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
@@ -131,7 +134,7 @@ class ArrowSource:
                         mapped.madvise(mmap.MADV_DONTNEED)
                         touched = 0
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.path} is damaged: {_first_line(error)}") from error
+            raise TableError(f"{self.path} is damaged: {_get_first_line(error)}") from error
 
     def row_name(self, row: int) -> str:
         """The row, counted from one."""
@@ -178,28 +181,28 @@ def open_file(path: str | os.PathLike[str], text: TextFormat | None = None) -> S
         with file.open("rb") as opened:
             start = opened.read(4096)
     except FileNotFoundError:
-        raise TableError(f"{file}: no such file") from None
+        raise TableError(f"{file}: no such file; check the path") from None
     except OSError as error:
         raise TableError(f"{file} cannot be opened: {error.strerror}") from error
     if not start:
-        raise TableError(f"{file} is empty")
+        raise TableError(f"{file} is empty: give a file with rows")
     promised, source = _ENDINGS[ending]
     found = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
     if found is None:
         found = "CSV" if b"\0" not in start else "binary"
     if found != promised:
         raise TableError(
-            f"{file} is not what its ending says: {ending} promises {promised}, but the content is "
-            f"{_article(found)}; rename it or convert it"
+            f"{file} has the wrong ending: {ending} means {promised}, but the content is "
+            f"{_add_article(found)}; rename it or convert it"
         )
     return CsvSource(file, text) if source is CsvSource else source(file)
 
 
-def _article(found: str) -> str:
+def _add_article(found: str) -> str:
     return {"CSV": "text", "binary": "binary data", "zip or Excel": "a zip or Excel file"}.get(
         found, found
     )
 
 
-def _first_line(error: BaseException) -> str:
+def _get_first_line(error: BaseException) -> str:
     return str(error).splitlines()[0].rstrip(".")

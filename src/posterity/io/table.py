@@ -131,7 +131,7 @@ class TableStream:
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
-        """The levels of each category that are known, those without a feature too."""
+        """The known levels of each category, including those without a feature."""
         return {
             one.encoder.label: one.encoder.levels
             for one in self._encoders
@@ -140,7 +140,7 @@ class TableStream:
 
     @property
     def unseen_levels(self) -> dict[str, dict[str, int]]:
-        """For each column, the values that were not among its levels, and how often they came."""
+        """For each column, the values that were not among its levels, with counts."""
         return {
             one.encoder.label: dict(one.encoder.unseen)
             for one in self._encoders
@@ -180,7 +180,9 @@ class TableStream:
             for start in range(0, len(rows.y), size):
                 yield rows if len(rows.y) <= size else rows.kept(slice(start, start + size))
         if self.n_rows_read == 0:
-            raise TableError(f"{self._source.path} has column names but no rows")
+            raise TableError(
+                f"{self._source.path} has column names but no rows: give a table with rows"
+            )
 
     def _usable(self, rows: Rows, past: int) -> Rows:
         """Rows without missing values, and none infinite; ``past`` rows were before the first."""
@@ -191,7 +193,7 @@ class TableStream:
             return self._place(row + past, column)
 
         refuse_infinite(rows.X, rows.y, place)
-        holes = self._holes(rows)
+        holes = self._count_missing(rows)
         try:
             kept = self._policy.apply(rows.X, rows.y, place)
         except TableError as error:
@@ -199,10 +201,10 @@ class TableStream:
                 error.add_note(f"missing in the {len(rows.y):,} rows from there: {counted(holes)}")
             raise
         self.n_missing.update(holes)
-        self.n_left_out.update(self._holes(rows))
+        self.n_left_out.update(self._count_missing(rows))
         return rows if kept is None else rows.kept(kept)
 
-    def _holes(self, rows: Rows) -> dict[str, int]:
+    def _count_missing(self, rows: Rows) -> dict[str, int]:
         """How many values are missing in each column."""
         if sum_is_finite(rows.X, rows.y):
             return {}
@@ -385,7 +387,7 @@ def open_first(
     if how.lags:
         check_numbers(source.schema, target, "target of lags")
     lags = [Lag(target, rows) for rows in how.lags]
-    encoders = (*(_first_encoders(source, chosen, reading, how) if chosen else ()), *lags)
+    encoders = (*(_choose_encoders(source, chosen, reading, how) if chosen else ()), *lags)
     return TableStream(source, goal, placed(encoders), reading, growing=growing)
 
 
@@ -419,20 +421,21 @@ def open_any(table: Any, text: TextFormat | None = None) -> Source:
         raise ValueError(f"text= is for text files, and this is a {type(table).__name__}")
     if not is_table(table):
         raise TableError(
-            f"a {type(table).__name__} is no table: give a path, a data frame, an Arrow table or "
+            f"a {type(table).__name__} is not a table: give a path, a data frame, an Arrow "
+            "table or "
             "reader, a database cursor, or an iterable of tables"
         )
     return open_tables(table)
 
 
-def _first_encoders(
+def _choose_encoders(
     source: Source, columns: Sequence[str], reading: Reading, how: Encoding
 ) -> tuple[Encoder, ...]:
     """Encoders as the first batch has them be."""
     peek = source.batches(columns, reading.rows_at_once(len(columns), len(columns), FIRST_ROWS))
     first = next(peek, None)
     if first is None:
-        raise TableError(f"{source.path} has column names but no rows")
+        raise TableError(f"{source.path} has column names but no rows: give a table with rows")
     encoders = make_encoders(source.schema, columns, first[0], how)
     peek.close()
     return encoders

@@ -62,8 +62,8 @@ class SinglePassSource:
         """Record batches of ``rows`` rows, but for the last."""
         if self._spent:
             raise TableError(
-                f"{self.path} can be read only once, and was: give a new one, or a table that "
-                "can be read again"
+                f"{self.path} can be read only once, and was read already: give a new one, or a "
+                "table that can be read again"
             )
         if self._chunks is None:
             self._chunks = rechunked(self._coming, list(self.schema.names), rows)
@@ -128,29 +128,29 @@ def open_tables(data: Any) -> TableSource | SinglePassSource:
     if hasattr(data, "collect"):  # a lazy frame of Polars
         data = data.collect(engine="streaming")
     if hasattr(data, "fetchmany"):
-        return _of_cursor(data)
+        return _read_cursor(data)
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatchReader):
         return SinglePassSource("the reader", data.schema, data)
     if isinstance(data, pa.Table | pa.RecordBatch):
         table = pa.table(data) if isinstance(data, pa.RecordBatch) else data
-        return TableSource("the table", table.schema, _batches_of(table), table.num_rows)
+        return TableSource("the table", table.schema, _iterate_batches(table), table.num_rows)
     if hasattr(data, "__arrow_c_stream__"):
-        return _of_stream(pa, data, module)
+        return _read_stream(pa, data, module)
     if isinstance(data, Iterable):
         return _of_many(pa, data)
     raise TableError(
-        f"a {type(data).__name__} is no table: give a path, a data frame, an Arrow table or "
+        f"a {type(data).__name__} is not a table: give a path, a data frame, an Arrow table or "
         "reader, a database cursor, or an iterable of tables"
     )
 
 
-def _batches_of(table: Any) -> Callable[[Sequence[str]], Iterable[Any]]:
+def _iterate_batches(table: Any) -> Callable[[Sequence[str]], Iterable[Any]]:
     return lambda columns: table.select(list(columns)).to_batches()
 
 
-def _of_stream(pa: Any, data: Any, module: str) -> TableSource:
+def _read_stream(pa: Any, data: Any, module: str) -> TableSource:
     """Anything that begins an Arrow stream whenever it is asked: Polars, DuckDB, narwhals."""
 
     def read(columns: Sequence[str]) -> Iterable[Any]:
@@ -170,7 +170,7 @@ def _of_pandas(frame: Any) -> TableSource:
     odd = [name for name in frame.columns if not isinstance(name, str)]
     if odd:
         raise TableError(
-            f"column {odd[0]!r} of the data frame is not named by text: rename it, as in "
+            f"column {odd[0]!r} of the data frame has a name that is not text: rename it, as in "
             "frame.columns = frame.columns.astype(str)"
         )
     try:
@@ -189,7 +189,7 @@ def _of_pandas(frame: Any) -> TableSource:
     return TableSource("the data frame", schema, read, len(frame))
 
 
-def _of_cursor(cursor: Any) -> SinglePassSource:
+def _read_cursor(cursor: Any) -> SinglePassSource:
     """A cursor of Python's database interface (PEP 249) that has run its query."""
     import pyarrow as pa
 
@@ -208,7 +208,7 @@ def _of_cursor(cursor: Any) -> SinglePassSource:
         fetched, done = rows, 0
         while fetched:
             arrays = [
-                _converted(pa, values, field, done)
+                _convert_batch(pa, values, field, done)
                 for values, field in zip(_columns(fetched, names), schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -231,7 +231,7 @@ def _settled(pa: Any, values: list[Any]) -> Any:
     return pa.float64() if numeric else kind
 
 
-def _converted(pa: Any, values: list[Any], field: Any, first_row: int) -> Any:
+def _convert_batch(pa: Any, values: list[Any], field: Any, first_row: int) -> Any:
     try:
         if field.type == pa.float64():
             values = [None if value is None else float(value) for value in values]
@@ -248,7 +248,7 @@ def _of_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
     coming = iter(tables)
     first = next(coming, None)
     if first is None:
-        raise TableError("the stream of tables is empty")
+        raise TableError("the stream of tables is empty: give at least one table")
     schema = _one(pa, first).schema
 
     def read() -> Iterator[Any]:

@@ -52,7 +52,9 @@ class Columns:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("columns by themselves can't be seen as an array without a copy")
+            raise ValueError(
+                "separate columns can't be an array without a copy: leave copy=False out"
+            )
         first = self.arrays[0]
         by_rows = first.strides[0] > first.itemsize
         array = np.empty(self.shape, dtype=dtype or np.float64, order="C" if by_rows else "F")

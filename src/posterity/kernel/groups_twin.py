@@ -29,7 +29,7 @@ def _rows_of(numbers: NDArray[np.int32], slots: NDArray[np.intp]) -> Any:
         yield int(slot), np.flatnonzero(numbers == number)
 
 
-def _discounts(discount: float, count: float, weights: Array) -> Array:
+def _compute_discounts(discount: float, count: float, weights: Array) -> Array:
     """Nothing fades before the first row of a group; a row of weight 0 takes no time."""
     discounts = np.where(weights > 0.0, discount, 1.0)
     if count == 0.0 and len(discounts):
@@ -64,7 +64,7 @@ def learn_groups(
     """Learn each row in the triangle of its group, in place."""
     w = np.ones(len(X)) if weights is None else weights
     for slot, rows in _rows_of(numbers, slots):
-        fading = _discounts(discount, tallies[0][slot], w[rows])
+        fading = _compute_discounts(discount, tallies[0][slot], w[rows])
         twin.learn_rows(bank[slot], 1, X[rows], y[rows, None], w[rows], intercept, fading)
         _tally(tallies, slot, rows, w[rows], discount)
 
@@ -86,14 +86,14 @@ def predict_then_learn_groups(
     predictions = np.empty((4, len(X)))
     for slot, rows in _rows_of(numbers, slots):
         prior = priors[min(slot, len(priors) - 1)]
-        fading = _discounts(discount, tallies[0][slot], w[rows])
+        fading = _compute_discounts(discount, tallies[0][slot], w[rows])
         for i, fade in zip(rows, fading, strict=True):
-            before = _stacked(prior, bank[slot])
+            before = _stack_prior(prior, bank[slot])
             bank[slot] *= np.sqrt(fade)
-            posterior = _stacked(prior, bank[slot])
+            posterior = _stack_prior(prior, bank[slot])
             mean, leverage = twin.predict_rows(posterior, 1, X[[i]], intercept)
             twin.learn_rows(bank[slot], 1, X[[i]], y[[i], None], w[[i]], intercept)
-            after = _stacked(prior, bank[slot])
+            after = _stack_prior(prior, bank[slot])
             q = len(after)
             gain = after[-1, q - 1] ** 2 - before[-1, q - 1] ** 2
             predictions[:3, i] = y[i] - mean[0, 0], leverage[0], gain
@@ -101,7 +101,7 @@ def predict_then_learn_groups(
     return predictions
 
 
-def _stacked(prior: Array, data: Array) -> Array:
+def _stack_prior(prior: Array, data: Array) -> Array:
     posterior, q = prior.copy(), len(prior)
     twin.append_block(posterior, 1, data[:, : q - 1], data[:, q - 1 : q], None, False)
     return posterior
@@ -109,13 +109,13 @@ def _stacked(prior: Array, data: Array) -> Array:
 
 def stack_groups(bank: Array, priors: Array) -> Array:
     """Posterior triangles: each group's data on its prior."""
-    return np.array([_stacked(priors[min(s, len(priors) - 1)], T) for s, T in enumerate(bank)])
+    return np.array([_stack_prior(priors[min(s, len(priors) - 1)], T) for s, T in enumerate(bank)])
 
 
 def merge_groups(bank: Array, other: Array, slots: NDArray[np.intp]) -> None:
     """Append each triangle of ``other`` to that of its slot, in place."""
     for slot, triangle in zip(slots, other, strict=True):
-        bank[slot] = _stacked(bank[slot], triangle)
+        bank[slot] = _stack_prior(bank[slot], triangle)
 
 
 def solve_groups(bank: Array) -> Array:

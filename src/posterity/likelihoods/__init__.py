@@ -1,4 +1,4 @@
-"""What is observed, given the linear predictor eta = x.w, and what it says of eta.
+"""Likelihoods of targets given the linear predictor eta = x.w.
 
 A likelihood is a frozen dataclass without data; see :class:`Likelihood` for how to add one. What an
 observation says of eta is a *site*: a Gaussian row, found in one dimension by Laplace's method

@@ -65,7 +65,7 @@ class Likelihood:
 
     @property
     def ratio(self) -> str:
-        """What exp(coefficient) is, where eta is a log: "odds_ratio", "rate_ratio" or nothing."""
+        """Name of exp(coefficient) where eta is a log: "odds_ratio", "rate_ratio" or None."""
         return ""
 
     @property
@@ -80,7 +80,7 @@ class Likelihood:
 
     @property
     def vague_variance(self) -> float:
-        """Variance of eta where nothing is known of it."""
+        """Variance of eta under a vague prior."""
         return VAGUE_VARIANCE
 
     @property
@@ -95,8 +95,8 @@ class Likelihood:
         ``rvs`` each is used for what it tells.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} does not say what is observed: define observed(self, eta), "
-            "the distribution of a target, or log_density, derivatives and predictive"
+            f"{type(self).__name__} defines no distribution of the target: define "
+            "observed(self, eta), which returns it, or log_density, derivatives and predictive"
         )
 
     def log_density(self, y: Array, eta: Array) -> Array:
@@ -136,7 +136,7 @@ class Likelihood:
         return 0.5 * (low + high)
 
     def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError``, naming the row, when a target is none that can be observed.
+        """Raise ``ValueError``, naming the row, for an impossible target.
 
         By default, where its density is 0, or not a number, at eta = 0.
         """

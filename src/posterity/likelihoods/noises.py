@@ -50,7 +50,7 @@ class Gaussian(Likelihood):
 
     @property
     def vague_variance(self) -> float:
-        """Of eta around the target, where nothing is known of it."""
+        """Variance of eta around the target under a vague prior."""
         return VAGUE_SCALES**2 / self.precision
 
     @property
@@ -120,7 +120,7 @@ class StudentT(Likelihood):
 
     @property
     def vague_variance(self) -> float:
-        """Of eta around the target, where nothing is known of it."""
+        """Variance of eta around the target under a vague prior."""
         return (VAGUE_SCALES * self.scale) ** 2
 
     @property
@@ -230,7 +230,7 @@ class Kinked(Likelihood):
 
     @property
     def vague_variance(self) -> float:
-        """Of eta around the target, where nothing is known of it."""
+        """Variance of eta around the target under a vague prior."""
         return (VAGUE_SCALES / sum(self.slopes)) ** 2
 
     @property

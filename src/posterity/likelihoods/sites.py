@@ -90,7 +90,7 @@ def laplace_sites(
 
 
 @cache
-def _rule(n_nodes: int) -> tuple[Array, Array]:
+def _make_quadrature_rule(n_nodes: int) -> tuple[Array, Array]:
     """Nodes (k, 1) and logs of the weights (k, 1) of the integral over a standard normal."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
     return nodes[:, None], np.log(weights / weights.sum())[:, None]
@@ -143,16 +143,16 @@ def moment_sites(
     cavity = Cavity.of(likelihood, y, mean, variance)
     exact = getattr(likelihood, "moments", None)
     if exact is None:
-        found = _quadrature(likelihood, y, cavity.mean, cavity.variance, weights, n_nodes)
+        found = _integrate_moments(likelihood, y, cavity.mean, cavity.variance, weights, n_nodes)
     else:
         found = exact(y, cavity.mean, cavity.variance, weights)
-    matched = _matched(cavity.mean, cavity.variance, weights, *found)
+    matched = _match_site(cavity.mean, cavity.variance, weights, *found)
     if likelihood.is_noise and not likelihood.kinked and exact is not None:
         matched = _near(y, cavity.mean, cavity.variance, found, matched)
     return cavity.completed(*matched)
 
 
-def _matched(
+def _match_site(
     mean: Array, variance: Array, weights: Array, log_normalizer: Array, moved: Array, ratio: Array
 ) -> tuple[Array, Array, Array]:
     """Site of the moments: mean + moved, ratio times the variance."""
@@ -195,11 +195,11 @@ def _near(
     )
 
 
-def _quadrature(
+def _integrate_moments(
     likelihood: Likelihood, y: Array, mean: Array, variance: Array, weights: Array, n_nodes: int
 ) -> tuple[Array, Array, Array]:
     """log Z, the mean's move, and the ratio of the variances, by adaptive Gauss-Hermite."""
-    nodes, log_weights = _rule(n_nodes)
+    nodes, log_weights = _make_quadrature_rule(n_nodes)
     mode = modes(likelihood, y, mean, variance, weights)
     curvature = likelihood.derivatives(y, mode)[1]
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):

@@ -128,7 +128,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         [1.98, 1.8, 2.16]
         """
         table = self.posterior_.to_frame(level)
-        scales = self._posterior.feature_scales() if X is None else self._spread_of(X)
+        scales = self._posterior.feature_scales() if X is None else self._compute_feature_scales(X)
         each = np.concatenate([np.full(self._offset, np.nan), scales])
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
         waits = self._waiting()
@@ -190,7 +190,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         """(p,) which coefficients wait for a row that tells of them."""
         return np.concatenate([np.zeros(self._offset, dtype=bool), self._posterior.never_varied()])
 
-    def _spread_of(self, X: Any) -> Array:
+    def _compute_feature_scales(self, X: Any) -> Array:
         """(m,) standard deviations of the columns of ``X``."""
         return self._columns(read_points(self, X)).std(axis=0)
 
@@ -347,7 +347,7 @@ def learned_by(
         return named[prior_precision]
     if isinstance(prior_precision, type):
         raise TypeError(
-            f"prior_precision is the class {prior_precision.__name__}: give an object, as in "
+            f"prior_precision is the class {prior_precision.__name__}: give an instance, as in "
             f"{prior_precision.__name__}()"
         )
     # NumPy's arrays and numbers have a method of that name, too.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions._limits import checked_level
+from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.linear.inputs import read_points
 from posterity.linear.named import as_read
@@ -35,7 +35,7 @@ def average_effects(
     """As :meth:`LinearReader.average_effects` says."""
     if per not in ("unit", "sd"):
         raise ValueError(f"per is {per!r}: it must be 'unit' or 'sd'")
-    checked_level(level)
+    check_level(level)
     pandas = require_pandas()
     if size < 1:
         raise ValueError(f"size is {size}: it must be at least 1")

@@ -232,8 +232,8 @@ class LinearEstimator(LinearReader):
         check_same_features(self, other)
         if not functions.same(getattr(self, "basis_", None), getattr(other, "basis_", None)):
             raise ValueError(
-                "the models differ in their basis: give both the same one with its domain, which "
-                "otherwise is that of the first batch"
+                "the models differ in their basis: give both the same basis and domain (by "
+                "default the domain is that of the first batch)"
             )
         check_same_targets(self, other)
         self._check_mergeable(other)
@@ -241,14 +241,14 @@ class LinearEstimator(LinearReader):
             self._expect_missing()
         if not self._posterior_or_none.same_prior(theirs):
             raise ValueError(
-                "the models differ in prior, noise or intercept, or in how they learn and forget: "
-                "only models that started from the same belief can be merged"
+                "the models differ in prior, noise, intercept or forgetting: only models with "
+                "the same settings can be merged"
             )
         self._posterior_or_none.merge(theirs)
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget rows that were learned, as if they had never come.
+        """Unlearn rows: the posterior becomes that of the remaining rows.
 
         Parameters as in :meth:`fit`. The model does not keep its rows, so it refuses only what it
         can prove: rows outside what it has learned, or more of them than there were.

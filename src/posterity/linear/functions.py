@@ -47,11 +47,11 @@ def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:
     """The functions (n, m) at the rows ``X`` (n, d)."""
     _check_finite(model, X)
     if len(X) == 1:
-        return _row_by(basis)(X[0])[None]
+        return _make_row_function(basis)(X[0])[None]
     return _dense(basis.transform(X))
 
 
-def _row_by(basis: Basis) -> Callable[[Array], Array]:
+def _make_row_function(basis: Basis) -> Callable[[Array], Array]:
     """What makes the functions (m,) of one row (d,): of its own, or as of several rows."""
     own: Callable[[Array], Array] | None = getattr(basis, "transform_row", None)
     return own or (lambda x: _dense(basis.transform(x[None]))[0])
@@ -68,7 +68,7 @@ class BasisPath:
 
     def __init__(self, basis: Basis, reader: RowPath, path: RowPath) -> None:
         self._reader, self._path = reader, path
-        self._row = _row_by(basis)
+        self._row = _make_row_function(basis)
         # The row that came last, which is often predicted and then learned, and its functions.
         self._last: tuple[bytes, Array] = b"", np.empty(0)
 
@@ -122,7 +122,7 @@ def in_units_of(
         return precision
     if len(offered) > 1:
         raise ValueError(
-            f"prior_precision is {precision!r}, but the basis leaves its length scale open: "
+            f"prior_precision is {precision!r}, but the length scale of the basis is unknown: "
             'give the basis a length_scale, or prior_precision="auto"'
         )
     return offered[0] * float(precision)  # type: ignore[arg-type]
@@ -140,11 +140,11 @@ def same(one: Basis | None, other: Basis | None) -> bool:
             same(a, b) for (_, a), (_, b) in zip(mine, theirs, strict=True)
         )
     if hasattr(one, "domain_"):
-        return _same(one.get_params(), other.get_params()) and _agree(one, other)  # type: ignore[attr-defined]
+        return _same(one.get_params(), other.get_params()) and _agree_on_domains(one, other)  # type: ignore[attr-defined]
     return _same(vars(one), vars(other))
 
 
-def _agree(one: Any, other: Any) -> bool:
+def _agree_on_domains(one: Any, other: Any) -> bool:
     """Whether the columns are the same over both domains: some bases make no use of theirs."""
     shares = np.linspace(0.0, 1.0, 7)[:, None]
     points = np.vstack([b.domain_[:, 0] + shares * np.ptp(b.domain_, axis=1) for b in (one, other)])

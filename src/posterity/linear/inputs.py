@@ -86,7 +86,7 @@ def read_times(
     """
     if times is None:
         if now is not None:
-            raise ValueError("the rows before these came with times: give times for these as well")
+            raise ValueError("earlier rows had times: give times for these as well")
         ones = np.broadcast_to(1.0, (n,))  # which takes no memory
         return ones if weights is None else (weights > 0.0).astype(np.float64), None
     array = np.ascontiguousarray(times, dtype=np.float64)
@@ -96,8 +96,8 @@ def read_times(
     if not (elapsed >= 0.0).all() or np.isinf(elapsed).any():
         row = int(np.argmax(~(elapsed >= 0.0) | np.isinf(elapsed)))
         raise ValueError(
-            f"times is {array[row]} in row {row}: times must be finite and not go back; sort the "
-            "rows by time"
+            f"times is {array[row]} in row {row}: times must be finite and must not decrease; "
+            "sort the rows by time"
         )
     return elapsed, float(array[-1])
 
@@ -107,7 +107,7 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool =
         return X.read_by(model)
     if issparse(X):
         X = dense_rows(X)
-    array = X if _fits(model, X, reset=reset) else _validated(model, X, reset, columns)
+    array = X if _fits(model, X, reset=reset) else _validate_rows(model, X, reset, columns)
     if isinstance(array, Columns):  # which do all that posteriors do with rows that come together
         return cast(Array, array)
     # In the order of memory it comes in: the kernel reads columns as well as rows.
@@ -125,7 +125,7 @@ def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
     return bool(X.shape[1] == model.n_features_in_)
 
 
-def _validated(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> Array | Columns:
+def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> Array | Columns:
     refuse_accidents(X)
     try:
         read = columns_of(X, arrays=columns)
@@ -162,8 +162,8 @@ def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
         )
     if 0.0 < weights.max(initial=0.0) < SMALLEST_WEIGHT:
         raise ValueError(
-            f"no sample_weight is larger than {weights.max():g}: rows of so little weight vanish; "
-            "multiply all weights by the same large number"
+            f"no sample_weight is larger than {weights.max():g}: rows of such small weight have "
+            "no effect; multiply all weights by the same large number"
         )
     if not (weights >= 0.0).all() or np.isinf(weights).any():
         row = int(np.argmax(~(weights >= 0.0) | np.isinf(weights)))
@@ -182,9 +182,7 @@ def name_bad_rows(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
     except ArithmeticError as error:
         refuse_unusable(model, X, y)
         _refuse_vanishing(model, X, y)
-        raise ValueError(
-            "learning these rows overflows: the values or weights are too large together"
-        ) from error
+        raise ValueError("learning these rows overflows: use smaller values or weights") from error
 
 
 def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
@@ -205,7 +203,8 @@ def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
         )
     if model.n_features_in_ != other.n_features_in_:
         raise ValueError(
-            f"the other model has {other.n_features_in_} features, this one {model.n_features_in_}"
+            f"the other model has {other.n_features_in_} features, this one "
+            f"{model.n_features_in_}: merge models with the same features"
         )
     if names is not None and others is not None and list(names) != list(others):
         raise ValueError(
@@ -250,12 +249,12 @@ def _refuse_vanishing(model: BaseEstimator, X: Array, y: Array) -> None:
     if small.any():
         column = int(np.argmax(small))
         raise ValueError(
-            f"column {_label(names, column)} of X holds nothing beyond {sizes[column]:g}: so small "
-            "numbers vanish when squared; use smaller units, so that the numbers are larger"
+            f"column {_label(names, column)} of X has no values beyond {sizes[column]:g}: such "
+            "small numbers become 0 when squared; use smaller units, so that the numbers are larger"
         )
     if 0.0 < np.abs(y).max(initial=0.0) < TINY:
         raise ValueError(
-            f"y holds nothing beyond {np.abs(y).max():g}: so small numbers vanish when "
+            f"y has no values beyond {np.abs(y).max():g}: such small numbers become 0 when "
             "squared; use smaller units, so that the numbers are larger"
         )
 

@@ -24,8 +24,8 @@ def refuse_accidents(X: Any) -> None:
     >>> refuse_accidents(np.array([["2024-02-29"]], dtype="datetime64[D]"))
     Traceback (most recent call last):
     ...
-    TypeError: X holds dates or times (datetime64[D]), which are no numbers: take numbers from it \
-first (hour, weekday, days since a day), or read the table by \
+    TypeError: X contains dates or times (datetime64[D]), which are not numbers: take numbers from \
+it first (hour, weekday, days since a day), or read the table by \
 posterity.io.learn_stream(..., dates="calendar")
     """
     for name, kind in _columns(X):
@@ -34,7 +34,9 @@ posterity.io.learn_stream(..., dates="calendar")
         if dated or lowered.startswith(_CATEGORIES):
             held = "dates or times" if dated else "categories"
             where = "X" if name is None else f"column {str(name)!r} of X"
-            raise TypeError(f"{where} holds {held} ({kind}), which are no numbers: {_CURES[held]}")
+            raise TypeError(
+                f"{where} contains {held} ({kind}), which are not numbers: {_CURES[held]}"
+            )
 
 
 def _columns(X: Any) -> list[tuple[Any, Any]]:

@@ -20,13 +20,13 @@ def leave_one_out(known: LinearPosterior, X: Array, y: Array) -> Any:
     """Distribution of targets ``y`` (n, 1) at columns ``X`` (n, m), each given all other rows."""
     if y.shape[1] > 1 or known.forgets or known.of_rows.one_triangle is None:
         raise ValueError(
-            "leave_one_out is in closed form for one target, constant Gaussian noise and without "
-            "forgetting: use cross validation here"
+            "leave_one_out needs one target, constant Gaussian noise and no forgetting: use "
+            "cross validation here"
         )
     if len(y) > known.n_observations:
         raise ValueError(
-            f"there are {len(y)} rows, but only {known.n_observations:g} were learned: give rows "
-            "that the model has learned"
+            f"there are {len(y)} rows, but only {known.n_observations:g} were learned: give "
+            "only learned rows"
         )
     weights, parts = zip(*known.parts, strict=True)
     told = [_predict_with(part, X, y[:, 0]) for part in parts]

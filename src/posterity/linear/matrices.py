@@ -75,9 +75,9 @@ def check_width(X: Any) -> None:
     """Raise ``ValueError`` where a sparse matrix has more columns than a dense model takes."""
     if X.shape[1] > MOST_COLUMNS:
         raise ValueError(
-            f"X is sparse and has {X.shape[1]:,} columns; this model keeps a triangle of all of "
-            f"them, and takes sparse rows of up to {MOST_COLUMNS:,}: for more take a model of "
-            "diagonal structure from posterity.sparse, such as DiagonalLogisticRegression"
+            f"X is sparse and has {X.shape[1]:,} columns; this model has a full covariance, and "
+            f"takes sparse rows of up to {MOST_COLUMNS:,}: for more use a diagonal model from "
+            "posterity.sparse, such as DiagonalLogisticRegression"
         )
 
 

@@ -34,8 +34,8 @@ def noise_depends(model: Any) -> bool:
         return False
     if model.noise_precision is not None:
         raise ValueError(
-            f"noise_precision is {model.noise_precision}, and noise is 'linear': noise that "
-            "depends on the features is learned; leave noise_precision out"
+            f"noise_precision is {model.noise_precision}, and noise is 'linear': such noise is "
+            "learned; leave noise_precision out"
         )
     return True
 

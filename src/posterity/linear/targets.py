@@ -47,10 +47,13 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
     known = getattr(model, "n_targets_", None)
     if known is None and count > 1:
         raise ValueError(
-            f"y has {count} columns, and the model has learned a single target: fit it anew"
+            f"y has {count} columns, and the model has learned a single target: call fit to "
+            "start again"
         )
     if known is not None and count != known:
-        raise ValueError(f"y has {count} columns, and the model has learned {known} targets")
+        raise ValueError(
+            f"y has {count} columns, and the model has learned {known} targets: give as many"
+        )
     theirs = getattr(model, "target_names_", None)
     if names is not None and theirs is not None and list(theirs) != names:
         raise ValueError(
@@ -74,8 +77,8 @@ def check_targets_seen(model: Any, y: Array) -> None:
         names = getattr(model, "target_names_", None)
         name = never[0] if names is None else repr(str(names[never[0]]))
         raise ValueError(
-            f"target {name} is NaN in all {len(y)} rows: nothing can be learned of it; leave it "
-            "out, or learn such rows by partial_fit, which waits for its values"
+            f"target {name} is NaN in all {len(y)} rows: leave it out, or use partial_fit, "
+            "where its values may come later"
         )
 
 
@@ -119,13 +122,13 @@ def read_target_row(model: Any, y: Any) -> Array:
             )
         if set(y) != set(names):
             raise ValueError(
-                f"y has the targets {', '.join(map(repr, y))}: the model knows "
+                f"y has the targets {', '.join(map(repr, y))}: the model has learned "
                 f"{', '.join(repr(str(name)) for name in names)}"
             )
         y = [y[name] for name in names]
     row = np.asarray(y, dtype=np.float64)
     if row.shape != (count,):
-        raise ValueError(f"y has shape {row.shape}: expected ({count},), one value per target")
+        raise ValueError(f"y has shape {row.shape}: expected ({count},), a value for each target")
     return row[None]
 
 
@@ -142,7 +145,10 @@ def check_same_targets(model: Any, other: Any) -> None:
     mine, theirs = (getattr(one, "n_targets_", None) for one in (model, other))
     if mine != theirs:
         said = ["a single target" if one is None else f"{one} targets" for one in (theirs, mine)]
-        raise ValueError(f"the other model has learned {said[0]}, this one {said[1]}")
+        raise ValueError(
+            f"the other model has learned {said[0]}, this one {said[1]}: merge models with the "
+            "same targets"
+        )
     names, others = (getattr(one, "target_names_", None) for one in (model, other))
     if names is not None and others is not None and list(names) != list(others):
         raise ValueError(
@@ -156,6 +162,6 @@ def refuse_several_targets(model: Any, what: str) -> None:
     count = getattr(model, "n_targets_", None)
     if count is not None:
         raise ValueError(
-            f"{what} takes a model of a single target, and this one has learned y with {count} "
-            "columns: fit a model to each, y[:, j], which says the same"
+            f"{what} needs a model of a single target, and this one has {count}: fit a model to "
+            "each, y[:, j]"
         )

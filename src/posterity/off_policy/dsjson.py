@@ -31,11 +31,16 @@ class DsjsonTable:
                 kind = str if isinstance(value, str) else float
                 self._kinds[name] = str if self._kinds.get(name) is str else kind
         if not found:
-            raise TableError(f"{path} has no line with _label_cost: it holds no decisions")
+            raise TableError(
+                f"{path} has no line with _label_cost, so it contains no decisions: give a "
+                "dsjson log"
+            )
         self.arms = tuple(sorted(found, key=_in_order)) if arms is None else tuple(map(str, arms))
         unknown = sorted(set(found).difference(self.arms))
         if unknown:
-            raise TableError(f"{path} has an arm {unknown[0]!r} which is not among {self.arms}")
+            raise TableError(
+                f"{path} has an arm {unknown[0]!r}, which is not among {self.arms}: name all arms"
+            )
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A new stream of all lines (the Arrow C stream interface)."""
@@ -77,7 +82,7 @@ class DsjsonTable:
                     row = _decision(said) if "_label_cost" in said else None
                 except (ValueError, KeyError, TypeError, IndexError) as error:
                     raise TableError(
-                        f"{self._path}, line {number} is no decision of dsjson: {error!r}"
+                        f"{self._path}, line {number} is not a dsjson decision: {error!r}"
                     ) from error
                 if row is not None:
                     yield row

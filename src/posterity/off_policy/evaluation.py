@@ -68,7 +68,7 @@ def evaluate(
     switch: float | None = None,
     shrinkage: float | None = None,
 ) -> Evaluation:
-    """What policies would have earned a decision, told from the log of another one.
+    """Estimate the mean reward of policies from the log of another policy.
 
     The log is read once, in batches of which nothing is kept but sums.
 
@@ -206,7 +206,7 @@ class _Tally:
             row = outside[0]
             raise ValueError(
                 f"the reward in row {first + row} is {judged.rewards[row]:g}, outside of "
-                f"reward_range, {low:g} to {high:g}"
+                f"reward_range, {low:g} to {high:g}: give the range of all possible rewards"
             )
         for bound, reward in zip(
             self.bounds,  # type: ignore[arg-type]

@@ -101,7 +101,7 @@ def learn(
         raise ValueError(f"guard is {guard}: it must lie between 0 and 1, or be None")
     if not log.has_propensities and (guard is not None or weighting != "none"):
         raise ValueError(
-            'the log has no propensities: only weighting="none" with guard=None can do without'
+            'the log has no propensities: give them, or use weighting="none" with guard=None'
         )
     bandit = Bandit(
         model, arms=list(log.arms), sharing=sharing, policy=policy or Greedy(floor=0.0), rng=rng

@@ -175,7 +175,8 @@ class Log:
         n = len(places)
         if contexts.ndim != 2 or any(shape and shape[0] != n for shape in shapes):
             raise ValueError(
-                f"X is {shapes[0]}, and there are {n} arms: X must be (n, m), and all else n long"
+                f"X is {shapes[0]}, and there are {n} arms: give X of shape (n, m), and n of "
+                "everything else"
             )
         if every is not None and every.shape != (n, len(known)):
             raise ValueError(f"propensities is {every.shape}: it must be {(n, len(known))}")
@@ -193,7 +194,7 @@ class Log:
         """
         for name in ("context", "action", "reward"):
             if feedback.get(name) is None:
-                raise ValueError(f"the dictionary has no {name!r}: it is needed")
+                raise ValueError(f"the dictionary has no {name!r}: add it")
         position = feedback.get("position")
         if position is not None and len(np.unique(position)) > 1:
             raise ValueError("the dictionary has several positions: pass the rows of one of them")
@@ -250,7 +251,7 @@ class Log:
     def to_dsjson(self, path: str | os.PathLike[str]) -> None:
         """Write JSON lines that Vowpal Wabbit reads (``--dsjson``)."""
         if not self.has_propensities:
-            raise ValueError("the log has no propensities: dsjson can't be without")
+            raise ValueError("the log has no propensities, which dsjson needs: give them")
         write_dsjson(os.fspath(path), self, self.arms, self.feature_names)
 
     def collected(self) -> Rounds:

@@ -39,7 +39,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a log says of policies.
+    """Estimates of the values of policies from a log.
 
     Attributes
     ----------
@@ -60,7 +60,10 @@ class Evaluation:
         for estimate in self.estimates:
             if (estimate.policy, estimate.method) == key:
                 return estimate
-        raise KeyError(f"{key}: there are {[(e.policy, e.method) for e in self.estimates]}")
+        raise KeyError(
+            f"there is no estimate {key}: there are "
+            f"{[(e.policy, e.method) for e in self.estimates]}"
+        )
 
     def to_frame(self) -> Any:
         """A pandas data frame, one row for each policy and method."""

@@ -187,7 +187,7 @@ def sums_of(method: str, switch: float | None, shrinkage: float | None) -> Sums:
     if method == "dr_shrinkage":
         return Moderated(True, np.array(SHRINKAGES if shrinkage is None else [shrinkage]))
     if method not in RATIOS:
-        raise ValueError(f"{method!r} is no method: they are {', '.join(METHODS)}")
+        raise ValueError(f"{method!r} is not a method: give one of {', '.join(METHODS)}")
     return Ratio(RATIOS[method])
 
 

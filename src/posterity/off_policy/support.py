@@ -18,7 +18,7 @@ TOLERATED = 0.01
 
 @dataclass(frozen=True)
 class Support:
-    """How far a log can speak for a policy.
+    """Overlap between a log and a policy: how well the log can evaluate it.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class SupportSums:
         elif len(rounds):
             self.largest = max(self.largest, float(rows.weight.max()))
             self.weights += (rows.weight.sum(), rows.weight @ rows.weight)
-            self._meet(rounds, rows)
+            self._add_rows(rounds, rows)
 
-    def _meet(self, rounds: Rounds, rows: EvaluatedDecisions) -> None:
+    def _add_rows(self, rounds: Rounds, rows: EvaluatedDecisions) -> None:
         if not rows.is_logged and rounds.propensity is not None:
             low, high = self.ends
             own = rounds.propensity

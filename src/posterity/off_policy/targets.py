@@ -187,7 +187,7 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
     if isinstance(policy, np.ndarray) and policy.shape[1:] in ((len(arms),), (len(arms), 1)):
         return Given(_checked(policy.reshape(len(policy), -1), len(policy), len(arms)))
     raise TypeError(
-        f"{policy!r} is no policy: give a Bandit, one of the arms {list(arms)}, "
+        f"{policy!r} is not a policy: give a Bandit, one of the arms {list(arms)}, "
         '"uniform", "logged", probabilities (n, K), or a function of contexts X'
     )
 
@@ -210,7 +210,8 @@ def _columns(bandit: Any, features: Sequence[str]) -> slice | list[int]:
         return slice(None)
     if lacking:
         raise ValueError(
-            f"the bandit has learned from {lacking[0]!r}, which is no feature of the log: it has "
+            f"the bandit has learned from {lacking[0]!r}, which is not a feature of the log: "
+            "its features are "
             f"{', '.join(map(repr, features))}"
         )
     return [list(features).index(name) for name in names]

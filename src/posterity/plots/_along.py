@@ -32,11 +32,11 @@ class Feature:
                 raise ValueError(f"feature is {feature!r}: the model has {', '.join(names)}")
             feature = names.index(feature)
         if not 0 <= feature < count:
-            raise ValueError(f"feature is {feature}: the model has {count}, the first is 0")
+            raise ValueError(f"feature is {feature}: give 0 to {count - 1}")
         if at is None and count > 1:
             raise ValueError(
-                f"the model has {count} features: give at=, a row of values for them, at which "
-                f"all but {names[feature]} are held"
+                f"the model has {count} features: give at=, a row with the values at which all "
+                f"but {names[feature]} are fixed"
             )
         row = np.zeros(1) if at is None else np.asarray(at, dtype=np.float64)
         if row.shape != (count,):

@@ -113,7 +113,7 @@ def plot_error_along_time(
     )
     ax.plot(
         along.row_end,
-        _mean_so_far(along.mae, along.n_rows),
+        _compute_running_mean(along.mae, along.n_rows),
         color="black",
         linewidth=1.8,
         label="all rows so far",
@@ -194,7 +194,7 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
         )
         ax.plot(
             along.row_end,
-            _mean_so_far(share, scored),
+            _compute_running_mean(share, scored),
             color=colour,
             linestyle=style,
             linewidth=1.8,
@@ -211,7 +211,7 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def plot_validation(result: Result, title: str, *, unit: str = "units of y") -> Figure:
-    """Draw coverage and error along time and, if there is a PIT, what it says, in one figure.
+    """Draw coverage and error along time and, if there is one, the PIT, in one figure.
 
     Returns
     -------
@@ -271,7 +271,7 @@ def _joined(
     return int(rows[0]), (np.cumsum(rows) - rows / 2.0)[kept], mean[kept]
 
 
-def _mean_so_far(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
+def _compute_running_mean(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
     seen = np.cumsum(weight)
     total = np.cumsum(_times(score, weight))
     return np.asarray(np.where(seen > 0, total, np.nan) / np.maximum(seen, 1))

@@ -51,7 +51,7 @@ def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
     >>> plot_pit(result, Figure().subplots(), bins=10).get_ylabel()
     'density'
     """
-    pit = _pit_of(result)
+    pit = _get_pit(result)
     density = pit.histogram(bins)
     ax = axes_of(ax)
     places = (np.arange(bins) + 0.5) / bins
@@ -110,7 +110,7 @@ def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
     'level of the interval'
     """
     named: Mapping[str, Any] = results if isinstance(results, Mapping) else {"": results}
-    pits = {name: _pit_of(result) for name, result in named.items()}
+    pits = {name: _get_pit(result) for name, result in named.items()}
     ax = axes_of(ax, width=5.4, height=5.0)
     ax.plot([0, 1], [0, 1], color="0.35", linewidth=1.0, linestyle=(0, (1, 2)), label="calibrated")
     for i, (name, pit) in enumerate(pits.items()):
@@ -132,7 +132,7 @@ def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
 
 
 def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) -> Axes:
-    """Draw coverage in slices of a feature: do intervals hold everywhere, or only on average?
+    """Draw coverage in slices of a feature, to see where intervals fail.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) ->
     return finish(ax, title, x=chosen.feature, y="share of targets inside the interval")
 
 
-def _pit_of(result: Any) -> Any:
+def _get_pit(result: Any) -> Any:
     if result.pit is None:
         raise ValueError(
             "the result has no PIT: the model's predictive distributions have no cdf, or are "

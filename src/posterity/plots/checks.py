@@ -187,7 +187,7 @@ def plot_residuals(
     residual = ndtri(np.clip(predictive.cdf(target), 1e-300, 1.0 - 1e-16))
     known = np.flatnonzero(~predictive.is_flat())
     residual, mean = residual[known], predictive.mean()[known]
-    shown = _thinned(residual)
+    shown = _thin_rows(residual)
     if against == "quantiles":
         order = np.argsort(residual)
         rank = np.empty(len(residual))
@@ -208,7 +208,7 @@ def plot_residuals(
     )
 
 
-def _thinned(residual: Array) -> NDArray[np.intp]:
+def _thin_rows(residual: Array) -> NDArray[np.intp]:
     """Rows to draw: all, or every so many-th and the most extreme."""
     n = len(residual)
     if n <= MOST_POINTS:
@@ -244,7 +244,7 @@ def _number(names: list[str], coefficient: int | str) -> int:
             raise ValueError(f"there is no coefficient {coefficient!r}: there are {listed}")
         return names.index(coefficient)
     if not 0 <= coefficient < len(names):
-        raise ValueError(f"there is no coefficient {coefficient}: there are {len(names)}")
+        raise ValueError(f"there is no coefficient {coefficient}: give 0 to {len(names) - 1}")
     return int(coefficient)
 
 

@@ -68,7 +68,7 @@ def plot_forecast(
     'y (units of y)'
     """
     ax = axes_of(ax)
-    of = _chosen(forecast, series)
+    of = _find_series(forecast, series)
     times = np.asarray(forecast.times).reshape(len(forecast.ids), -1)[of]
     for level in sorted(levels, reverse=True):
         low, high = (np.reshape(end, (-1, len(times)))[of] for end in forecast.interval(level))
@@ -89,13 +89,13 @@ def plot_forecast(
     return finish(ax, "Forecast", x="time", y=f"y ({unit})")
 
 
-def _chosen(forecast: Any, series: Any) -> int:
+def _find_series(forecast: Any, series: Any) -> int:
     """Number of the series."""
     names = list(forecast.ids)
     if series is None:
         if len(names) > 1:
-            raise ValueError(f"series is missing: say which of the {len(names)}, as {names[0]!r}")
+            raise ValueError(f"series is missing: name one of the {len(names)}, as in {names[0]!r}")
         return 0
     if series not in names:
-        raise ValueError(f"there is no series {series!r} in the forecast")
+        raise ValueError(f"there is no series {series!r} in the forecast: give one of its ids")
     return names.index(series)

@@ -85,7 +85,7 @@ def plot_posterior_density(
         (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     across, up = np.linspace(left, right, GRID), np.linspace(low, high, GRID)
     # Relative to the mode: densities of a sharp posterior are beyond any number.
-    top, density = _relative_density(pair, across, up)
+    top, density = _compute_relative_density(pair, across, up)
     ax.imshow(
         density,
         extent=(left, right, low, high),
@@ -181,7 +181,7 @@ def plot_coefficients(
     )
 
 
-def _relative_density(pair: Joint, across: Array, up: Array) -> tuple[float, Array]:
+def _compute_relative_density(pair: Joint, across: Array, up: Array) -> tuple[float, Array]:
     """Log density at the highest of its means and of the grid's points; density relative to it."""
     places = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
     parts = pair.components if isinstance(pair, MultivariateMixture) else (pair,)
@@ -195,7 +195,7 @@ def _draw_contours(ax: Any, pair: Joint, top: float, levels: Sequence[float]) ->
     """Contours on a grid of their own: one over the axes may be too coarse for them."""
     (left, right), (low, high) = pair.interval(FARTHEST)
     across, up = np.linspace(left, right, GRID), np.linspace(low, high, GRID)
-    density = _relative_density(pair, across, up)[1]
+    density = _compute_relative_density(pair, across, up)[1]
     draws = pair.rvs(DRAWS, random_state=0)
     highest_first = np.sort(levels)[::-1]
     thresholds = np.quantile(pair.logpdf(draws), 1.0 - highest_first) - top
@@ -222,9 +222,7 @@ def _number(joint: Joint, coefficient: int | str) -> int:
             )
         return names.index(coefficient)
     if not 0 <= coefficient < count:
-        raise ValueError(
-            f"there is no coefficient {coefficient}: the model has {count}, the first is 0"
-        )
+        raise ValueError(f"there is no coefficient {coefficient}: give 0 to {count - 1}")
     return int(coefficient)
 
 

@@ -31,7 +31,7 @@ def plot_predictions(
     truth: ArrayLike | None = None,
     unit: str = "units of y",
 ) -> Axes:
-    """Draw the predicted mean over one feature, with bands that hold new observations.
+    """Draw the predicted mean over one feature, with bands for new observations.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def plot_predictions(
     """
     ax = axes_of(ax)
     x, along = np.asarray(x, dtype=np.float64), Feature.of(model, feature, at)
-    final, rows = _final(model, along.rows(x))
+    final, rows = _unwrap_pipeline(model, along.rows(x))
     predictive = unnamed(final.predict_distribution, rows)
     _draw_bands(ax, x, predictive, levels)
     ax.plot(x, predictive.mean(), color=COLOURS[0], linewidth=1.8, label="mean", zorder=4)
@@ -149,11 +149,11 @@ def plot_sampled_lines(
     """
     ax = axes_of(ax)
     x, along = np.linspace(*x_range, PLACES), Feature.of(model, feature, at)
-    final, rows = _final(model, along.rows(x))
+    final, rows = _unwrap_pipeline(model, along.rows(x))
     if not hasattr(type(final), "posterior_"):
         raise TypeError(
-            f"{type(final).__name__} has no posterior_ of its own to draw from: give one of its "
-            "models_, or use plot_predictions"
+            f"{type(final).__name__} has no posterior_ to draw from: give one of its models_, "
+            "or use plot_predictions"
         )
     draws = final.posterior_.rvs(size, random_state=np.random.default_rng(rng))
     columns = rows if final.basis is None else unnamed(final.basis_.transform, rows)
@@ -174,7 +174,7 @@ def plot_sampled_lines(
     return finish(ax, f"{size} draws from the posterior", x=along.name, y=f"y ({unit})")
 
 
-def _final(model: Any, rows: Array) -> tuple[Any, Any]:
+def _unwrap_pipeline(model: Any, rows: Array) -> tuple[Any, Any]:
     """The last step of a pipeline and the rows as it gets them; or the model and the rows."""
     if not hasattr(model, "steps"):
         return model, rows

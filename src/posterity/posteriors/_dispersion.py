@@ -83,7 +83,7 @@ class Dispersion:
         counts = np.ones(len(y)) if weights is None else weights
         some = counts > 0.0
         y, mean, variance, counts = y[some], mean[some], variance[some], counts[some]
-        terms = _after if after else _before
+        terms = _evaluate_at_mode if after else _before
         for first in range(0, len(y), BLOCK_ROWS):
             part = slice(first, first + BLOCK_ROWS)
             with np.errstate(all="ignore"):
@@ -142,7 +142,7 @@ def _densities(y: Array, eta: Array) -> Array:
     return rising[which] + y[:, None] * (eta - log_grown) - log_grown / a
 
 
-def _derivatives(y: Array, rate: Array) -> tuple[Array, Array]:
+def _compute_derivatives(y: Array, rate: Array) -> tuple[Array, Array]:
     """Their slopes in eta, and curvatures with the sign turned."""
     grown = 1.0 + DISPERSIONS * rate
     slope = (y[:, None] - rate) / grown
@@ -165,17 +165,17 @@ def _before(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
     eta = (mean + share * (target - mean))[:, None]
     mean, v = mean[:, None], v[:, None]
     for _ in range(MOST_STEPS):
-        slope, curvature = _derivatives(y, _rate(eta))
+        slope, curvature = _compute_derivatives(y, _rate(eta))
         step = (slope * v - (eta - mean)) / (1.0 + v * curvature)
         eta = eta + np.clip(step, -1.0, 1.0)
         if np.abs(step).max(initial=0.0) < SETTLED:
             break
-    curvature = _derivatives(y, _rate(eta))[1]
+    curvature = _compute_derivatives(y, _rate(eta))[1]
     value = _densities(y, eta) - 0.5 * np.square(eta - mean) / v
     return value - 0.5 * np.log1p(v * curvature)
 
 
-def _after(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
+def _evaluate_at_mode(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
     """The same of counts that are learned: at the mode of the coefficients.
 
     What the coefficients leave open is log |H| / 2 of their precision H: with a variance v of eta
@@ -183,7 +183,7 @@ def _after(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
     is that of the sum of log(1 + v (h' - h)).
     """
     rate = _rate(mean)
-    curvature = _derivatives(y, rate[:, None])[1]
+    curvature = _compute_derivatives(y, rate[:, None])[1]
     here = rate * (1.0 + dispersion * y) / np.square(1.0 + dispersion * rate)
     v = np.where(np.isfinite(variance), variance, 0.0)
     more = v[:, None] * (curvature - here[:, None])

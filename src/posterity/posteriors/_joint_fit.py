@@ -74,7 +74,7 @@ class WarmStart(NamedTuple):
         return WarmStart(prior, start, near, change, min(rate, 1.0))
 
 
-def fitted_together(
+def fit_sites_together(
     inner: LinearPosterior, model: SiteModel, rows: SiteRows
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
@@ -82,7 +82,7 @@ def fitted_together(
     share = share_of(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
-        begun = _roughly(inner, model, rows.every(share), begun)
+        begun = _approximate_fit(inner, model, rows.every(share), begun)
         begun = begun._replace(curvature=None, change=math.inf)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
         begun = _near(inner, model, rows, begun, NEARLY, NEAR) or begun
@@ -90,13 +90,13 @@ def fitted_together(
     if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
-            "expectation propagation did not settle: the posterior is an approximation" + about,
+            "expectation propagation did not converge: the posterior is an approximation" + about,
             stacklevel=5,
         )
     return trial, fitted
 
 
-def _roughly(
+def _approximate_fit(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
     by_products = model.at_mode and not before.learns_scales

@@ -92,11 +92,11 @@ def _one_in_own_units(
     df = np.broadcast_to(getattr(predictive, "df", np.inf), loc.shape)
     if not (variance > 0.0).any():
         return Normal(loc, scale) if isinstance(predictive, Normal) else StudentT(df, loc, scale)
-    widened = _wider(df, variance)
+    widened = _widen_degrees_of_freedom(df, variance)
     return StudentT(widened, loc, scale * np.exp(0.5 * (_log_bias(df) - _log_bias(widened))))
 
 
-def _wider(df: Array, variance: Array) -> Array:
+def _widen_degrees_of_freedom(df: Array, variance: Array) -> Array:
     """Degrees of freedom with trigamma(half of them) larger by ``variance``."""
     half = 0.5 * np.asarray(df, dtype=np.float64)
     free = (half > 0.0) & (variance > 0.0)

@@ -48,5 +48,5 @@ def shift(factor: Factor, prior: Factor, by: float) -> None:
     p = factor.n_coefficients
     triangle[:p, p] += by * (triangle[:p, 0] - prior.triangle[:p, 0])
     if not math.isfinite(by):
-        raise FloatingPointError("the units of noise differ by too much")
+        raise FloatingPointError("the noise precisions of the models differ too much to merge")
     factor.commit(triangle, factor.count, factor.seen)

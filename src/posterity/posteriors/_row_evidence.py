@@ -46,13 +46,13 @@ def added_evidence(
         value *= -0.5
     else:
         assert isinstance(noise, LearnedNoise)
-        value = _with_noise_learned(noise, weight, gained, spread, residual_df, residual)
+        value = _integrate_noise(noise, weight, gained, spread, residual_df, residual)
     if len(value) == 1:
-        _settle_improper(value, noise, error, leverage, residual_df, residual)
+        _set_improper_limits(value, noise, error, leverage, residual_df, residual)
     return value
 
 
-def _with_noise_learned(
+def _integrate_noise(
     noise: LearnedNoise,
     weight: float,
     gained: Array,
@@ -82,7 +82,7 @@ def _with_noise_learned(
     return np.subtract(log_gamma[1], value, out=value)
 
 
-def _settle_improper(
+def _set_improper_limits(
     value: Array,
     noise: Noise,
     error: Array,

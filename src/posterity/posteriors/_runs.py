@@ -67,7 +67,7 @@ def median_change(probability: Array, changes: list[Change | None]) -> Change | 
     return changes[min(found, len(probability) - 1)]
 
 
-def kept_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool_] | None:
+def select_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool_] | None:
     """Which runs stay: (k,) flags, or None for all, as while few are negligible.
 
     The newest, which has had no chance yet, stays.
@@ -86,7 +86,7 @@ def kept_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool
     return kept
 
 
-def _all_changes(
+def _append_changes(
     known: list[Change | None],
     numbers: list[int],
     rows: NDArray[np.int64],
@@ -266,7 +266,7 @@ class Runs:
             if after == i:
                 break
             i = after
-        self.changes = _all_changes(self.changes, *path.changes())
+        self.changes = _append_changes(self.changes, *path.changes())
         return i
 
     def in_kernel(
@@ -278,14 +278,14 @@ class Runs:
         several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
         return RunsKernel(self, trace, self.bank.room, X, y, weights, hazards, *ways, several)
 
-    def changes_after(
+    def update_changes(
         self, path: RunsKernel, size: int, known: list[Change | None]
     ) -> list[Change | None]:
         """The changes once ``path`` has learned one row, of ``size`` runs with those ``known``."""
         numbers, begun, earlier = path.changes()
         if len(begun) == 1 and self.size == size + 1:  # none was dropped
             return [*known, Change(int(begun[0]), known[int(earlier[0])])]
-        return _all_changes(known, numbers, begun, earlier)
+        return _append_changes(known, numbers, begun, earlier)
 
     def begin(self, start: Start, hazard: float) -> None:
         """With probability ``hazard`` the next row begins a new run."""
@@ -323,7 +323,7 @@ class Runs:
         k = self.size
         if k <= most and self.row % ROWS_BETWEEN_LOOKS:
             return
-        kept = kept_runs(self.probability[:k], smallest_probability, most)
+        kept = select_runs(self.probability[:k], smallest_probability, most)
         if kept is None:
             return
         self.bank.keep(np.concatenate([[True], kept]))

@@ -63,7 +63,9 @@ class RunsPath:
         values, largest = self.values(x), LARGEST / max(math.sqrt(weight), 1.0)
         # Whatever can't be learned is refused by the other way, which says why.
         if values.shape != self._row[0].shape:
-            raise ValueError(f"x has {values.shape[1]} features: that is not what the runs learn")
+            raise ValueError(
+                f"x has {values.shape[1]} features, a different number from those learned"
+            )
         if self._closed or weight == 0.0 or not abs(y) <= largest:
             return False
         if not np.abs(values).max(initial=0.0) <= largest:
@@ -86,7 +88,7 @@ class RunsPath:
     ) -> None:
         """Know the changes after a row was learned; to do so twice is to do so once."""
         if runs.changes is changes:
-            runs.changes = runs.changes_after(path, size, changes)
+            runs.changes = runs.update_changes(path, size, changes)
         last = runs.size - 1
         began = row > 0 and runs.first[last] == row
         self.learned.change_probability = np.minimum(runs.probability[last : last + 1] * began, 1.0)

@@ -40,7 +40,7 @@ def propagate(
     mean, variance = _eta(factor, rows, intercept)
     sites, log_scale, last, step, converged = first.sites, first.log_scale, math.inf, 1.0, False
     for _ in range(MOST_SWEEPS):
-        cavity_mean, cavity = cavity_of(mean, variance, precision, shift)
+        cavity_mean, cavity = compute_cavity(mean, variance, precision, shift)
         sites = find_sites(likelihood, "moments", rows.y, cavity_mean, cavity, rows.weights)
         log_scale = float(np.sum(sites.log_scale(cavity_mean, cavity)))
         if converged:
@@ -73,7 +73,9 @@ def _eta(factor: Factor, rows: SiteRows, intercept: bool) -> tuple[Array, Array]
     return mean[:, 0] + rows.offsets, variance
 
 
-def cavity_of(mean: Array, variance: Array, precision: Array, shift: Array) -> tuple[Array, Array]:
+def compute_cavity(
+    mean: Array, variance: Array, precision: Array, shift: Array
+) -> tuple[Array, Array]:
     """Mean and variance of each eta without its own site, of this precision and shift."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         left = 1.0 - precision * variance

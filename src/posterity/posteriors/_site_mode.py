@@ -90,7 +90,7 @@ def mode(
     log_scale = problem.fit(eta) + problem.constant + problem.said
     if not converged:
         warnings.warn(
-            "the mode was not reached: the likelihood has no maximum, as when a flat prior meets "
+            "the mode was not reached: the likelihood has no maximum, as with a flat prior and "
             "classes that a line separates, or counts that are all 0; use a proper prior",
             stacklevel=5,
         )

@@ -20,7 +20,7 @@ from posterity.factor.factor import NotInFactorError
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Sites
 from posterity.posteriors._joint_fit import SiteModel
-from posterity.posteriors._site_fit import cavity_of
+from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior, never_learned
 
@@ -34,7 +34,7 @@ AGREED, NEAR = 1e-5, 1e-3
 LEAST_LEFT = 1e-9
 
 
-def sites_within(
+def compute_sites_within(
     model: SiteModel, rows: SiteRows, mean: Array, variance: Array
 ) -> tuple[Sites, Array]:
     """Sites that are part of eta ~ Normal(mean, variance) (n,), and the logs of their constants."""
@@ -48,7 +48,7 @@ def sites_within(
     precision, shift = np.zeros(len(y)), np.zeros(len(y))
     share, last = 1.0, math.inf
     for _ in range(MOST_ROUNDS):
-        centre, cavity = cavity_of(mean, variance, precision, shift)
+        centre, cavity = compute_cavity(mean, variance, precision, shift)
         sites = find_sites(likelihood, "moments", y, centre, cavity, weights)
         wanted = np.minimum(sites.precision, (1.0 - LEAST_LEFT) / variance)
         moved = float(np.max(np.abs(wanted - precision) * variance, initial=0.0))
@@ -59,7 +59,7 @@ def sites_within(
         share, last = (max(0.7 * share, 0.05) if moved >= last else share), moved
     with np.errstate(divide="ignore", invalid="ignore"):
         target = np.where(precision > 0.0, shift / precision, mean)
-    centre, cavity = cavity_of(mean, variance, precision, shift)
+    centre, cavity = compute_cavity(mean, variance, precision, shift)
     return Sites(precision, target, sites.log_normalizer), sites.log_scale(centre, cavity)
 
 
@@ -85,7 +85,7 @@ def taken_out(
     for part in [slice(None)] if together else [slice(i, i + 1) for i in last_first]:
         some = rows[part]
         mean, variance = known.predict(some.X, intercept=intercept)
-        sites, logs[part] = sites_within(model, some, mean[:, 0] + some.offsets, variance)
+        sites, logs[part] = compute_sites_within(model, some, mean[:, 0] + some.offsets, variance)
         precision[part] = sites.precision
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             target = (sites.target - some.offsets)[:, None]

@@ -26,11 +26,11 @@ from posterity.posteriors._site_removal import AGREED, NEAR
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Rows,
-    each_class,
+    compute_absence_site,
     helmert,
-    site_of_absence,
+    make_class_basis,
 )
-from posterity.posteriors._softmax_mode import PRECISE, Objective, climbed_directly, find_mode
+from posterity.posteriors._softmax_mode import PRECISE, Objective, find_mode, find_mode_directly
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
 from posterity.posteriors._softmax_sites import (
     POINTS,
@@ -38,7 +38,7 @@ from posterity.posteriors._softmax_sites import (
     SiteRows,
     Sites,
     around_one,
-    points_about,
+    place_points,
     sites_of,
 )
 from posterity.posteriors.gaussian import LinearPosterior, recast
@@ -123,7 +123,7 @@ class Contrasts:
     @property
     def basis(self) -> Array:
         """(K, R) the linear predictors, as sums of the R coordinates that are kept."""
-        return each_class(self.n_classes) if self.separate else helmert(self.n_classes)
+        return make_class_basis(self.n_classes) if self.separate else helmert(self.n_classes)
 
     @property
     def places(self) -> list[range]:
@@ -150,8 +150,8 @@ class Contrasts:
         """
         if self.separate:
             raise ValueError(
-                f"y has a class that came late: with {self.n_classes} classes and "
-                f"{self.n_columns} columns it can't be added; name all classes in the first call, "
+                f"y has a new class: with {self.n_classes} classes and {self.n_columns} columns "
+                "it can't be added later; name all classes in the first call, "
                 "as in partial_fit(X, y, classes=...)"
             )
         p, k, weight = self.n_columns, self.n_classes - 1, self.parts[0].n_effective
@@ -163,7 +163,7 @@ class Contrasts:
             self.parts = (self.parts[0].with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
         if weight > 0.0:
             mean, covariance = self.moments(center[None], self.joined(prior))
-            site = site_of_absence(weight, mean[0], float(covariance[0, -1, -1]))
+            site = compute_absence_site(weight, mean[0], float(covariance[0, -1, -1]))
             precision, target, constant = site
         row[0, k * p :] = center
         self.parts = (self.parts[0].with_pseudo_row(row, target, precision, k),)
@@ -230,7 +230,7 @@ class Contrasts:
             some = rows.of(part)
             mean, covariance = self.moments(some.X, self.joined(prior))
             n_points = max(1, MOST_POINTS // len(some.X)) if together else POINTS
-            around = LabelPoints(mean, points_about(covariance, n_points) if averaged else None)
+            around = LabelPoints(mean, place_points(covariance, n_points) if averaged else None)
             sites, constant = self._sites(some, around)
             parts = tuple(part.copy() for part in self.parts)
             for one, site in zip(parts, sites, strict=True):
@@ -253,7 +253,7 @@ class Contrasts:
         first = self.coordinates(joined) if start is None else start
         objective = Objective.after(joined, rows, self.basis)
         few = not self.separate and len(rows.X) * self.n_columns**2 <= MOST_SQUARES
-        climb = climbed_directly if few else find_mode
+        climb = find_mode_directly if few else find_mode
         mode, reached = climb(objective, first, CLOSE if averaged else PRECISE)
         if not reached and first.any():
             # Far off, where nearly all labels are sure, a step leads anywhere.
@@ -262,7 +262,7 @@ class Contrasts:
         for _ in range(ROUNDS if averaged and reached else 0):
             around = LabelPoints(rows.X @ mode.T, moved)
             after = self._with(joined, self._sites(rows, around)[0])
-            moved = points_about(self.moments(rows.X, after)[1], n_points)
+            moved = place_points(self.moments(rows.X, after)[1], n_points)
             near = replace(objective, moved=moved)
             mode, _ = climb(near, mode, CLOSE)
         return LabelPoints(rows.X @ mode.T, moved), reached

@@ -11,7 +11,7 @@ from posterity.posteriors._softmax_likelihood import Array, helmert
 from posterity.safety import check_memory
 
 
-def joint_of(
+def make_joint_distribution(
     contrasts: Contrasts, nodes: list[tuple[float, Joined]], names: tuple[str, ...]
 ) -> MultivariateNormal:
     """Of the differences of all classes to the first, class by class; nodes are matched by moments.

@@ -56,7 +56,7 @@ def helmert(n_classes: int) -> Array:
 
 
 @lru_cache(maxsize=16)
-def each_class(n_classes: int) -> Array:
+def make_class_basis(n_classes: int) -> Array:
     """The basis (K, K) of the predictors themselves."""
     basis = np.eye(n_classes)
     basis.setflags(write=False)
@@ -150,7 +150,7 @@ def _around(place: Array, moved: Array | None) -> Array:
     return around if moved is None else np.concatenate([around + moved, around - moved], axis=1)
 
 
-def site_of_absence(weight: float, mean: Array, variance: float) -> tuple[float, float, float]:
+def compute_absence_site(weight: float, mean: Array, variance: float) -> tuple[float, float, float]:
     """What ``weight`` rows of other classes say of the last contrast, where it is one-dimensional.
 
     With the other contrasts at their ``mean`` (K - 1,), the last class has the log odds
@@ -159,7 +159,7 @@ def site_of_absence(weight: float, mean: Array, variance: float) -> tuple[float,
 
     Examples
     --------
-    >>> precision, target, _ = site_of_absence(100.0, np.zeros(2), 100.0)
+    >>> precision, target, _ = compute_absence_site(100.0, np.zeros(2), 100.0)
     >>> float(round(precision, 2)), float(round(target, 1))
     (0.07, -6.5)
     """
@@ -224,10 +224,10 @@ def root_of(covariance: Array) -> Array:
     try:
         return np.asarray(np.linalg.cholesky(covariance + ridge * np.eye(covariance.shape[1])))
     except np.linalg.LinAlgError:  # one of them is of less rank than rounding
-        return principal_root_of(covariance)
+        return compute_principal_root(covariance)
 
 
-def principal_root_of(covariance: Array) -> Array:
+def compute_principal_root(covariance: Array) -> Array:
     """The same along principal axes, the longest of which gets the most even of the points."""
     if covariance.ndim == 2:
         return np.sqrt(covariance)

@@ -72,7 +72,7 @@ class Objective:
             gradient[:, flat] -= gradient[:, flat].mean(axis=0)
         return gradient
 
-    def look_directly(self, w: Array) -> tuple[float, Array, Array]:
+    def evaluate_directly(self, w: Array) -> tuple[float, Array, Array]:
         """Log posterior, gradient (R, p), minus the second derivative (R p, R p); of one part."""
         (root,), left, (r, p) = self.roots, self.moments - self._times(w), w.shape
         gradient, value = self._back(left, w), -0.5 * float(np.sum(np.square(left)))
@@ -159,12 +159,14 @@ def find_mode(objective: Objective, w: Array, close: float = PRECISE) -> tuple[A
     return w, False
 
 
-def climbed_directly(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
+def find_mode_directly(
+    objective: Objective, w: Array, close: float = PRECISE
+) -> tuple[Array, bool]:
     """As :func:`find_mode`, with the matrix of all second derivatives, of coordinates in one part.
 
     ``reached`` is False, too, where the matrix is not positive definite.
     """
-    value, gradient, matrix = objective.look_directly(w)
+    value, gradient, matrix = objective.evaluate_directly(w)
     for _ in range(MOST_STEPS):
         factor, failed = dpotrf(matrix)
         if failed:
@@ -174,7 +176,7 @@ def climbed_directly(objective: Objective, w: Array, close: float = PRECISE) -> 
         least, new = value - 1e-13 * (1.0 + abs(value)), -np.inf  # less is rounding
         while not new >= least and size > 1e-10:
             size *= 0.5
-            new, gradient, matrix = objective.look_directly(w + size * step)
+            new, gradient, matrix = objective.evaluate_directly(w + size * step)
         if not new >= least:
             return w, decrement < 1e-8 + 1e-13 * abs(value)
         w, value = w + size * step, max(new, value)

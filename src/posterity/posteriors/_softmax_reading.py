@@ -21,9 +21,9 @@ from posterity.posteriors._softmax_likelihood import (
     N_POINTS,
     Array,
     balanced_points,
+    compute_principal_root,
     integrated,
     log_softmax,
-    principal_root_of,
     spread,
     spread_points,
 )
@@ -166,9 +166,9 @@ class SoftmaxReading:
     @property
     def learns_lean(self) -> bool:
         """Whether the kernel learns single rows, until some are learned again, or the prior is."""
-        return not self.forgets and self._rows_to_come() > 0 and self.predicts_lean
+        return not self.forgets and self._count_rows_until_update() > 0 and self.predicts_lean
 
-    def _rows_to_come(self) -> int:
+    def _count_rows_until_update(self) -> int:
         """How many rows may come one by one before something else than learning them is due."""
         if self.n_observations == 0.0 or self.waiting:
             return 0
@@ -188,7 +188,7 @@ class SoftmaxReading:
             balanced_points(r, POINTS) if self._averages else None,
             spread_points(r),
             self,
-            0 if self.forgets else self._rows_to_come(),
+            0 if self.forgets else self._count_rows_until_update(),
             math.inf if self.strategy is None else self.due,
         )
 
@@ -220,7 +220,7 @@ class SoftmaxReading:
         for part in self.blocks(len(X)):
             mean, covariance = self._moments(X[part], nodes)
             log_probabilities[part] = integrated(
-                mean, principal_root_of(covariance), self.contrasts.basis
+                mean, compute_principal_root(covariance), self.contrasts.basis
             )
         return log_probabilities
 
@@ -236,7 +236,7 @@ class SoftmaxReading:
     def probability_points(self, X: Array) -> Array:
         """(n, S, K) probabilities at rows ``X`` (n, m) that stand for the posterior."""
         mean, covariance = self._moments(self.design(X), self._read())
-        points = spread(mean, principal_root_of(covariance)) @ self.contrasts.basis.T
+        points = spread(mean, compute_principal_root(covariance)) @ self.contrasts.basis.T
         return np.exp(log_softmax(points))
 
     def _moments(self, X: Array, nodes: list[tuple[float, Joined]]) -> tuple[Array, Array]:
@@ -268,8 +268,8 @@ class SoftmaxReading:
 
         With U = T V, T (K - 1, K - 1) the differences of the rows of H to its first.
         """
-        from posterity.posteriors._softmax_joint import joint_of
+        from posterity.posteriors._softmax_joint import make_joint_distribution
 
         classes = classes or tuple(str(place) for place in range(self.n_classes))
         labels = tuple(f"{name} ({one} - {classes[0]})" for one in classes[1:] for name in names)
-        return joint_of(self.contrasts, self._read(), labels)
+        return make_joint_distribution(self.contrasts, self._read(), labels)

@@ -87,14 +87,14 @@ class RecentRows:
     @property
     def due(self) -> bool:
         """Whether it is time to learn all of them again."""
-        return self.fresh > 0 and self._due_after(0) == 0
+        return self.fresh > 0 and self._count_rows_until_due(0) == 0
 
     @property
     def before_due(self) -> int:
         """How many single rows may come before one makes it time."""
-        return self._due_after(1) - 1
+        return self._count_rows_until_due(1) - 1
 
-    def _due_after(self, least: int) -> int:
+    def _count_rows_until_due(self, least: int) -> int:
         """After how many more rows, so many at least, it is time."""
         size, fresh = len(self.X), self.fresh
         known, more = self.base.parts[0].n_effective + size, least

@@ -30,7 +30,7 @@ def chosen(
     one = single_node(strategy)
     if contrasts.separate:
         assert isinstance(one, OddsScale)
-        return prior.scaled(_shared_scale(contrasts, prior, one))
+        return prior.scaled(_choose_shared_scale(contrasts, prior, one))
     choice = choice_of(contrasts, prior, one, shapes)
     # Of several the mean of the variances: labels are met with caution.
     variances = choice.weights @ (1.0 / np.minimum(choice.precisions, LARGEST))
@@ -61,7 +61,7 @@ def choice_of(
     )
 
 
-def _shared_scale(contrasts: Contrasts, prior: ContrastPrior, strategy: OddsScale) -> float:
+def _choose_shared_scale(contrasts: Contrasts, prior: ContrastPrior, strategy: OddsScale) -> float:
     """The scale that the data of all classes, each by itself, choose."""
     offset = int(prior.intercept)
     shape = prior.shape()[offset:]

@@ -151,7 +151,7 @@ def sites_of(
     )
 
 
-def points_about(covariance: Array, n_points: int = POINTS) -> Array:
+def place_points(covariance: Array, n_points: int = POINTS) -> Array:
     """(n, S, R) points that with their mirror images have these covariances, or variances."""
     make = balanced_points if covariance.ndim == 3 else plain_points
     return shifted(make(covariance.shape[1], n_points), root_of(covariance))
@@ -170,16 +170,16 @@ def around_one(
     array([[0.4772]])
     """
     linear_moments = mean, covariance, basis
-    push, precision = _climb(row, linear_moments, np.zeros_like(mean), None)
+    push, precision = _find_site_mode(row, linear_moments, np.zeros_like(mean), None)
     if not averaged:
         return LabelPoints((mean + covariance @ push)[None])
     root = root_of(covariance[None])[0]
-    (moved, size), last, share = _narrowed(root, precision), np.inf, 1.0
+    (moved, size), last, share = _condition_points(root, precision), np.inf, 1.0
     for _ in range(MOST_ROUNDS):
-        push, curved = _climb(row, linear_moments, push, moved)
+        push, curved = _find_site_mode(row, linear_moments, push, moved)
         # Where it went to and fro, the mean of both.
         precision = share * curved + (1.0 - share) * precision
-        moved, new_size = _narrowed(root, precision)
+        moved, new_size = _condition_points(root, precision)
         changed = abs(new_size - size)
         share = 0.5 if changed > 0.5 * last else share
         size, last = new_size, changed
@@ -188,7 +188,7 @@ def around_one(
     return LabelPoints((mean + covariance @ push)[None], moved)
 
 
-def _narrowed(root: Array, precision: Array) -> tuple[Array, float]:
+def _condition_points(root: Array, precision: Array) -> tuple[Array, float]:
     """Points about what a site leaves of a covariance, and the log of the determinant left of 1.
 
     With root root' the covariance before, root (I + root' precision root)^-1/2 is one after.
@@ -199,7 +199,7 @@ def _narrowed(root: Array, precision: Array) -> tuple[Array, float]:
     return shifted(units, turned[None]), -2.0 * float(np.sum(np.log(np.diag(inner))))
 
 
-def _climb(
+def _find_site_mode(
     row: tuple[Index, float],
     linear_moments: tuple[Array, Array, Array],
     push: Array,

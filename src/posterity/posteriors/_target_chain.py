@@ -53,7 +53,9 @@ class Chain:
     links: list[Link] | None = None
 
 
-def one_joint(told: Sequence[JointPrediction], names: tuple[str, ...] | None) -> JointPrediction:
+def join_predictions(
+    told: Sequence[JointPrediction], names: tuple[str, ...] | None
+) -> JointPrediction:
     """Predictions of some rows after another as one."""
     targets = range(told[0].shape[1])
     marginals = side_by_side(

@@ -64,7 +64,7 @@ class TargetCoefficients:
         """Joint distribution of the coefficients of one target, by its place or its name."""
         if isinstance(target, str):
             if target not in (self.targets or ()):
-                raise ValueError(f"there is no target {target!r}: there are {self.targets}")
+                raise ValueError(f"there is no target {target!r}: the targets are {self.targets}")
             return self.each[(self.targets or ()).index(target)]
         return self.each[target]
 
@@ -88,8 +88,8 @@ class TargetCoefficients:
     def project(self, X: Array, shift: Array) -> Any:
         """Raise ``ValueError``: sums of coefficients are asked for target by target."""
         raise ValueError(
-            f"there are {len(self.each)} targets: posterior_.marginal(target).project(rows) says "
-            "what is known of one, sample_mean draws all of them together"
+            f"there are {len(self.each)} targets: posterior_.marginal(target).project(rows) is "
+            "the posterior of one, and sample_mean draws from all of them together"
         )
 
     def std(self) -> Array:

@@ -52,7 +52,7 @@ def added_variance(
     means, whole = np.abs(means[~pinned]), whole[~pinned]
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.where(means > 0.0, whole / means, 0.0)  # the other value, if one is 0
-    energies = _energies(nodes, mean, pinned, intercept=intercept)
+    energies = _compute_mean_squares(nodes, mean, pinned, intercept=intercept)
     usual = energies * (whole - np.square(means) if intercept else whole)
     added = np.zeros((len(energies), len(X)))
     for row, column in zip(*np.nonzero(moves), strict=True):
@@ -61,11 +61,13 @@ def added_variance(
         known = step**2 * energies[:, like] if like.any() else usual
         some = known.shape[1]
         more = known.mean(axis=1) if some else 1.0 / nodes.choice.ratios
-        added[:, row] += np.minimum(more * _of_few(max(some, 1)), LARGEST)
+        added[:, row] += np.minimum(more * _inflate_for_few_rows(max(some, 1)), LARGEST)
     return added
 
 
-def _energies(nodes: Nodes, mean: Array, pinned: NDArray[np.bool_], *, intercept: bool) -> Array:
+def _compute_mean_squares(
+    nodes: Nodes, mean: Array, pinned: NDArray[np.bool_], *, intercept: bool
+) -> Array:
     """(K, m) mean squares of the coefficients that vary, about the prior's mean, per noise's."""
     energies = []
     for node, precision in zip(nodes.posteriors, nodes.choice.precisions, strict=True):
@@ -77,7 +79,7 @@ def _energies(nodes: Nodes, mean: Array, pinned: NDArray[np.bool_], *, intercept
     return np.array(energies)
 
 
-def _of_few(n: int) -> float:
+def _inflate_for_few_rows(n: int) -> float:
     """How much wider than a Normal's is the 95% interval of a t that knows the scale from n."""
     return float((stdtrit(max(n - 1, 1), 0.975) / ndtri(0.975)) ** 2)
 

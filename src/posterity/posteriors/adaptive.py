@@ -76,7 +76,7 @@ class AdaptivePosterior(AveragedPosterior):
         return [each.path(noise, self.n_coefficients) for each in self.noises], 1.0
 
     def _predicted(self, i: int, X: Array, *offsets: Array) -> StudentT:
-        return _of_size(super()._predicted(i, X, *offsets), *self._noise_of(i))
+        return _rescale_to_noise(super()._predicted(i, X, *offsets), *self._noise_of(i))
 
     def _rank(self, i: int) -> int:
         nothing = np.zeros((1, self.n_coefficients - int(self.intercept)))
@@ -88,11 +88,11 @@ class AdaptivePosterior(AveragedPosterior):
         error, spread = y[:, 0] - unit.loc, np.square(unit.scale)
         noise = cast(LearnedNoise, self.noise)
         sizes = self.noises[i].follow(noise, self.n_coefficients, error, spread, weights)
-        predictive = _simplest(_of_size(unit, *sizes))
+        predictive = _simplify_degrees_of_freedom(_rescale_to_noise(unit, *sizes))
         densities, ranks = np.empty(len(X)), np.empty(len(X), dtype=np.uint8)
         for first in range(0, len(X), BLOCK_ROWS):
             part = slice(first, first + BLOCK_ROWS)
-            some = _simplest(predictive[part])
+            some = _simplify_degrees_of_freedom(predictive[part])
             densities[part], ranks[part] = (
                 clip_log_densities(some.logpdf(y[part, 0])),
                 ranks_of(some),
@@ -100,14 +100,14 @@ class AdaptivePosterior(AveragedPosterior):
         return predictive, densities if weights is None else weights * densities, ranks
 
 
-def _simplest(predictive: StudentT) -> StudentT:
+def _simplify_degrees_of_freedom(predictive: StudentT) -> StudentT:
     """The same distributions, with one number for degrees of freedom that have settled."""
     if predictive.df.ndim and predictive.df.size and predictive.df.min() == predictive.df.max():
         return StudentT(predictive.df[0], predictive.loc, predictive.scale)
     return predictive
 
 
-def _of_size(unit: Normal, df: Array | float, variance: Array | float) -> StudentT:
+def _rescale_to_noise(unit: Normal, df: Array | float, variance: Array | float) -> StudentT:
     """What was predicted in units of a noise of this variance, as far as that is known."""
     with np.errstate(invalid="ignore"):
         scale = unit.scale * np.sqrt(variance)

@@ -19,7 +19,7 @@ from posterity.kernel import (
     average_members,
     leading_dimension,
 )
-from posterity.posteriors.ensemble import Ranks, predicted_and_scored, rank_ahead, ranks_of
+from posterity.posteriors.ensemble import Ranks, predict_and_score_rows, rank_next_row, ranks_of
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -143,21 +143,21 @@ class AveragedPosterior(MixedPosterior):
 
     def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
         """What a member told of rows, their log densities times weights, and its ranks (n,)."""
-        predictive, densities = predicted_and_scored(self.runs[i], *rows)
+        predictive, densities = predict_and_score_rows(self.runs[i], *rows)
         return predictive, densities, ranks_of(predictive)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
         """Refuse: a row that has faded can't be taken out."""
         raise ValueError(
-            "can't unlearn rows under Adaptive: what is left of a row depends on when it came; fit "
+            "can't unlearn rows under Adaptive: the weight of a row depends on its age; fit "
             "the remaining rows again"
         )
 
     def merge(self, other: Self) -> NoReturn:
         """Refuse: how members did side by side is not known."""
         raise ValueError(
-            "can't merge models under Adaptive: how well each way to forget predicted depends on "
-            "the order of all rows"
+            "can't merge models under Adaptive: the weights of its memories depend on the order "
+            "of all rows; fit all rows in one model"
         )
 
     def at(self, **parameters: float) -> Self:
@@ -198,7 +198,7 @@ class AveragedPosterior(MixedPosterior):
         return self._average(np.zeros(ranks.shape), ranks, self.expert_weights.copy())[0][0]
 
     def _rank(self, i: int) -> int:
-        return rank_ahead(self.runs[i])
+        return rank_next_row(self.runs[i])
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``."""

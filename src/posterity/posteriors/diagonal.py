@@ -167,7 +167,7 @@ class DiagonalPosterior:
         Of a weight with means m and n, precisions a and b, prior p each: what a m^2 + b n^2 loses
         when the data are together, (a b (m - n)^2 - p (a m^2 + b n^2)) / (a + b - p).
         """
-        prior = self._priors(features)
+        prior = self._compute_prior_precisions(features)
         one, two = mine.reshape(-1, 2, MEMBERS), theirs.reshape(-1, 2, MEMBERS)
         a, b = prior + one[:, 0], prior + two[:, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -217,7 +217,7 @@ class DiagonalPosterior:
         Variances are in units of the noise.
         """
         beliefs = self.settled()[:n_features].reshape(-1, 2, MEMBERS)[:, :, : self.members]
-        prior = self._priors(np.arange(n_features))[:, : self.members]
+        prior = self._compute_prior_precisions(np.arange(n_features))[:, : self.members]
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = 1.0 / (prior + beliefs[:, 0])
             mean = np.where(beliefs[:, 1] == 0.0, 0.0, variance * beliefs[:, 1])
@@ -252,11 +252,13 @@ class DiagonalPosterior:
         if self.beliefs.ctypes.data % 64:
             self.beliefs = _aligned(self.beliefs.size, self.beliefs)
 
-    def _priors(self, features: NDArray[Any]) -> Array:
+    def _compute_prior_precisions(self, features: NDArray[Any]) -> Array:
         """(n, 4) prior precisions of features."""
-        return np.asarray((self.precision * self._mean_squares()[:, None])[self.owners[features]])
+        return np.asarray(
+            (self.precision * self._compute_mean_squares()[:, None])[self.owners[features]]
+        )
 
-    def _mean_squares(self) -> Array:
+    def _compute_mean_squares(self) -> Array:
         """(columns,) what learned precisions are relative to."""
         sums, counts = self.squares.T
         relative = self.learns & (counts > 0.0) & (np.arange(len(counts)) > 0)

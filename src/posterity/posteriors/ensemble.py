@@ -73,7 +73,7 @@ class Ensemble:
     def given(self, evidences: Array) -> Ensemble:
         """The same hypotheses, of these log evidences (k,) now."""
         logs = (self.log_prior + evidences)[self.log_prior > -math.inf]
-        return replace(self, scores=evidences, log_evidence=log_sum(logs))
+        return replace(self, scores=evidences, log_evidence=sum_logs(logs))
 
     def weights_at(self, ranks: Ranks, scores: Array | None = None) -> Array:
         """Weights (n, k) at rows of which they know as much as their ranks (n, k) say.
@@ -104,7 +104,7 @@ class Ensemble:
         counts = np.ones(n, bool) if sample_weight is None else sample_weight > 0.0
         # Only differences matter; the sums stay near 0.
         relative = densities - densities.max(axis=1, keepdims=True)
-        sums = _discounted(self.scores, relative[counts], self.persistence)
+        sums = _discount_sums(self.scores, relative[counts], self.persistence)
         seen = np.cumsum(counts) - counts  # rows that count before each row
         weights = self.weights_at(ranks, self.persistence * sums[seen])
         with np.errstate(divide="ignore"):
@@ -166,7 +166,7 @@ def bayes(probability: Array, densities: Array) -> tuple[Array, float]:
     return np.divide(likelihood, total, out=likelihood), best + math.log(total)
 
 
-def log_sum(logs: Array) -> float:
+def sum_logs(logs: Array) -> float:
     """Log of the sum of exponentials (k,)."""
     most = float(logs.max())
     if not math.isfinite(most):
@@ -204,7 +204,7 @@ def ranks_of(predictive: Any) -> Ranks:
 
 
 @singledispatch
-def predicted_and_scored(
+def predict_and_score_rows(
     member: Any, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
 ) -> tuple[Any, Array]:
     """What a member told of rows before it learned them, and their log densities times weights.
@@ -217,13 +217,13 @@ def predicted_and_scored(
 
 
 @singledispatch
-def rank_ahead(member: Any) -> int:
+def rank_next_row(member: Any) -> int:
     """How much a member knows of a row to come, at the origin; see :func:`ranks_of`."""
     nothing = np.zeros((1, member.n_coefficients - int(member.intercept)))
     return int(ranks_of(member.predictive(nothing))[0])
 
 
-def _discounted(start: Array, steps: Array, persistence: float) -> Array:
+def _discount_sums(start: Array, steps: Array, persistence: float) -> Array:
     """Sums (n + 1, k): the first is ``start``, each next one persistence times the last + step."""
     if persistence == 1.0:
         return np.cumsum(np.vstack([start, steps]), axis=0)

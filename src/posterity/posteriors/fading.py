@@ -197,16 +197,16 @@ class FadingPosterior(LinearPosterior):
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: a row that has faded can't be taken out."""
         raise ValueError(
-            f"can't unlearn rows under {self._name}: what is left of a row depends on when it "
-            "came; fit the remaining rows again"
+            f"can't unlearn rows under {self._name}: the weight of a row depends on its age; "
+            "fit the remaining rows again"
         )
 
     def merge(self, other: Self) -> None:
         """Merge where the prior does not fade; refuse otherwise."""
         if not (self.only_discounts and self.keeps_prior):
             raise ValueError(
-                f"can't merge models under {self._name}: their priors have faded with their rows; "
-                "Stabilized keeps the prior and can be merged"
+                f"can't merge models under {self._name}: their priors were discounted with "
+                "their rows; use Stabilized, which keeps the prior"
             )
         super().merge(other)
 

@@ -247,8 +247,8 @@ class LinearPosterior:
         rounding = 1e-12 * max(self.factor.count, removed)
         if left < -rounding:
             raise ValueError(
-                f"can't unlearn rows of total weight {removed:g}: only {self.factor.count:g} is "
-                "learned; nothing was changed"
+                f"can't unlearn rows of total weight {removed:g}: only {self.factor.count:g} "
+                "was learned; give learned rows (nothing was changed)"
             )
         remaining = self.factor.copy()
         ones = self.factor.lacks_ones(X, self.intercept)

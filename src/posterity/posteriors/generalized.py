@@ -17,15 +17,15 @@ from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
 from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI, Joint
-from posterity.posteriors._joint_fit import SiteModel, fitted_together
+from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
 from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_removal import taken_out
 from posterity.posteriors._site_rows import Learned, learn_rows
 from posterity.posteriors.ensemble import (
     VARIES,
     clip_log_densities,
-    predicted_and_scored,
-    rank_ahead,
+    predict_and_score_rows,
+    rank_next_row,
 )
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -220,9 +220,8 @@ class GeneralizedPosterior(LinearPosterior):
         rest = statistics.seen - gone
         if rest < -1e-12 * gone:
             raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {statistics.seen:g} is "
-                "learned; "
-                "nothing was changed"
+                f"can't unlearn rows of total weight {gone:g}: only {statistics.seen:g} was "
+                "learned; give learned rows (nothing was changed)"
             )
         if rest <= 1e-12 * gone:
             self.keep(Factor(self.n_coefficients), len(rows))
@@ -452,7 +451,7 @@ class GeneralizedPosterior(LinearPosterior):
 
     def _together(self, rows: SiteRows) -> None:
         model = SiteModel(self.likelihood, self.approximation)
-        trial, fitted = fitted_together(self.inner, model, rows)
+        trial, fitted = fit_sites_together(self.inner, model, rows)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
         first = self.statistics.seen == 0.0
         self.inner.copy_from(trial)
@@ -462,8 +461,8 @@ class GeneralizedPosterior(LinearPosterior):
         self.statistics.log_predictive += self.log_evidence - log_evidence
 
 
-@predicted_and_scored.register
-def _predicted_and_scored(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
+@predict_and_score_rows.register
+def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
     """Sites are found by the densities, the weights in them."""
     learned = member.learn_in_order(*rows)
     return member.predicted(learned.mean, learned.variance), clip_log_densities(
@@ -471,7 +470,7 @@ def _predicted_and_scored(member: GeneralizedPosterior, *rows: Any) -> tuple[Any
     )
 
 
-@rank_ahead.register
+@rank_next_row.register
 def _rank_ahead(member: GeneralizedPosterior) -> int:
     """What is not known of eta is vague: every prediction has a spread."""
     return VARIES

@@ -112,7 +112,7 @@ class GroupedPosterior:
         cut = max(last - self.rows, opening, 0)
         if cut:
             self._learn(rows.part(0, cut))
-            self._turn()
+            self._update_stream_prior()
         if cut < n:
             self._learn(rows.part(cut, n))
         self.due_at = due
@@ -155,20 +155,20 @@ class GroupedPosterior:
         while first < n:
             stop, opens = self._stretch(rows, first)
             part, some = rows.part(first, stop), slice(first, stop)
-            before, known = self._noise_now(), self.bank.size
-            self._tell(part, predictions[:, some])
+            before, known = self._get_stream_noise(), self.bank.size
+            self._predict_then_learn_part(part, predictions[:, some])
             if not self._asked_all:
                 residual[some], residual_df[some] = before[0], before[1] - self._flat(STREAM_GROUPS)
             else:
-                _running(before[0], predictions[2, some], residual[some])
-                _running(
+                _cumulate(before[0], predictions[2, some], residual[some])
+                _cumulate(
                     before[1], self._count_gains(part, predictions[3, some]), residual_df[some]
                 )
-                residual_df[some] -= self._flat(self._groups_by(part, known))
+                residual_df[some] -= self._flat(self._count_groups_by_row(part, known))
             self.idle += 0 if part.weights is None else int(np.count_nonzero(part.weights == 0.0))
             if opens or self.rows >= self.due_at:
                 self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
-                self._turn()
+                self._update_stream_prior()
             first = stop
         mean = np.subtract(rows.y, predictions[0], out=predictions[0])
         return self.noise.predictive(
@@ -179,27 +179,27 @@ class GroupedPosterior:
         """Unlearn rows; raises ``ValueError`` when their groups can't have learned them."""
         if self.discount < 1.0:
             raise ValueError(
-                "can't unlearn rows where data fade: what is left of a row depends on when it "
-                "came; fit the remaining rows again"
+                "can't unlearn rows under forgetting: the weight of a row depends on its age; "
+                "fit the remaining rows again"
             )
         try:
             self.bank.remove(rows)
         except NotInGroupError as error:
             raise ValueError(
-                f"row {error.row}, or another row of its group, was never learned, or is unlearned "
-                "already: nothing was changed"
+                f"row {error.row}, or another row of its group, was never learned, or was "
+                "unlearned already: unlearn each learned row once (nothing was changed)"
             ) from error
-        self._rest_on_all()
+        self._use_all_groups()
 
     def merge(self, other: GroupedPosterior, slots: Slots) -> None:
         """Learn all that ``other`` learned of groups that are at ``slots`` here."""
-        self._rest_on_all()
+        self._use_all_groups()
         self.bank.grow(int(slots.max(initial=-1)) + 1)
         self.bank.merge(other.bank, slots)
 
     def keep(self, which: NDArray[np.bool_]) -> None:
         """Drop the groups for which ``which`` is False; the prior is then learned from the rest."""
-        self._rest_on_all()
+        self._use_all_groups()
         self.bank.keep(which)
 
     # ---- reading -------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class GroupedPosterior:
                 residual_df = float(self.bank.count.sum()) - self._flat(
                     self.bank.size, reading.prior
                 )
-                residual = _residual_of(self.bank.posteriors(reading.prior.priors))
+                residual = _sum_residuals(self.bank.posteriors(reading.prior.priors))
                 reading = Reading(reading.prior, residual_df, residual)
             self.fresh = reading
         return self.fresh
@@ -302,18 +302,18 @@ class GroupedPosterior:
         self.bank.grow(int(rows.slots.max(initial=-1)) + 1)
         self.bank.learn(rows, self.discount)
 
-    def _tell(self, rows: GroupedRows, out: Array) -> None:
+    def _predict_then_learn_part(self, rows: GroupedRows, out: Array) -> None:
         """Learn rows, say what each was before it, and account for the noise they bring."""
         bank, priors = self.bank, self._turned().priors
         self.fresh = None
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
         # What rows are told to bring leaves out what fading itself brings to a posterior.
         fades = self._asked_all and self.discount < 1.0
-        before = _residual_of(bank.posteriors(priors, rows.slots)) if fades else 0.0
+        before = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else 0.0
         bank.tell(rows, priors, self.discount, out)
         if self._asked_all:
             assert self.noise_residual is not None
-            after = _residual_of(bank.posteriors(priors, rows.slots)) if fades else out[2].sum()
+            after = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else out[2].sum()
             self.noise_residual += float(after - before)
             self.noise_count += float(self._count_gains(rows, out[3]).sum())
 
@@ -323,7 +323,7 @@ class GroupedPosterior:
             before[...] = 1.0
         return before
 
-    def _groups_by(self, rows: GroupedRows, known: int) -> Array | int:
+    def _count_groups_by_row(self, rows: GroupedRows, known: int) -> Array | int:
         """How many groups there are by each row, those that begin with these rows included."""
         if self.belief.precision is None:
             return known
@@ -344,7 +344,7 @@ class GroupedPosterior:
 
     # ---- the stream ----------------------------------------------------------------------------
 
-    def _rest_on_all(self) -> None:
+    def _use_all_groups(self) -> None:
         """Let what is read and the stream rest on the groups as they are."""
         self.turn = self.brief = self.span = self.noise_residual = None
         self.prior = self.read = self.fresh = None
@@ -353,7 +353,7 @@ class GroupedPosterior:
         """The stream goes on from the groups as they are, unless there was a turn already."""
         if self.turn is None:
             read = self.read
-            self._turn()
+            self._update_stream_prior()
             self.read = read  # from the same groups
             self.span = span_of(self._sample_of_turn.rows)
             if self.span is not None and self.bank.size > MOST_GROUPS:
@@ -361,7 +361,7 @@ class GroupedPosterior:
             self.idle = 0
             self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
 
-    def _turn(self) -> None:
+    def _update_stream_prior(self) -> None:
         """The stream's prior is learned from the groups as they are now, once it is needed."""
         self.turn = self.brief = self._sample(MOST_GROUPS)
         if self.bank.size > STREAM_GROUPS:
@@ -386,7 +386,7 @@ class GroupedPosterior:
             self.prior = self._prior_of(self.brief, STREAM_TOLERANCE)
         return self.prior
 
-    def _noise_now(self) -> tuple[float, float]:
+    def _get_stream_noise(self) -> tuple[float, float]:
         """Residual and count of the stream's noise.
 
         That of all groups together differs from the sum of theirs by what the means of the prior
@@ -395,11 +395,11 @@ class GroupedPosterior:
         if self.noise_residual is None:
             assert self.brief is not None
             sample, prior, bank = self.brief, self._turned(), self.bank
-            residual, count = self._residual_under(prior, sample), sample.count
+            residual, count = self._compute_residual(prior, sample), sample.count
             if self._asked_all and self.moved:
                 then = GroupBank.of(sample.rows).posteriors(prior.priors)
-                now = _residual_of(bank.posteriors(prior.priors))
-                residual += now - _residual_of(then) - sample.residual
+                now = _sum_residuals(bank.posteriors(prior.priors))
+                residual += now - _sum_residuals(then) - sample.residual
                 count = float(bank.count.sum())
             self.noise_residual, self.noise_count = residual, count
         return self.noise_residual, self.noise_count
@@ -407,9 +407,9 @@ class GroupedPosterior:
     def _read_from(self, sample: GroupSample) -> Reading:
         prior = self._prior_of(sample, TOLERANCE)
         residual_df = sample.count - self._flat(len(sample.rows), prior)
-        return Reading(prior, residual_df, self._residual_under(prior, sample))
+        return Reading(prior, residual_df, self._compute_residual(prior, sample))
 
-    def _residual_under(self, prior: SharedPrior, sample: GroupSample) -> float:
+    def _compute_residual(self, prior: SharedPrior, sample: GroupSample) -> float:
         """Residual of groups under a prior that was learned from them, or given."""
         if self.belief.is_given:
             return of_all(sample, prior, self.belief.free).residual
@@ -457,14 +457,14 @@ class PosteriorImage:
         self.posterior.__dict__.update(self.before)
 
 
-def _running(start: float, gains: Array, out: Array) -> None:
+def _cumulate(start: float, gains: Array, out: Array) -> None:
     """Sums before each gain."""
     out[0] = start
     out[1:] = gains[:-1]
     np.cumsum(out, out=out)
 
 
-def _residual_of(posteriors: Array) -> float:
+def _sum_residuals(posteriors: Array) -> float:
     """Sum of the residuals of packed posteriors."""
     return float(np.sum(posteriors[:, -1] ** 2))
 

@@ -184,7 +184,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         mine.log_predictive += its.log_predictive
         mine.clock[0] += its.clock[0]
         trial._move(its.centre, its.level, other.n_effective)
-        trial._renew()
+        trial._update_weights()
         self.copy_from(trial)
 
     def same_prior(self, other: Self) -> bool:
@@ -199,7 +199,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def predictive(self, X: Array) -> Predictive:
         """Distribution of new observations at the rows of ``X``."""
-        log_precision, variance = self._relative(X)
+        log_precision, variance = self._compute_relative_precision(X)
         return in_own_units(
             self.mean.predictive(self._scaled(X, log_precision)), log_precision, variance
         )
@@ -247,8 +247,9 @@ class HeteroscedasticPosterior(LinearPosterior):
     def noise_precision(self) -> NoReturn:
         """There is not one for all rows."""
         raise AttributeError(
-            "with noise='linear' each row has a noise precision of its own: noise_intercept_ and "
-            "noise_coef_ make the log of its variance, predict_distribution(X).std() its spread"
+            "with noise='linear' each row has a noise precision of its own: use "
+            "noise_intercept_ and noise_coef_, which give the log of its variance, or "
+            "predict_distribution(X).std()"
         )
 
     @property
@@ -258,7 +259,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _relative(self, X: Array) -> tuple[Array, Array]:
+    def _compute_relative_precision(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of the log precision at rows, relative to the average row's."""
         statistics = self.statistics
         if statistics.rule.n_observations == 0.0:
@@ -282,7 +283,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Predictive:
         """Learn a stretch of rows, whose log precisions are those of the rule."""
-        log_precision, variance = self._relative(X)
+        log_precision, variance = self._compute_relative_precision(X)
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scaled(X, log_precision)
         predictive = self.mean.predict_then_learn(rows, target, weights, elapsed)
@@ -294,13 +295,13 @@ class HeteroscedasticPosterior(LinearPosterior):
         self._count(X, weights)
         self._add_to_statistics(X, weights, log_precision)
         if self.statistics.clock[0] >= self.statistics.clock[1]:
-            self._renew()
+            self._update_weights()
         return in_own_units(predictive, log_precision, variance)
 
     def _together(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: the mean's posterior and the spread's, each given the other."""
         before = self.copy()
-        log_precision = before._relative(X)[0]
+        log_precision = before._compute_relative_precision(X)[0]
         # Units are those of the rows that are there, or else of the average row.
         new = self.n_effective == 0.0 and (weights is None or bool(weights.any()))
         anchor = np.average(X, axis=0, weights=weights) if new else before.statistics.centre
@@ -312,7 +313,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             rows = self._scaled(X, log_precision)
             self.mean.append(rows, target, weights, elapsed)
             predictive = cast(StudentT, self.mean.predictive(rows))
-            squares, counted = self._corrected(predictive, target[:, 0])
+            squares, counted = self._correct_errors(predictive, target[:, 0])
             if weights is not None:
                 counted = counted * weights
             if not counted.any():
@@ -321,11 +322,11 @@ class HeteroscedasticPosterior(LinearPosterior):
             said = self._learn_spread(X, counted, elapsed, offsets)
             self.statistics.rule = self.spread
             self.statistics.at, self.statistics.at_level = anchor, before.statistics.level
-            moved, log_precision = log_precision, self._relative(X)[0]
+            moved, log_precision = log_precision, self._compute_relative_precision(X)[0]
             if np.abs(log_precision - moved).max() < SETTLED:
                 break
         self._add_to_statistics(X, weights, log_precision)
-        self._renew()
+        self._update_weights()
         # Of the targets given the log precisions, in their own units; and what those are open to.
         self.statistics.log_predictive += self.mean.log_evidence - before.mean.log_evidence + said
         self.statistics.log_predictive += 0.5 * float(
@@ -355,7 +356,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             volume = 0.5 * math.log(float(weights @ np.exp(eta)) / (2.0 * math.pi))
         return spread.log_evidence - before - likelihood + volume
 
-    def _corrected(self, predictive: StudentT, y: Array) -> tuple[Array, Array]:
+    def _correct_errors(self, predictive: StudentT, y: Array) -> tuple[Array, Array]:
         """Squared errors of rows that were learned, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
         precision = self.mean.noise_precision
         if not np.isfinite(precision) or predictive.is_flat().any():
@@ -382,12 +383,12 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def _take_out(self, X: Array, y: Array, weights: Array) -> None:
         """Unlearn rows, but not all, from the mean, the spread, and the means of features."""
-        log_precision = self._relative(X)[0]
+        log_precision = self._compute_relative_precision(X)[0]
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scaled(X, log_precision)
         predictive = cast(StudentT, self.mean.predictive(rows))
         self.mean.remove(rows, target, weights)
-        squares, counted = self._corrected(predictive, target[:, 0])
+        squares, counted = self._correct_errors(predictive, target[:, 0])
         counted = counted * weights
         if counted.any():
             counted *= min(1.0, self.spread.n_observations / float(np.sum(counted)))
@@ -402,7 +403,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics.centre = statistics.centre + share * (statistics.centre - centre)
         statistics.level += share * (statistics.level - float(level))
         statistics.clock[0] -= int(np.count_nonzero(weights))
-        self._renew()
+        self._update_weights()
 
     def _log_unit_of(self, other: HeteroscedasticPosterior) -> float:
         """Log of what one in ``other``'s units of precision is in these.
@@ -429,7 +430,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         shift(spread.factor, spread.prior, log_unit)
         self.statistics.level += log_unit
 
-    def _renew(self) -> None:
+    def _update_weights(self) -> None:
         """Weigh rows from now on by the log variance as it is known now."""
         statistics = self.statistics
         statistics.rule, statistics.at = self.spread.copy(), statistics.centre

@@ -41,7 +41,7 @@ from posterity.posteriors._target_chain import (
     about,
     conditioned,
     filled,
-    one_joint,
+    join_predictions,
     student_t,
 )
 from posterity.posteriors._target_coefficients import TargetCoefficients
@@ -75,8 +75,8 @@ class MissingTargetsPosterior(TargetsPosterior):
             return posterior
         if posterior.wide.forgets and posterior.wide.of_rows.discounts(np.ones(1)) is None:
             raise ValueError(
-                "y lacks some targets of a row, and old rows are forgotten in a way that is not "
-                "the same for all that is known: use Exponential or Stabilized, drop such rows, or "
+                "y lacks some targets of a row, which this way to forget does not support: use "
+                "Exponential or Stabilized, drop such rows, or "
                 "fit a model for each target"
             )
         return cls(posterior.wide, posterior.names)
@@ -143,7 +143,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             predictions.append(after.predictive(X[row]))
             after.append(X[row], y[row], None if weights is None else weights[row], elapsed[row])
         self.copy_from(after)
-        return one_joint(predictions, self.names)
+        return join_predictions(predictions, self.names)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
@@ -232,10 +232,10 @@ class MissingTargetsPosterior(TargetsPosterior):
     def links(self) -> list[Link]:
         """From the targets that most rows brought to those that fewest did."""
         if self.chain.links is None:
-            self.chain.links = self._linked()
+            self.chain.links = self._link_targets()
         return self.chain.links
 
-    def _linked(self) -> list[Link]:
+    def _link_targets(self) -> list[Link]:
         blocks = self._blocks()
         holes = any(
             set(pattern) & set(own) and not set(before) <= set(pattern)
@@ -246,10 +246,10 @@ class MissingTargetsPosterior(TargetsPosterior):
             return [Link.of(*block, self._posterior_of(*block)) for block in blocks]
         # What is filled in first knows of no dependence.
         links = [Link.of((), own, self._posterior_of((), own)) for _, own in blocks]
-        known = self._known_by(links)
+        known = self._compute_by_chain(links)
         for _ in range(MOST_ROUNDS):
             links = [Link.of(*block, self._posterior_of(*block, known)) for block in blocks]
-            last, known = known, self._known_by(links)
+            last, known = known, self._compute_by_chain(links)
             if all(
                 np.abs(new - old).max() <= SMALLEST_CHANGE * np.abs(new).max()
                 for new, old in zip(known, last, strict=True)
@@ -290,11 +290,11 @@ class MissingTargetsPosterior(TargetsPosterior):
         wide.factor.commit(wide.factor.triangle, count, seen)
         return TargetsPosterior(wide)
 
-    def _known_by(self, links: Sequence[Link]) -> tuple[Array, Array]:
+    def _compute_by_chain(self, links: Sequence[Link]) -> tuple[Array, Array]:
         """Coefficients (p, q) and covariance of the noise (q, q), by the chain."""
-        return self._coefficients_by(links), self._noise_by(links)
+        return self._compute_coefficients(links), self._compute_noise(links)
 
-    def _coefficients_by(self, links: Sequence[Link]) -> Array:
+    def _compute_coefficients(self, links: Sequence[Link]) -> Array:
         whole = np.zeros((self.n_coefficients, self.n_targets))
         for link in links:
             each, k = link.posterior.coefficients(), len(link.before)
@@ -302,7 +302,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             whole[:, list(link.own)] = each[:, k:] + off @ link.slopes
         return whole
 
-    def _noise_by(self, links: Sequence[Link]) -> Array:
+    def _compute_noise(self, links: Sequence[Link]) -> Array:
         whole = np.zeros((self.n_targets, self.n_targets))
         for link in links:
             before, own, k = list(link.before), list(link.own), len(link.before)
@@ -341,7 +341,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     def coefficients(self) -> Array:
         """(p, q) means of [intercept, coefficients]."""
-        return self._coefficients_by(self.links)
+        return self._compute_coefficients(self.links)
 
     def joint(self, names: tuple[str, ...]) -> TargetCoefficients:
         """Joint distributions of [intercept, coefficients]: about the chain's means.
@@ -355,7 +355,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     def correlation(self) -> Array:
         """(q, q) correlations of the targets given the features."""
-        return correlations_of(self._noise_by(self.links))
+        return correlations_of(self._compute_noise(self.links))
 
     @property
     def each(self) -> list[LinearPosterior]:

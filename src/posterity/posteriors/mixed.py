@@ -152,15 +152,15 @@ class MixedPosterior(LinearPosterior):
     def rows_alone(self) -> NoReturn:
         """Refuse: what several say of the rows is not one posterior."""
         raise ValueError(
-            "a third class came late, and this way to forget is there for two classes only: use "
-            "one with one memory, as Stabilized"
+            "a third class is new, and this way to forget supports only two classes: use one "
+            "with one memory, as Stabilized"
         )
 
     def add_classes(self, n_classes: int) -> None:
         """Refuse: what members said of the rows before would have been another thing."""
         raise ValueError(
-            "y has a class that came late, and several ways to forget are weighed by how well each "
-            "predicted the classes there were: name all classes in the first call, as in "
+            "y has a new class, and memories weighted by their earlier predictions can't add "
+            "it: name all classes in the first call, as in "
             "partial_fit(X, y, classes=...)"
         )
 

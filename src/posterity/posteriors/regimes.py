@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from posterity.distributions import PoissonLogNormal, StudentT
 from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import exactly_mixed
-from posterity.posteriors._runs import Change, kept_runs, median_change
+from posterity.posteriors._runs import Change, median_change, select_runs
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, ChangeStrategy, Trace
 from posterity.posteriors.ensemble import VARIES, bayes, clip_log_densities, ranks_of
 from posterity.posteriors.mixed import MixedPosterior, given
@@ -129,7 +129,7 @@ class Regimes:
 
     def drop(self, smallest_probability: float, most: int) -> None:
         """Drop runs that have become negligible, or are too many."""
-        kept = kept_runs(self.probability, smallest_probability, most)
+        kept = select_runs(self.probability, smallest_probability, most)
         if kept is None:
             return
         self.members = tuple(one for one, stays in zip(self.members, kept, strict=True) if stays)
@@ -236,7 +236,7 @@ class RegimesPosterior(MixedPosterior):
     ) -> Any:
         """Learn a few rows, the first of them at ``place`` in the call, in all runs at once."""
         X, y, weights, elapsed, *offsets = rows
-        targets, starts = self._before_each(state, hazards, y[:, 0], weights)
+        targets, starts = self._summarize_before_each_row(state, hazards, y[:, 0], weights)
         k, n = state.size, len(y)
         members = [*(one.copy() for one in state.members), *(self.fresh.copy() for _ in starts)]
         begins = [0] * k + starts
@@ -263,7 +263,7 @@ class RegimesPosterior(MixedPosterior):
             state.drop(self.strategy.smallest_probability, self.strategy.max_runs)
         return seen.mixed(shares)
 
-    def _before_each(
+    def _summarize_before_each_row(
         self, state: Regimes, hazards: Array, y: Array, weights: Array
     ) -> tuple[list[Targets], list[int]]:
         """What the targets before each row were, and the rows at which a run may begin."""
@@ -387,7 +387,7 @@ class _Seen:
     @classmethod
     def of(cls, predictions: list[Any], targets: Sequence[Targets]) -> _Seen:
         others = like_others(targets, counts=hasattr(predictions[0], "logpmf"))
-        unknown = np.stack([_unknown(one, others) for one in predictions])
+        unknown = np.stack([_is_uninformative(one, others) for one in predictions])
         return cls(predictions, unknown & [each.suffice for each in targets], others)
 
     def densities(self, y: Array) -> Array:
@@ -409,7 +409,7 @@ def _variance(predictive: Any) -> Array:
     return np.asarray(predictive.var()) if hasattr(predictive, "var") else np.zeros(len(predictive))
 
 
-def _unknown(predictive: Any, others: Any) -> NDArray[np.bool_]:
+def _is_uninformative(predictive: Any, others: Any) -> NDArray[np.bool_]:
     """Where a prediction says next to nothing: its variance is far beyond that of the targets.
 
     Or it is sure, of a noise of which it has seen nothing yet. Labels are never so unknown.

@@ -131,8 +131,8 @@ class SoftmaxPosterior(SoftmaxReading):
         gone, learned = float(np.sum(rows.weights)), self.n_observations
         if learned - gone < -1e-12 * gone:
             raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {learned:g} is learned; "
-                "nothing was changed"
+                f"can't unlearn rows of total weight {gone:g}: only {learned:g} was learned; "
+                "give learned rows (nothing was changed)"
             )
         if not len(rows.X):
             return
@@ -323,7 +323,7 @@ class SoftmaxPosterior(SoftmaxReading):
         profiled = isinstance(self.strategy, OddsScale) and self.shapes is None and not averaged
         if self.strategy is not None:
             # The sizes of the features are taken into account anew, too.
-            scale = self._best_scale(rows, before) if profiled else self.prior.scale
+            scale = self._search_scale(rows, before) if profiled else self.prior.scale
             self.prior = self.prior.scaled(scale)
         self._begin_under(rows, before, None, averaged=averaged)
         for _ in range(0 if self.strategy is None or profiled else MOST_TURNS):
@@ -333,7 +333,7 @@ class SoftmaxPosterior(SoftmaxReading):
             if self.prior.change_from(last) < AGREE:
                 break
         self._turned()
-        self._next_turn()
+        self._schedule_next_choice()
 
     def _begin_under(
         self, rows: Rows, before: Contrasts, start: Array | None, *, averaged: bool
@@ -342,7 +342,7 @@ class SoftmaxPosterior(SoftmaxReading):
         known.begin(rows, self.prior, averaged=averaged, start=start)
         self.contrasts = known
 
-    def _best_scale(self, rows: Rows, before: Contrasts) -> float:
+    def _search_scale(self, rows: Rows, before: Contrasts) -> float:
         """Where the evidence of the rows, each time at their mode, is largest.
 
         Curvatures found at a mode speak for the scale that led there: taken as they are, as those
@@ -408,9 +408,9 @@ class SoftmaxPosterior(SoftmaxReading):
         if self.strategy is not None and self.n_effective > 0.0:
             self.prior = self._chosen()
         self._turned()
-        self._next_turn()
+        self._schedule_next_choice()
 
-    def _next_turn(self) -> None:
+    def _schedule_next_choice(self) -> None:
         """The prior is chosen anew after a fourth more rows."""
         self.due = self.n_observations + 0.25 * self.n_effective + 1.0
         self.waiting = False

@@ -224,7 +224,7 @@ class TargetsPosterior:
     def products(self) -> Array:
         """Psi (q, q): sums of squares and products of residuals and penalties, of prior too."""
         if self.wide.learns_prior:
-            rows = self._penalized()
+            rows = self._compute_penalized_residuals()
             products = rows.T @ rows
         else:
             products = self.factor.residual()
@@ -234,7 +234,7 @@ class TargetsPosterior:
         """(q, q) correlations of the targets given the features."""
         return np.asarray(correlations_after(self.noise, self.residual_df, self.products()))
 
-    def _penalized(self) -> Array:
+    def _compute_penalized_residuals(self) -> Array:
         """(r, q) rows whose products are Psi, each target's from its own solution."""
         factor, offset = self.factor, int(self.intercept)
         coefficients = self.coefficients()
@@ -268,7 +268,8 @@ class TargetsPosterior:
         """log p(y) of all targets: that of each by itself, and what they say of each other."""
         if not self.wide.has_evidence:
             raise AttributeError(
-                "log_evidence_ of several targets is not kept under this way to forget: sum the "
+                "log_evidence_ of several targets is not available under this way to forget: "
+                "sum the "
                 "logpdf of what predict_then_learn returns"
             )
         alone = sum(one.log_evidence for one in self.each)

@@ -179,13 +179,15 @@ class WindowPosterior(LinearPosterior):
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: rows leave a window by themselves."""
         raise ValueError(
-            "can't unlearn rows under Window: rows leave it by themselves; fit the rows you want"
+            "can't unlearn rows under Window: old rows leave it automatically; fit the rows you "
+            "want"
         )
 
     def merge(self, other: Self) -> None:
         """Refuse: two windows over different rows are no window."""
         raise ValueError(
-            "can't merge models under Window: which of the rows are the last is not known"
+            "can't merge models under Window: it is unknown which rows are the latest; fit all "
+            "rows in one model"
         )
 
     def for_targets(self, count: int) -> Self:

@@ -25,7 +25,7 @@ FAR = 10.0
 
 
 def comparison_report(comparison: PairedComparison, about: About) -> str:
-    """One self-contained HTML page on several models: it opens from disk, and loads nothing.
+    """One self-contained HTML page that compares models.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def comparison_report(comparison: PairedComparison, about: About) -> str:
     """
     page = Page(about.title)
     page.parts.extend(tag("p", line) for line in in_words(comparison))
-    page.section("Which model predicts best?", *_ranking(page, comparison))
+    page.section("Which model predicts best?", *_make_ranking(page, comparison))
     spec, values = _errors(comparison, about.unit)
     caption = "Mean absolute error over all rows so far, model by model."
     error_chart = page.chart(spec, caption, _last(comparison, values))
@@ -100,7 +100,7 @@ def in_words(comparison: PairedComparison) -> list[str]:
     return lines
 
 
-def _ranking(page: Page, comparison: PairedComparison) -> list[Any]:
+def _make_ranking(page: Page, comparison: PairedComparison) -> list[Any]:
     rows = []
     for k in np.argsort(comparison.mean_losses, kind="stable"):
         name = comparison.names[int(k)]
@@ -116,7 +116,7 @@ def _ranking(page: Page, comparison: PairedComparison) -> list[Any]:
     header = ("model", "mean loss", "behind", "standard error", "p-value", "mean error", "CRPS",
               *(f"inside {100 * level:g}%" for level in levels))  # fmt: skip
     best = table(header, rows, f"Models, best first, by {LOSSES[comparison.loss]}")
-    spec, values = _differences(comparison)
+    spec, values = _make_differences(comparison)
     caption = (
         f"Mean loss less that of {comparison.best}, over all rows so far: above zero is worse. "
         "Bands are 95% intervals."
@@ -139,7 +139,7 @@ def _near(comparison: PairedComparison, others: Sequence[str]) -> set[str]:
     return near
 
 
-def _differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows]:
+def _make_differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows]:
     best, values = comparison.best, []
     others = [name for name in comparison.names if name != best]
     near = _near(comparison, others)

@@ -20,7 +20,7 @@ DRAWN, BEFORE, LISTED = 12, 3, 200
 
 
 def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) -> str:
-    """One self-contained HTML page on a forecast: it opens from disk, and loads nothing.
+    """One self-contained HTML page on a forecast.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
     True
     """
     page = Page(about.title)
-    held = _held_back(forecaster, forecast.horizon)
+    held = _make_past_forecast(forecaster, forecast.horizon)
     page.parts.append(cards(_cards(forecast, held, about)))
     drawn = [
-        _fan(page, forecaster, forecast, number, about.unit)
+        _make_fan(page, forecaster, forecast, number, about.unit)
         for number in range(min(len(forecast.ids), DRAWN))
     ]
     if len(forecast.ids) > DRAWN:
@@ -60,7 +60,7 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
     page.section("What comes?", *drawn)
     page.section(f"The sum of all {forecast.horizon} steps", _sums(forecast))
     page.section("Would it have been right?", *_trial(held, forecast.horizon))
-    page.section("What is averaged?", _forms(forecast))
+    page.section("What is averaged?", _describe_forms(forecast))
     page.section("Problems found in the data", problems(about))
     how_made(page, about)
     return page.html()
@@ -69,7 +69,7 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _held_back(forecaster: Forecaster, h: int) -> dict[str, Array] | None:
+def _make_past_forecast(forecaster: Forecaster, h: int) -> dict[str, Array] | None:
     """What was said h rows ago, beside what came; None where there was too little to say it from.
 
     Scores (S, h) by name: errors of the forecast, and of the naive one of the last season or value.
@@ -112,7 +112,9 @@ def _cards(
     return found
 
 
-def _fan(page: Page, forecaster: Forecaster, forecast: Forecast, number: int, unit: str) -> Html:
+def _make_fan(
+    page: Page, forecaster: Forecaster, forecast: Forecast, number: int, unit: str
+) -> Html:
     """History, median and bands of one series."""
     h, name = forecast.horizon, str(forecast.ids[number])
     times = np.asarray(forecast.times).reshape(-1, h)[number]
@@ -189,7 +191,7 @@ def _mean(errors: Array) -> str:
     return f"{np.nanmean(errors):.4g}" if np.isfinite(errors).any() else "none"
 
 
-def _forms(forecast: Forecast) -> Html:
+def _describe_forms(forecast: Forecast) -> Html:
     weights = np.reshape(forecast.weights, (len(forecast.ids), -1)).mean(axis=0)
     order = np.argsort(-weights)
     rows = [(str(forecast.forms[k]), f"{100 * weights[k]:.1f}%") for k in order]

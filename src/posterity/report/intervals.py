@@ -34,7 +34,7 @@ class Line:
 def intervals_report(
     about: About, said: Sequence[str], header: Sequence[str], lines: Sequence[Line]
 ) -> str:
-    """One self-contained HTML page on estimates: it opens from disk, and loads nothing.
+    """One self-contained HTML page on estimates.
 
     Parameters
     ----------

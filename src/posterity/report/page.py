@@ -173,9 +173,9 @@ class Page:
         ModuleNotFoundError
             vl-convert-python is not installed.
         """
-        scripts = [Html(f"<script>{_library()}</script>")] if self.specs else []
+        scripts = [Html(f"<script>{_load_vega()}</script>")] if self.specs else []
         specs = [
-            Html(f'<script type="application/json" id="spec-{i}">{_json(spec)}</script>')
+            Html(f'<script type="application/json" id="spec-{i}">{_escape_json(spec)}</script>')
             for i, spec in enumerate(self.specs, start=1)
         ]
         embed = [Html(f"<script>{EMBED}</script>")] if self.specs else []
@@ -193,13 +193,13 @@ class Page:
         return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
-def _json(spec: Spec) -> str:
+def _escape_json(spec: Spec) -> str:
     """JSON that can't end the element it stands in, whatever the strings."""
     said = json.dumps(spec, allow_nan=False, separators=(",", ":"))
     return said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _library() -> str:
+def _load_vega() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script, which vl-convert brings along."""
     try:
         import vl_convert

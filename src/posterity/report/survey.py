@@ -40,10 +40,10 @@ class Survey:
         self.n_rows = 0
         for batch in self._stream:
             if len(batch[1]):
-                self._see(*batch[:2])
+                self._survey_batch(*batch[:2])
             yield batch
 
-    def _see(self, X: FloatArray, y: FloatArray) -> None:
+    def _survey_batch(self, X: FloatArray, y: FloatArray) -> None:
         columns = np.empty((X.shape[1] + 1, len(y)))
         columns[:-1], columns[-1] = np.asarray(X).T, y
         if self.n_rows == 0:
@@ -73,9 +73,9 @@ class Survey:
     @property
     def spread(self) -> FloatArray:
         """Standard deviation of each feature (p,)."""
-        return self._spreads()[:-1]
+        return self._compute_spreads()[:-1]
 
-    def _spreads(self) -> FloatArray:
+    def _compute_spreads(self) -> FloatArray:
         mean = self._sum / self.n_rows
         with np.errstate(over="ignore", invalid="ignore"):
             return np.sqrt(np.maximum(self._squares / self.n_rows - mean**2, 0.0))
@@ -89,20 +89,20 @@ class Survey:
         if constant[-1]:
             found.append(f"the target {target!r} never changes")
         if constant[:-1].any():
-            which = _listed(features, np.flatnonzero(constant[:-1]))
+            which = _join_names(features, np.flatnonzero(constant[:-1]))
             count = int(constant[:-1].sum())
-            found.append(f"{_never(count)}: {which}")
+            found.append(f"{_skip(count)}: {which}")
         return found + self.possible_slips(features, target)
 
     def possible_slips(self, features: Sequence[str], target: str) -> list[str]:
         """Values that may be slips, and features that may tell the target, in words."""
         if self.n_rows < 2:
             return []
-        return [*self._far(features, target), *self._leaks(features, target)]
+        return [*self._find_far_values(features, target), *self._find_leaks(features, target)]
 
-    def _far(self, features: Sequence[str], target: str) -> Iterator[str]:
+    def _find_far_values(self, features: Sequence[str], target: str) -> Iterator[str]:
         """Values so far out that they may be slips, and that lead a linear model."""
-        spread, mean = self._spreads(), self._origin + self._sum / self.n_rows
+        spread, mean = self._compute_spreads(), self._origin + self._sum / self.n_rows
         names = [*features, target]
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.maximum(self._top.values - mean, mean - self._bottom.values) / spread
@@ -118,9 +118,9 @@ class Survey:
                     f"standard deviations from its mean {mean[k]:.4g}; {others}: is it a slip?"
                 )
 
-    def _leaks(self, features: Sequence[str], target: str) -> Iterator[str]:
+    def _find_leaks(self, features: Sequence[str], target: str) -> Iterator[str]:
         """Features that are the target in disguise."""
-        mean, spread = self._sum / self.n_rows, self._spreads()
+        mean, spread = self._sum / self.n_rows, self._compute_spreads()
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             covariance = self._with_y / self.n_rows - mean * mean[-1]
             correlation = covariance / (spread * spread[-1])
@@ -161,12 +161,12 @@ class _End:
         return self._side * self._two[1]
 
 
-def _never(count: int) -> str:
+def _skip(count: int) -> str:
     if count == 1:
         return "1 feature never changes, and says nothing"
     return f"{count} features never change, and say nothing"
 
 
-def _listed(names: Sequence[Any], which: NDArray[np.intp]) -> str:
+def _join_names(names: Sequence[Any], which: NDArray[np.intp]) -> str:
     said = ", ".join(repr(str(names[k])) for k in which[:SHOWN])
     return f"{said}, ..." if len(which) > SHOWN else said

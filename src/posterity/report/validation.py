@@ -61,7 +61,7 @@ def validation_report(
     features: Sequence[str] = (),
     spread: ArrayLike | None = None,
 ) -> str:
-    """One self-contained HTML page on a model's predictions: it opens from disk, and loads nothing.
+    """One self-contained HTML page on a model's predictions.
 
     Every name and value is text in it, whatever it holds.
 
@@ -105,13 +105,13 @@ def validation_report(
     page.parts.append(paragraphs(words.headline(result)))
     page.parts.append(cards(_cards(result, about)))
     _errors(page, result, about)
-    _trust(page, result)
+    _judge_calibration(page, result)
     _residuals(page, result, about)
     _drift(page, result)
     if result.slices:
         page.section("By slice", *slice_tables(result))
     if model is not None:
-        rows = _coefficient_rows(model, features, spread)
+        rows = _make_coefficient_rows(model, features, spread)
         if rows:
             _coefficients(page, rows, about, result.path)
     page.section("Problems found in the data", problems(about, words.caveats(result)))
@@ -175,7 +175,7 @@ def _errors(page: Page, result: ValidationResult, about: About) -> None:
     second = page.chart(spec, caption, _numbers(values, ("start", "end", "max")))
     rows = [
         (each.name, f"{each.mae:.5g}", f"{each.model_mae:.5g}", f"{100 * each.skill:.1f}%",
-         *_of_distributions(each))
+         *_score_distributions(each))
         for each in result.baselines.values()
     ]  # fmt: skip
     header = ("baseline", "its error", "the model's", "skill", "its CRPS", "the model's",
@@ -189,7 +189,7 @@ def _errors(page: Page, result: ValidationResult, about: About) -> None:
     page.section("How good are the predictions?", first, second, *tables)
 
 
-def _of_distributions(each: Baseline) -> tuple[str, ...]:
+def _score_distributions(each: Baseline) -> tuple[str, ...]:
     if not each.n_scored:
         return ("none",) * 4
     return (
@@ -200,7 +200,7 @@ def _of_distributions(each: Baseline) -> tuple[str, ...]:
     )
 
 
-def _trust(page: Page, result: ValidationResult) -> None:
+def _judge_calibration(page: Page, result: ValidationResult) -> None:
     content: list[Any] = [tag("p", words.shape_in_words(result))]
     if result.coverage:
         spec, values = charts.coverage_along_time(result)
@@ -276,7 +276,7 @@ def _coefficients(
 ) -> None:
     header = ("feature", "coefficient", "95% from", "to", "per sd of the feature")
     table_rows = [
-        (row["name"], f"{row['mean']:.5g}", _end(row["low"]), _end(row["high"]),
+        (row["name"], f"{row['mean']:.5g}", _make_footer(row["low"]), _make_footer(row["high"]),
          f"{row['drawn']:.4g}")
         for row in rows[:MOST_COEFFICIENTS]
     ]  # fmt: skip
@@ -311,7 +311,9 @@ def _coefficients(
     )
 
 
-def _coefficient_rows(model: Any, features: Sequence[str], spread: ArrayLike | None) -> charts.Rows:
+def _make_coefficient_rows(
+    model: Any, features: Sequence[str], spread: ArrayLike | None
+) -> charts.Rows:
     """The intercept, then coefficients by what a typical change of their feature does."""
     joint = getattr(model, "posterior_", None)
     if joint is None or not isinstance(getattr(joint, "mean", None), np.ndarray):
@@ -344,7 +346,7 @@ def _coefficient_rows(model: Any, features: Sequence[str], spread: ArrayLike | N
     return first + sorted(rows[len(first) :], key=lambda row: -abs(float(row["drawn"] or 0.0)))
 
 
-def _end(value: float | None) -> str:
+def _make_footer(value: float | None) -> str:
     return "open" if value is None else f"{value:.5g}"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Client:
-    """Speaks to a service; what fails on the way is sent again, and counts once all the same.
+    """A client of the service; failed requests are sent again, and count once.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Client:
         return self._ask("POST", "experiments", experiment, "/decide", {"context": given, **how})
 
     def reward(self, experiment: str, decision_id: str, value: float, **how: Any) -> Any:
-        """Tell what a decision earned."""
+        """Send the reward of a decision."""
         told = {"decision_id": decision_id, "value": value, **how}
         return self._ask("POST", "experiments", experiment, "/reward", told)
 

@@ -45,7 +45,7 @@ def serve(
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ValueError(f"another server has {folder}: stop it first") from error
+            raise ValueError(f"another server uses {folder}: stop it first") from error
         store = opened(folder, database)
         store.claim()
 
@@ -98,8 +98,8 @@ def refuse_public(host: str, public: bool) -> None:
         local = host == "localhost"
     if not (local or public):
         raise ValueError(
-            f"{host} can be reached from elsewhere, and tokens would go over the wire as they are: "
-            "put a proxy with TLS before 127.0.0.1, or say --public"
+            f"{host} can be reached from other machines, and tokens would be sent unencrypted: "
+            "put a proxy with TLS in front of 127.0.0.1, or give --public"
         )
 
 
@@ -129,10 +129,10 @@ def audit(folder: str, experiment: str, id: str, database: str | None = None) ->
         engine = Engine(store)
         served = engine.as_it_was(kept, made)
         if made["context"] is None or not isinstance(served, Experiment):
-            raise ValueError(f"decision {id!r} was deleted: nothing is left to work out")
+            raise ValueError(f"decision {id!r} was deleted: there is nothing to audit")
         return _compared(served, made)
     except RefusedError as error:
-        raise ValueError(f"decision {id!r} can't be worked out: {error}") from error
+        raise ValueError(f"decision {id!r} can't be computed again: {error}") from error
     finally:
         store.close()
 

@@ -144,8 +144,8 @@ def connect(url: str) -> sql.Engine:
             connection.execute(meta.insert(), {"name": "version", "value": str(VERSION)})
         elif found != str(VERSION):
             raise ValueError(
-                f"the database has version {found} of the tables, and this is posterity with "
-                f"version {VERSION}: serve it with the posterity that made it"
+                f"the database has schema version {found}, and this posterity has version "
+                f"{VERSION}: use the version of posterity that created it"
             )
     return engine
 

@@ -178,8 +178,8 @@ class DiagonalModel(BaseEstimator):
             Always. Forget with ``forgetting=``, or fit anew without the rows.
         """
         raise ValueError(
-            "a diagonal model can't unlearn rows: what each said of a feature depended on what was "
-            "known of the others when it came; use forgetting=, or fit anew without these rows"
+            "a diagonal model can't unlearn rows: the effect of a row on a feature depended on "
+            "the other features at that time; use forgetting=, or fit again without these rows"
         )
 
     # ---- what is known ---------------------------------------------------------------------------
@@ -262,7 +262,9 @@ class DiagonalModel(BaseEstimator):
         bad = ~(np.abs(values) <= LARGEST)
         if bad.any():
             row = int(np.argmax(bad))
-            raise ValueError(f"y is {values[row]} in row {row}: leave the row out")
+            raise ValueError(
+                f"y is {values[row]} in row {row}, and must be finite: leave the row out"
+            )
         self._likelihood().check_targets(values)
         return values, {}
 
@@ -278,13 +280,19 @@ class DiagonalModel(BaseEstimator):
         mine, theirs = self._index, other._index
         if (mine.hashed, mine.given) != (theirs.hashed, theirs.given):
             raise ValueError(
-                "the models number their features in different ways: by names, by the columns of "
-                "a matrix, or hashed into as many places"
+                "the models number their features in different ways: by names, by the columns "
+                "of a matrix, or by hashes; merge models of the same kind"
             )
         if not self._posterior.same_prior(other._posterior):
-            raise ValueError("the models differ in prior, noise, intercept or forgetting")
+            raise ValueError(
+                "the models differ in prior, noise, intercept or forgetting: merge models with "
+                "the same settings"
+            )
         if self.forgetting != other.forgetting or self.interactions != other.interactions:
-            raise ValueError("the models differ in forgetting or interactions")
+            raise ValueError(
+                "the models differ in forgetting or interactions: merge models with the same "
+                "settings"
+            )
 
     def _begin_as(self, other: Self) -> None:
         """Take over what is fixed by first rows."""
@@ -313,7 +321,7 @@ class DiagonalModel(BaseEstimator):
         self._check_parameters()
         if given is not None and self.hash_size is not None:
             raise ValueError(
-                "hash_size is for features with names; those of a matrix have numbers: hash before "
+                "hash_size is for features with names, and a matrix has none: hash beforehand "
                 "(sklearn's FeatureHasher), or leave hash_size out"
             )
         learned = isinstance(self.prior_precision, str)

@@ -27,13 +27,13 @@ def check_parameters(
     known = precision == "auto" if isinstance(precision, str) else 0.0 < precision < np.inf
     if not known:
         raise ValueError(
-            f"prior_precision is {precision!r}: it must be 'auto' or a positive number (many "
-            "features of a wide model are seen once or never, where a flat prior says nothing)"
+            f"prior_precision is {precision!r}: it must be 'auto' or a positive number (a flat "
+            "prior leaves features that occur once or never undetermined)"
         )
     if forgetting is not None and not isinstance(forgetting, Stabilized):
         raise ValueError(
-            f"forgetting is {forgetting!r}: a diagonal model keeps its prior while data fade, "
-            "which is Stabilized(discount=...) or Stabilized(half_life=...)"
+            f"forgetting is {forgetting!r}: a diagonal model supports only "
+            "Stabilized(discount=...) or Stabilized(half_life=...)"
         )
     if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):
         raise ValueError(f"hash_size is {size!r}: it must be a whole number, as in 2**22")
@@ -52,8 +52,8 @@ def warn_of_texts(n: int, parts: list[Part]) -> None:
             continue
         if len(keys.labels) == n and keys.kinds == ("text",):
             warnings.warn(
-                f"column {part.name!r} has a level for each of its {n:,} rows: nothing can be "
-                "learned of any; drop it, or give lists of tokens",
+                f"column {part.name!r} has a different level in each of its {n:,} rows: none "
+                "can be learned; drop it, or give lists of tokens",
                 UserWarning,
                 stacklevel=6,
             )

@@ -108,7 +108,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         classes: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Learn these rows too, in their order; ``classes`` names labels that may still come.
+        """Learn more rows in order; ``classes`` names labels that may come later.
 
         Examples
         --------
@@ -175,14 +175,14 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         return expit(np.stack([mean - reach, mean + reach], axis=1))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """Probability of each label at one row; nothing before any label was seen."""
+        """Probability of each label at one row; empty before the first label."""
         if self._posterior_or_none is None:
             return {}
         probabilities = self.predict_proba(one_row(x))[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: Any) -> Any:
-        """The more probable label at one row; None before any label was seen."""
+        """The more probable label at one row; None before the first label."""
         probabilities = self.predict_proba_one(x)
         return max(probabilities, key=lambda label: probabilities[label]) if probabilities else None
 
@@ -208,8 +208,8 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         met = joined_classes(known, named, labels)
         if len(met) > 2:
             raise ValueError(
-                f"there are more than two classes, {met[:4].tolist()}: a diagonal model takes two; "
-                "learn one model for each class against the rest"
+                f"there are more than two classes, {met[:4].tolist()}: a diagonal model "
+                "supports two; learn one model for each class against the rest"
             )
         flipped = self._flipped
         if known is not None and len(known) == 1 and len(met) == 2:
@@ -255,8 +255,8 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         super()._check_mergeable(other)
         if not np.array_equal(self.classes_, other.classes_) or self._flipped != other._flipped:
             raise ValueError(
-                "the models met different classes, or in another order: name all when learning "
-                "begins, as in partial_fit(X, y, classes=...)"
+                "the models have different classes, or in another order: name all in the first "
+                "call, as in partial_fit(X, y, classes=...)"
             )
 
     def _begin_as(self, other: Self) -> None:

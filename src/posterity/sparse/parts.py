@@ -90,7 +90,7 @@ def checked(values: Array, name: str, rows: NDArray[np.int64] | None = None) -> 
         row = place if rows is None else int(rows[place])
         where = f" of column {name!r}" if name else ""
         raise ValueError(
-            f"X is {values[place]} in row {row}{where}: leave out what is not known (it is then "
+            f"X is {values[place]} in row {row}{where}: leave out unknown values (they are then "
             "not active), or fill it in; beyond 1e150 use smaller units"
         )
     return values
@@ -124,7 +124,9 @@ def _of_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
     collected: dict[tuple[str, bool], _Collected] = {}
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise TypeError(f"row {i} is a {type(row).__name__}, but rows before it are mappings")
+            raise TypeError(
+                f"row {i} is a {type(row).__name__}, but earlier rows are mappings: give a mapping"
+            )
         for key, value in row.items():
             name, label = str(key), None
             if isinstance(value, str):
@@ -143,10 +145,10 @@ def _of_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
 def _refuse(value: Any, row: int, name: str) -> None:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         raise ValueError(
-            f"{name!r} is {value} in row {row}: leave the key out where its value is not known"
+            f"{name!r} is {value} in row {row}: leave the key out if its value is unknown"
         )
     raise TypeError(
-        f"{name!r} is a {type(value).__name__} in row {row}: values are numbers, or text for levels"
+        f"{name!r} is a {type(value).__name__} in row {row}: give a number, or text for a level"
     )
 
 
@@ -161,8 +163,8 @@ def _of_tokens(rows: Sequence[Any]) -> list[Part]:
         for token in row:
             if not isinstance(token, str):
                 raise TypeError(
-                    f"row {i} has a {type(token).__name__} among its tokens: tokens are text; "
-                    "rows of numbers come as an array or a sparse matrix"
+                    f"row {i} has a {type(token).__name__} among its tokens: tokens must be "
+                    "text; give rows of numbers as an array or a sparse matrix"
                 )
             collected.add(i, token, 1.0)
     return [collected.part("", levels=True)] if collected.rows else []
