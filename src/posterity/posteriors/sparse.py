@@ -153,8 +153,9 @@ class SparsePosterior:
         values = np.ones(len(rows.features)) if rows.values is None else rows.values
         owners = np.where(here, self.owners[rows.features], 0)
         some = owners > 0
-        np.add.at(told.squares, (owners[some], 0), np.square(values[some]))
-        np.add.at(told.squares, (owners[some], 1), 1.0)
+        size = len(told.squares)
+        told.squares[:, 0] += np.bincount(owners[some], np.square(values[some]), size)
+        told.squares[:, 1] += np.bincount(owners[some], None, size)
         if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
             told.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
         told._add(self._summary(X, y, kept, told.centre), left[0])
@@ -282,7 +283,9 @@ class SparsePosterior:
 
     def copy(self) -> SparsePosterior:
         """The same, to go its own way."""
-        arrays = {k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)}
+        arrays: dict[str, Any] = {
+            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
+        }
         return replace(self, **arrays)
 
     def solution(self) -> Solution:

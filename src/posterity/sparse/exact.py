@@ -81,8 +81,8 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
     >>> y = 3.0 + rng.normal(size=300)[user] + rng.normal(size=100)[item] + rng.normal(size=4000)
     >>> rows = pd.DataFrame({"user": user, "item": item})
     >>> model = SparseLinearRegression(categorical_features="all").fit(rows, y)
-    >>> {column: round(scale, 1) for column, scale in model.prior_scales_.items()}
-    {'user': 1.0, 'item': 1.0}
+    >>> {column: round(scale) for column, scale in model.prior_scales_.items()}
+    {'user': 1, 'item': 1}
     """
 
 
