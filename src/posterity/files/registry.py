@@ -37,6 +37,9 @@ HOMES = {
     "DiagonalLinearRegression": "posterity.sparse.linear",
     "DiagonalLogisticRegression": "posterity.sparse.logistic",
     "DiagonalPoissonRegression": "posterity.sparse.poisson",
+    "SparseLinearRegression": "posterity.sparse.exact",
+    "SparseLogisticRegression": "posterity.sparse.exact",
+    "SparsePoissonRegression": "posterity.sparse.exact",
     "Recalibrated": "posterity.calibration.recalibrated",
     # bases
     "AutoBasis": "posterity.basis",
@@ -136,6 +139,8 @@ HOMES = {
     "SharedPrior": "posterity.evidence.shared",
     "KeyIndex": "posterity.grouped.index",
     "DiagonalPosterior": "posterity.posteriors.diagonal",
+    "SparsePosterior": "posterity.posteriors.sparse",
+    "SparseRows": "posterity.posteriors.diagonal",
     "FeatureIndex": "posterity.sparse.index",
     "FeatureLevels": "posterity.sparse.index",
     "FactorizationPosterior": "posterity.factorization.posterior",
@@ -217,6 +222,7 @@ CACHES: dict[str, dict[str, object]] = {
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "fresh": None},
+    "SparsePosterior": {"_solution": None, "_pattern": None},
     "GroupedArms": {"lean": None, "slots": np.empty(0, dtype=np.intp)},
 }
 

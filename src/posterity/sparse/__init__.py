@@ -1,7 +1,8 @@
 """Many features, of which a row has few: clicks, words, users and items.
 
-Each weight has a mean and a variance of its own. Rows come as sparse matrices, data frames with
-text, mappings whose keys come and go, or lists of tokens.
+Diagonal models keep a mean and a variance of each weight, for millions of features; sparse ones all
+covariances, for thousands. Rows come as sparse matrices, data frames with text, mappings whose keys
+come and go, or lists of tokens.
 
 Examples
 --------
@@ -12,6 +13,11 @@ Examples
 ['site=a', 'site=b', 'ad=x', 'ad=y']
 """
 
+from posterity.sparse.exact import (
+    SparseLinearRegression,
+    SparseLogisticRegression,
+    SparsePoissonRegression,
+)
 from posterity.sparse.linear import DiagonalLinearRegression
 from posterity.sparse.logistic import DiagonalLogisticRegression
 from posterity.sparse.poisson import DiagonalPoissonRegression
@@ -20,4 +26,7 @@ __all__ = [
     "DiagonalLinearRegression",
     "DiagonalLogisticRegression",
     "DiagonalPoissonRegression",
+    "SparseLinearRegression",
+    "SparseLogisticRegression",
+    "SparsePoissonRegression",
 ]

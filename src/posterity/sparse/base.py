@@ -40,7 +40,9 @@ class DiagonalModel(BaseEstimator):
     categorical_features: Levels
     forgetting: Stabilized | None
 
-    _posterior_or_none: DiagonalPosterior | None = None
+    # What is kept of how weights depend on each other: a class of posteriors.
+    _structure: ClassVar[Any] = DiagonalPosterior
+    _posterior_or_none: Any = None
     _index: FeatureIndex
     _now: float | None = None
     _learned_names: ClassVar[tuple[str, ...]] = (
@@ -300,7 +302,7 @@ class DiagonalModel(BaseEstimator):
     # ---- inner -----------------------------------------------------------------------------------
 
     @property
-    def _posterior(self) -> DiagonalPosterior:
+    def _posterior(self) -> Any:
         if self._posterior_or_none is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
@@ -325,7 +327,7 @@ class DiagonalModel(BaseEstimator):
                 "(sklearn's FeatureHasher), or leave hash_size out"
             )
         learned = isinstance(self.prior_precision, str)
-        self._posterior_or_none = DiagonalPosterior.before_data(
+        self._posterior_or_none = self._structure.before_data(
             self._likelihood(),
             None if learned else float(self.prior_precision) / self._unit(),
             intercept=self.fit_intercept,

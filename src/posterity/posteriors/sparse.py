@@ -1,0 +1,462 @@
+"""The exact posterior of many features of which a row has few: a sparse precision matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array, diags_array
+
+from posterity.factor.sparse_cholesky import Pattern, SparseCholesky, pattern_of
+from posterity.likelihoods import Gaussian, Likelihood
+from posterity.posteriors.diagonal import SparseRows
+from posterity.safety import check_memory
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+
+# Log of a learned precision, on values of mean square 1, and how far one step of it may go.
+LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
+# Evidence, in nats, that one more step of the precisions may still gain; and the most steps.
+NEGLIGIBLE, NEGLIGIBLE_NEAR_A_MODE, MOST_STEPS = 1e-7, 0.01, 60
+# What one more step of Newton's may gain in log density: while scales are looked for, and at last;
+# and the most steps.
+NEAR, CLOSE, MOST_NEWTON, MOST_HALVINGS = 1e-2, 1e-12, 60, 40
+# Rows whose variances are found at once.
+BLOCK = 256
+
+
+class Solution(NamedTuple):
+    """The posterior under given prior precisions: of the features ``met``, the others' is prior."""
+
+    met: NDArray[np.intp]
+    prior: Array  # (P,) prior precision of each feature
+    mean: Array  # (P,)
+    factor: SparseCholesky
+    variance: Array  # (m,) of the features met, in units of the noise
+    shape: float
+    rate: float
+
+
+@dataclass
+class SparsePosterior:
+    """Weights with all their covariances, by a sparse factor of prior and data.
+
+    Feature and column 0 are the intercept's. Of Gaussian noise the sums of products are kept; of
+    any other likelihood the rows are, as its mode has to be found anew (Laplace's method). With
+    ``learns`` the prior precision of each column is the one with the largest evidence, in which the
+    curvature at a mode counts as fixed.
+    """
+
+    likelihood: Likelihood
+    start: float
+    learns: bool
+    intercept: bool
+    noise: tuple[float, float] | None
+    owners: Numbers  # (P,) the column of each feature
+    squares: Array  # (columns, 2) sum of squares of a column's values, and their number
+    rows: SparseRows  # kept rows, or those of the matrix of products
+    targets: Array  # (n,) of kept rows, or (P,) sums of x y
+    row_weights: Array  # (n,) of kept rows
+    found: Array  # (columns, 1) prior precisions found last, with which a search begins
+    square: float = 0.0  # sum of (y - centre)^2
+    centre: float = 0.0
+    n_observations: float = 0.0
+    n_effective: float = 0.0
+    _solution: Solution | None = field(default=None, compare=False, repr=False)
+    _pattern: tuple[Any, Pattern] | None = field(default=None, compare=False, repr=False)
+
+    members = 1
+    weights = np.ones(1)
+
+    @classmethod
+    def before_data(
+        cls,
+        likelihood: Likelihood,
+        precision: float | None,
+        *,
+        intercept: bool,
+        noise: tuple[float, float] | None = None,
+        forgets: bool = False,
+    ) -> Self:
+        """Before any row; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
+        del forgets  # sums fade as a whole
+        start = 1.0 if precision is None else precision
+        vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
+        nothing = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), None, np.zeros(0))
+        return cls(
+            likelihood,
+            start,
+            precision is None,
+            intercept,
+            noise,
+            owners=np.zeros(1, dtype=np.int32),
+            squares=np.zeros((2, 2)),
+            rows=nothing,
+            targets=np.zeros(0),
+            row_weights=np.zeros(0),
+            found=np.array([[vague], [start]]),
+        )
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def grow(self, n_features: int, owners: Numbers, n_columns: int) -> None:
+        """Have room for features up to ``n_features``, the last of them of columns ``owners``."""
+        more = n_features - len(self.owners)
+        if more > 0:
+            self.owners = np.concatenate([self.owners, np.zeros(more, dtype=np.int32)])
+        if len(owners):
+            self.owners[n_features - len(owners) : n_features] = owners
+        new = n_columns - len(self.squares)
+        if new > 0:
+            self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
+            self.found = np.concatenate([self.found, np.full((new, 1), self.start)])
+
+    def learn(
+        self,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        *,
+        tell: bool,
+    ) -> None:
+        """Learn rows, in place."""
+        assert not tell
+        told = self._told_by(rows, y, weights, discounts)
+        if self.n_observations == 0.0:
+            told._matched_pattern(told._precision_matrix_of_data())
+        vars(self).update(vars(told))
+
+    def merge(self, other: SparsePosterior, features: Numbers, columns: Numbers) -> None:
+        """Add what ``other`` has learned; its features and columns are these of one's own."""
+        self.squares[columns] += other.squares
+        theirs = other._renumbered(features, len(self.owners))
+        self._add(theirs, 1.0)
+        self.n_observations += other.n_observations
+        self.n_effective += other.n_effective
+        self._solution = None
+
+    def _told_by(
+        self, rows: SparseRows, y: Array, weights: Array | None, discounts: Array | None
+    ) -> SparsePosterior:
+        told = self.copy()
+        own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+        left = np.ones(len(y) + 1)  # of what was before each row, and after the last
+        if discounts is not None and len(y):
+            left[:-1] = np.cumprod(discounts[::-1])[::-1]
+        kept = own * left[1:]
+        X = self._matrix(rows)
+        here = np.repeat(own > 0.0, np.diff(rows.starts))
+        values = np.ones(len(rows.features)) if rows.values is None else rows.values
+        owners = np.where(here, self.owners[rows.features], 0)
+        some = owners > 0
+        size = len(told.squares)
+        told.squares[:, 0] += np.bincount(owners[some], np.square(values[some]), size)
+        told.squares[:, 1] += np.bincount(owners[some], None, size)
+        if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
+            told.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
+        told._add(self._summary(X, y, kept, told.centre), left[0])
+        told.n_observations += float(own.sum())
+        told.n_effective = self.n_effective * float(left[0]) + float(kept.sum())
+        told._solution = None
+        return told
+
+    def _summary(self, X: csr_array, y: Array, weights: Array, centre: float) -> SparsePosterior:
+        """What these rows say, as a posterior whose other fields do not matter."""
+        if not self.likelihood.is_noise:
+            some = weights > 0.0
+            rows = _kept(csr_array(X[some]))
+            return replace(self, rows=rows, targets=y[some], row_weights=weights[some], centre=0.0)
+        apart = y - centre
+        products = csr_array(X.T @ (diags_array(weights) @ X))
+        return replace(
+            self,
+            rows=_kept(products),
+            targets=X.T @ (weights * apart),
+            square=float(weights @ np.square(apart)),
+            centre=centre,
+        )
+
+    def _renumbered(self, features: Numbers, size: int) -> SparsePosterior:
+        """The same data, with other numbers of features."""
+        matrix = _matrix_of(self.rows, len(self.owners)).tocoo()
+        column = features[matrix.col]
+        if not self.likelihood.is_noise:
+            matrix = csr_array((matrix.data, (matrix.row, column)), (len(self.targets), size))
+            return replace(self, rows=_kept(matrix))
+        placed = csr_array((matrix.data, (features[matrix.row], column)), (size, size))
+        sums = np.zeros(size)
+        sums[features[: len(self.targets)]] = self.targets
+        return replace(self, rows=_kept(placed), targets=sums)
+
+    def _add(self, other: SparsePosterior, left: float) -> None:
+        """Add data to what is ``left`` of one's own."""
+        size = len(self.owners)
+        mine, theirs = _matrix_of(self.rows, size), _matrix_of(other.rows, size)
+        if not self.likelihood.is_noise:
+            self.rows = _kept(_below(mine, theirs))
+            self.targets = np.concatenate([self.targets, other.targets])
+            self.row_weights = np.concatenate([left * self.row_weights, other.row_weights])
+            return
+        mine.resize(size, size)
+        theirs.resize(size, size)
+        sums = np.zeros(size)
+        sums[: len(other.targets)] = other.targets
+        square = other.square
+        shift = self.centre - other.centre
+        if shift != 0.0:  # their targets, from one's own centre
+            with_intercept = theirs[:, [0]].toarray()[:, 0]
+            square += shift * (shift * with_intercept[0] - 2.0 * sums[0])
+            sums -= shift * with_intercept
+        sums[: len(self.targets)] += left * self.targets
+        self.rows, self.targets = _kept(left * mine + theirs), sums
+        self.square = left * self.square + square
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    @property
+    def precision(self) -> Array:
+        """(columns, 1) prior precisions, on values of mean square 1 where they are learned."""
+        self.solution()
+        return self.found
+
+    @property
+    def shape(self) -> float:
+        """Shape of the Gamma posterior of the noise's precision, -1 where it is known."""
+        return self.solution().shape
+
+    @property
+    def rates(self) -> Array:
+        """(1,) its rate."""
+        return np.array([self.solution().rate])
+
+    def tell(self, rows: SparseRows) -> tuple[Array, Array]:
+        """Mean and variance of eta at rows, in units of the noise: (n, 1) each."""
+        found = self.solution()
+        mean, variance = np.zeros(len(rows)), np.zeros(len(rows))
+        known = rows.features >= 0
+        values = np.ones(len(known)) if rows.values is None else rows.values
+        row = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
+        if not known.all():
+            assert rows.columns is not None
+            prior = self._column_precisions()[rows.columns[~known]]
+            np.add.at(variance, row[~known], np.square(values[~known]) / prior)
+        X = csr_array((values[known], (row[known], rows.features[known])), self._shape(rows))
+        X = _with_intercept(X) if self.intercept else X
+        mean += X @ found.mean
+        seen = np.zeros(len(self.owners), dtype=bool)
+        seen[found.met] = True
+        with np.errstate(divide="ignore"):
+            unseen = np.where(seen, 0.0, 1.0 / found.prior)
+        variance += X.power(2) @ np.where(np.isfinite(unseen), unseen, 0.0)
+        met = csr_array(X[:, found.met])
+        for start in range(0, len(rows), BLOCK):
+            some = slice(start, start + BLOCK)
+            white = found.factor.whiten(met[some].toarray().T)
+            variance[some] += np.einsum("ij,ij->j", white, white)
+        if self.intercept:
+            mean += self.centre
+            if not seen[0] and found.prior[0] == 0.0:
+                variance[:] = np.inf
+        return mean[:, None], variance[:, None]
+
+    def marginals(self, n_features: int) -> tuple[Array, Array]:
+        """Means and variances of the first so many weights, the intercept's at 0.
+
+        Variances are in units of the noise.
+        """
+        found = self.solution()
+        with np.errstate(divide="ignore"):
+            variance = 1.0 / found.prior
+        variance[found.met] = found.variance
+        mean = found.mean.copy()
+        mean[0] += self.centre
+        return mean[:n_features], variance[:n_features]
+
+    def same_prior(self, other: SparsePosterior) -> bool:
+        """Whether both started from the same belief."""
+        names = ("likelihood", "start", "learns", "intercept", "noise")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def copy(self) -> SparsePosterior:
+        """The same, to go its own way."""
+        arrays: dict[str, Any] = {
+            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
+        }
+        return replace(self, **arrays)
+
+    def solution(self) -> Solution:
+        """The posterior; found anew where rows have come since it was read last."""
+        if self._solution is None:
+            self._solution, self.found = self._search()
+        return self._solution
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _search(self) -> tuple[Solution, Array]:
+        """The posterior under the prior precisions of largest evidence, by Fisher's scoring.
+
+        The gradient of the log evidence by the log of a column's precision is half of what its
+        features are known to by data, less what their squares have of the prior's precision.
+        """
+        precision = self.found.copy()
+        found = self._at(precision)
+        columns = np.unique(self.owners[found.met])
+        columns = columns[columns > 0]
+        negligible = NEGLIGIBLE if self.likelihood.is_noise else NEGLIGIBLE_NEAR_A_MODE
+        for _ in range(MOST_STEPS if self.learns and self._tells_of_scales(found) else 0):
+            logs = np.log(precision[columns, 0])
+            step, gain = self._step(found, columns)
+            new = np.clip(logs + step, LEAST_LOG, LARGEST_LOG)
+            if np.sum(gain * (new != logs)) < negligible:
+                break
+            precision[columns, 0] = np.exp(new)
+            found = self._at(precision, found)
+        if not self.likelihood.is_noise:
+            found = self._at(precision, found, CLOSE)
+        return found, precision
+
+    def _step(self, found: Solution, columns: NDArray[Any]) -> tuple[Array, Array]:
+        """Change of the log precisions of columns, and the evidence that it gains."""
+        owners, prior = self.owners[found.met], found.prior[found.met]
+        by_data = 1.0 - prior * found.variance
+        taken = self._noise_precision(found) * prior * np.square(found.mean[found.met])
+        size = len(self.squares)
+        gradient = 0.5 * (np.bincount(owners, by_data - taken, size))[columns]
+        information = 0.5 * np.bincount(owners, np.square(by_data), size)[columns]
+        step = np.clip(gradient / (information + 1e-12), -LONGEST_STEP, LONGEST_STEP)
+        return step, np.abs(gradient * step)
+
+    def _noise_precision(self, found: Solution) -> float:
+        if isinstance(self.likelihood, Gaussian) and self.noise is None:
+            return self.likelihood.precision
+        return 1.0 if self.noise is None else found.shape / found.rate
+
+    def _tells_of_scales(self, found: Solution) -> bool:
+        """Whether there is a noise to compare weights with."""
+        return self.noise is None or (found.shape > 0.0 and found.rate > 0.0)
+
+    def _at(self, precision: Array, begin: Solution | None = None, close: float = NEAR) -> Solution:
+        """The posterior under these precisions, or some steps from ``begin`` on towards it."""
+        prior = (precision[:, 0] * self._mean_squares())[self.owners]
+        data = self._precision_matrix_of_data()
+        met = np.flatnonzero(data.diagonal() > 0.0)
+        mean = np.zeros(len(prior))
+        if self.likelihood.is_noise:
+            factor = self._factored(data, prior, met)
+            mean[met] = factor.solve(self.targets[met])
+        else:
+            X = csr_array(_matrix_of(self.rows, len(prior))[:, met])
+            start = mean[met] if begin is None else begin.mean[met]
+            mean[met], factor = self._mode(X, prior[met], start, close)
+        variance = factor.inverse_diagonal()
+        shape, rate = -1.0, 0.0
+        if self.noise is not None:
+            flat = float(self.intercept and self.n_effective > 0.0)
+            shape = self.noise[0] + 0.5 * max(self.n_effective - flat, 0.0)
+            left = max(self.square - float(self.targets[met] @ mean[met]), 0.0)
+            rate = self.noise[1] + 0.5 * left
+        return Solution(met, prior, mean, factor, variance, shape, rate)
+
+    def _mode(
+        self, X: csr_array, prior: Array, mean: Array, close: float
+    ) -> tuple[Array, SparseCholesky]:
+        """Newton's method, with steps halved until the density rises."""
+        y, weights = self.targets, self.row_weights
+
+        def density(mean: Array) -> float:
+            each = self.likelihood.log_density(y, X @ mean)
+            return float(weights @ each - 0.5 * prior @ np.square(mean))
+
+        height = density(mean)
+        for _ in range(MOST_NEWTON):
+            slope, curvature = self.likelihood.derivatives(y, X @ mean)
+            matrix = csc_array(X.T @ (diags_array(weights * curvature) @ X))
+            factor = SparseCholesky(matrix + diags_array(prior), self._matched_pattern(matrix))
+            gradient = X.T @ (weights * slope) - prior * mean
+            step = factor.solve(gradient)
+            if gradient @ step < close:
+                return mean + step, factor
+            for _ in range(MOST_HALVINGS):
+                higher = density(mean + step)
+                if higher >= height:
+                    break
+                step = 0.5 * step
+            else:  # as high as rounding lets it be
+                return mean, factor
+            mean, height = mean + step, higher
+        return mean, factor
+
+    def _factored(self, data: csc_array, prior: Array, met: NDArray[np.intp]) -> SparseCholesky:
+        matrix = csc_array(data[met][:, met])
+        return SparseCholesky(matrix + diags_array(prior[met]), self._matched_pattern(matrix))
+
+    def _precision_matrix_of_data(self) -> csc_array:
+        """(P, P) of Gaussian noise what rows have said; else where that is not zero."""
+        matrix = _matrix_of(self.rows, len(self.owners))
+        if self.likelihood.is_noise:
+            matrix.resize(len(self.owners), len(self.owners))
+            return matrix.tocsc()
+        return csc_array(abs(matrix).T @ abs(matrix))
+
+    def _matched_pattern(self, matrix: csc_array) -> Pattern:
+        """The order and the fronts, found anew where other entries are not zero."""
+        where = (matrix.shape, matrix.nnz)
+        if self._pattern is None or self._pattern[0] != where:
+            self._pattern = where, pattern_of(matrix, _check_fill)
+        return self._pattern[1]
+
+    def _matrix(self, rows: SparseRows) -> csr_array:
+        X = _matrix_of(rows, len(self.owners))
+        return _with_intercept(X) if self.intercept else X
+
+    def _shape(self, rows: SparseRows) -> tuple[int, int]:
+        return len(rows), len(self.owners)
+
+    def _column_precisions(self) -> Array:
+        return np.asarray(self.precision[:, 0] * self._mean_squares())
+
+    def _mean_squares(self) -> Array:
+        """(columns,) what learned precisions are relative to."""
+        sums, counts = self.squares.T
+        relative = self.learns & (counts > 0.0) & (np.arange(len(counts)) > 0)
+        return np.where(relative, sums / np.where(relative, counts, 1.0), 1.0)
+
+
+def _check_fill(n_numbers: int) -> None:
+    check_memory(
+        24.0 * n_numbers,
+        f"a sparse factor of {n_numbers:,} numbers",
+        "use the diagonal model, which needs 64 bytes a feature",
+    )
+
+
+def _matrix_of(rows: SparseRows, size: int) -> csr_array:
+    values = np.ones(len(rows.features)) if rows.values is None else rows.values
+    # A copy: SciPy sorts in place, numbers without their indices where it has to convert these.
+    return csr_array((values, rows.features, rows.starts), (len(rows), size), copy=True)
+
+
+def _kept(matrix: csr_array) -> SparseRows:
+    matrix = csr_array(matrix)
+    starts = matrix.indptr.astype(np.int64)
+    return SparseRows(starts, matrix.indices.astype(np.int32), None, matrix.data)
+
+
+def _with_intercept(X: csr_array) -> csr_array:
+    n = X.shape[0]
+    ones = csr_array((np.ones(n), np.zeros(n, np.int32), np.arange(n + 1)), X.shape)
+    return csr_array(X + ones)
+
+
+def _below(above: csr_array, below: csr_array) -> csr_array:
+    starts = np.concatenate([above.indptr, above.indptr[-1] + below.indptr[1:]])
+    indices = np.concatenate([above.indices, below.indices])
+    shape = (above.shape[0] + below.shape[0], below.shape[1])
+    return csr_array((np.concatenate([above.data, below.data]), indices, starts), shape)
+
+
+__all__ = ["SparsePosterior"]

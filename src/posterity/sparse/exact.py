@@ -1,0 +1,127 @@
+"""Models with many features that keep every covariance, in a sparse factor."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from numpy.typing import ArrayLike
+
+from posterity.posteriors.sparse import SparsePosterior
+from posterity.sparse.linear import DiagonalLinearRegression
+from posterity.sparse.logistic import DiagonalLogisticRegression
+from posterity.sparse.poisson import DiagonalPoissonRegression
+
+
+class _Exact:
+    """What is the same for all likelihoods."""
+
+    _structure: ClassVar[Any] = SparsePosterior
+
+    def predict_then_learn(self, X: Any, y: Any, *args: Any, **named: Any) -> NoReturn:
+        """Refused: each row would need a factor of its own.
+
+        Raises
+        ------
+        ValueError
+            Always. Predict a batch, then learn it with ``partial_fit``.
+        """
+        raise ValueError(
+            "a sparse factor is made anew for each batch, not for each row: call predict and then "
+            "partial_fit for each batch, or take the diagonal model"
+        )
+
+    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> NoReturn:
+        """Refused.
+
+        Raises
+        ------
+        ValueError
+            Always. Forget with ``forgetting=``, or fit anew without the rows.
+        """
+        raise ValueError(
+            "a model with a sparse factor can't unlearn rows: use forgetting=, or fit anew without "
+            "these rows"
+        )
+
+
+class SparseLinearRegression(_Exact, DiagonalLinearRegression):
+    """Linear regression of thousands of features, of which a row has few: the exact posterior.
+
+    All covariances of the weights are kept, as in :class:`posterity.BayesianLinearRegression`, in a
+    sparse Cholesky factor: crossed and nested effects, users and items, with numeric columns.
+    Memory and time grow with the pairs of features that meet in rows, directly or by others.
+
+    Parameters
+    ----------
+    prior_precision : "auto" or float, default "auto"
+        "auto" gives each column the prior scale of the largest evidence, on values of mean square
+        1. With a flat prior of the noise these are the variance components of restricted maximum
+        likelihood (REML) in a mixed model. A number is given for all weights.
+    noise_precision, noise_prior, fit_intercept, interactions, hash_size, categorical_features
+        As in :class:`DiagonalLinearRegression`, as are rows and attributes.
+    forgetting : Stabilized, optional
+        How old rows lose their say, while the prior stays; None: never.
+
+    Notes
+    -----
+    Sums of products are kept, not rows: ``partial_fit`` and ``merge`` are exact in any order. The
+    factor is made when the model is first read after rows have come. Its columns stand in an
+    order of minimum degree; fronts as in Liu (1992), variances as in Takahashi et al. (1973). A
+    factor that would not fit into memory is refused, with the bytes that it needs.
+
+    Scales are the likeliest ones. With few levels in a column, say five, the scale itself is
+    uncertain, and intervals of new levels are too narrow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> user, item = rng.integers(0, 300, 4000), rng.integers(0, 100, 4000)
+    >>> y = 3.0 + rng.normal(size=300)[user] + rng.normal(size=100)[item] + rng.normal(size=4000)
+    >>> rows = pd.DataFrame({"user": user, "item": item})
+    >>> model = SparseLinearRegression(categorical_features="all").fit(rows, y)
+    >>> {column: round(scale) for column, scale in model.prior_scales_.items()}
+    {'user': 1, 'item': 1}
+    """
+
+
+class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
+    """Logistic regression of thousands of features, with all their covariances.
+
+    The posterior is normal around its mode (Laplace's method), with a sparse Cholesky factor of its
+    precision. Parameters, rows and attributes are those of :class:`DiagonalLogisticRegression`;
+    "auto" gives each column the prior scale of the largest evidence, in which the curvature at the
+    mode counts as fixed.
+
+    Notes
+    -----
+    Rows are kept, as the posterior is found anew when the model is read after rows have come: the
+    answer is the same for any order of rows, in batches or at once.
+    Where one of the labels is rare and most levels have few rows, the mode lies nearer to 0 than
+    the mean, and the diagonal model predicts better.
+
+    Examples
+    --------
+    >>> rows = [["good", "cheap"], ["bad", "cheap"], ["good"], ["bad"]] * 5
+    >>> model = SparseLogisticRegression().fit(rows, [1, 0, 1, 0] * 5)
+    >>> model.predict([["good"], ["bad", "cheap"]])
+    array([1, 0])
+    """
+
+
+class SparsePoissonRegression(_Exact, DiagonalPoissonRegression):
+    """Counts of a log rate that is linear in thousands of features, with all their covariances.
+
+    As :class:`SparseLogisticRegression` does for labels.
+
+    Examples
+    --------
+    >>> rows = [["home"], ["away"], ["home"], ["away"]] * 5
+    >>> model = SparsePoissonRegression().fit(rows, [3, 1, 4, 1] * 5)
+    >>> bool(model.predict_one(["home"]) > model.predict_one(["away"]))
+    True
+    """
+
+
+__all__ = ["SparseLinearRegression", "SparseLogisticRegression", "SparsePoissonRegression"]

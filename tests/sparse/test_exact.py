@@ -1,0 +1,183 @@
+"""Models with a sparse factor: beside dense models, mixed models and quadrature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+
+from posterity import BayesianLinearRegression, safety
+from posterity.files import dumps, loads
+from posterity.forgetting import Stabilized
+from posterity.sparse import (
+    DiagonalLinearRegression,
+    SparseLinearRegression,
+    SparseLogisticRegression,
+    SparsePoissonRegression,
+)
+
+Array = NDArray[np.float64]
+MODELS = [SparseLinearRegression, SparseLogisticRegression, SparsePoissonRegression]
+
+
+def problem(seed: int = 0, n: int = 200, p: int = 20) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.2)
+    y = 5.0 + X @ rng.normal(size=p) + rng.normal(size=n)
+    return X, y, rng.random(n)
+
+
+def crossed(n: int = 300) -> tuple[pd.DataFrame, Array]:
+    rng = np.random.default_rng(0)
+    plate, sample = rng.integers(0, 24, n), rng.integers(0, 6, n)
+    y = 20.0 + 0.85 * rng.normal(size=24)[plate] + 1.9 * rng.normal(size=6)[sample]
+    rows = pd.DataFrame({"plate": plate, "sample": sample, "age": rng.normal(size=n)})
+    return rows, y + 0.55 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("noise_precision", [None, 2.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_answer_is_that_of_the_dense_model(
+    noise_precision: float | None, fit_intercept: bool
+) -> None:
+    X, y, weights = problem()
+    settings = {
+        "prior_precision": 1.5,
+        "noise_precision": noise_precision,
+        "fit_intercept": fit_intercept,
+    }
+    ours = SparseLinearRegression(**settings).fit(sparse.csr_array(X), y, weights)
+    full = BayesianLinearRegression(**settings).fit(X, y, weights)
+    np.testing.assert_allclose(ours.coef_, full.coef_, rtol=1e-10, atol=1e-12)
+    assert ours.intercept_ == pytest.approx(full.intercept_, rel=1e-10)
+    assert ours.noise_precision_ == pytest.approx(full.noise_precision_, rel=1e-10)
+    new = np.random.default_rng(1).normal(size=(5, 20))
+    np.testing.assert_allclose(ours.predict_interval(new), full.predict_interval(new), rtol=1e-10)
+
+
+def test_forgetting_is_that_of_the_dense_model() -> None:
+    X, y, _ = problem()
+    settings = {"prior_precision": 1.5, "forgetting": Stabilized(half_life=30.0)}
+    ours, full = SparseLinearRegression(**settings), BayesianLinearRegression(**settings)
+    for some in (slice(0, 120), slice(120, 200)):
+        ours.partial_fit(sparse.csr_array(X[some]), y[some])
+        full.partial_fit(X[some], y[some])
+    np.testing.assert_allclose(ours.coef_, full.coef_, rtol=1e-9)
+    assert ours.noise_precision_ == pytest.approx(full.noise_precision_, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_batches_rows_and_merged_models_agree(kind: Any) -> None:
+    rows, y = crossed(120)
+    y = y if kind is SparseLinearRegression else (y > 20.0).astype(float)
+    settings = {"categorical_features": ["plate", "sample"], "prior_precision": 0.7}
+    whole = kind(**settings).fit(rows, y)
+    one, other = kind(**settings).fit(rows[:50], y[:50]), kind(**settings).fit(rows[50:], y[50:])
+    batches = kind(**settings).partial_fit(rows[:50], y[:50])
+    batches.predict(rows)  # a read changes nothing
+    batches.partial_fit(rows[50:], y[50:])
+    single = kind(**settings)
+    for place in range(120):
+        single.partial_fit(rows[place : place + 1], y[place : place + 1])
+    backwards = kind(**settings).fit(rows[::-1], y[::-1])
+    for model in (batches, single, backwards, one.merge(other), loads(dumps(whole))):
+        np.testing.assert_allclose(model.predict(rows), whole.predict(rows), rtol=1e-5)
+        assert model.n_observations_ == 120
+    np.testing.assert_allclose(one.predict(rows), batches.predict(rows), rtol=1e-5)
+    low, high = whole.predict_interval(rows).T
+    assert np.all(low <= high)
+
+
+def test_scales_are_those_of_a_mixed_model() -> None:
+    """Crossed effects of statsmodels' MixedLM, by restricted maximum likelihood."""
+    mixed = pytest.importorskip("statsmodels.regression.mixed_linear_model").MixedLM
+    rows, y = crossed()
+    rows = rows[["plate", "sample"]]
+    model = SparseLinearRegression(categorical_features="all").fit(rows, y)
+    frame = rows.assign(y=y, one=1)
+    parts = {"plate": "0 + C(plate)", "sample": "0 + C(sample)"}
+    theirs = mixed.from_formula("y ~ 1", groups="one", vc_formula=parts, data=frame).fit(reml=True)
+    posterior = model._posterior
+    variance = posterior.rates[0] / posterior.shape
+    assert variance == pytest.approx(theirs.scale, rel=1e-4)
+    scales = np.array([model.prior_scales_[name] for name in ("plate", "sample")])
+    np.testing.assert_allclose(variance * scales**2, theirs.vcomp, rtol=2e-3)
+    assert model.intercept_ == pytest.approx(theirs.fe_params.iloc[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [SparseLogisticRegression, SparsePoissonRegression])
+def test_labels_and_counts_have_the_mode_of_the_density(kind: Any) -> None:
+    X, y, weights = problem()
+    y = (y > 5.0).astype(float)
+    model = kind(prior_precision=1.5).fit(sparse.csr_array(X), y, weights)
+    eta = model.intercept_ + X @ model.coef_
+    labels = kind is SparseLogisticRegression
+    mean = expit(eta) if labels else np.exp(eta)
+    slope = weights * (y - mean)
+    np.testing.assert_allclose(X.T @ slope, 1.5 * model.coef_, atol=1e-6)
+    assert slope.sum() == pytest.approx(model.intercept_ / 100.0, abs=1e-6)
+    rows = np.column_stack([np.ones(200), X])
+    curvature = weights * mean * (1.0 - mean if labels else 1.0)
+    matrix = rows.T @ (curvature[:, None] * rows) + np.diag([0.01] + [1.5] * 20)
+    np.testing.assert_allclose(
+        model.coef_std_, np.sqrt(np.diag(np.linalg.inv(matrix)))[1:], rtol=1e-5
+    )
+
+
+def test_what_was_never_seen_has_its_columns_prior() -> None:
+    rows, y = crossed()
+    rows = rows.astype({"plate": "category", "sample": "category"})
+    model = SparseLinearRegression().fit(rows, y)
+    row = pd.DataFrame({"plate": pd.Categorical([3]), "age": [0.1]})
+    known = model._eta(row)
+    same = model._eta(row.assign(another=2.0))
+    new = model._eta(row.assign(sample=pd.Categorical([77])))
+    assert known == same
+    assert new[0] == known[0]
+    assert (new[1] - known[1])[0, 0] == pytest.approx(model.prior_scales_["sample"] ** 2)
+
+
+def test_memory_is_refused_before_anything_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, _ = problem()
+    model = SparseLinearRegression()
+    monkeypatch.setattr(safety, "machine_memory", lambda: 1000.0)
+    with pytest.raises(ValueError, match=r"a sparse factor of .* numbers needs"):
+        model.fit(sparse.csr_array(X), y)
+    assert model._posterior_or_none is None
+
+
+def test_what_a_sparse_factor_does_not_do_is_said() -> None:
+    model = SparseLinearRegression().fit([["a"], ["b"]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="call predict and then partial_fit"):
+        model.predict_then_learn([["a"]], [1.0])
+    with pytest.raises(ValueError, match="can't unlearn"):
+        model.unlearn([["a"]], [1.0])
+    with pytest.raises(ValueError, match="differ in prior"):
+        model.merge(SparseLinearRegression(prior_precision=2.0).fit([["a"]], [1.0]))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_least_data(kind: Any) -> None:
+    model = kind().partial_fit([["a"]], [1])
+    assert np.isfinite(np.asarray(model.predict([["a"], ["b"], []]), dtype=float)).all()
+    model.partial_fit([[]], [0])
+    model.learn_one(["b"], 1)
+    assert np.isfinite(model.coef_).all()
+    assert model.n_observations_ == 3.0
+
+
+def test_covariances_are_what_the_diagonal_neglects() -> None:
+    """A numeric column that is not centred and the intercept depend on each other."""
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(5.0 + rng.normal(size=(400, 1)))
+    y = 3.0 - X.toarray()[:, 0] + 0.1 * rng.normal(size=400)
+    exact, diagonal = (
+        kind().fit(X, y) for kind in (SparseLinearRegression, DiagonalLinearRegression)
+    )
+    assert exact.coef_[0] == pytest.approx(-1.0, abs=0.02)
+    assert abs(diagonal.coef_[0] + 1.0) > abs(exact.coef_[0] + 1.0)
