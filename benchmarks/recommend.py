@@ -1,7 +1,7 @@
 """MovieLens-100k: the factorization machine, with a random tenth held out, and row by row in time.
 
-Reads ``ml_100k.csv`` (tabs; user, item, rating first; in the order of time) from the folder POSTERITY_MOVIELENS. The data
-may not be passed on: fetch them yourself.
+Reads ``ml_100k.csv`` (tabs; user, item, rating first; in the order of time) from the folder
+POSTERITY_MOVIELENS. The data may not be passed on: fetch them yourself.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
     -----
     Rows are kept, as the posterior is found anew when the model is read after rows have come: the
     answer is the same for any order of rows, in batches or at once.
-    Where one of the labels is rare and most levels have few rows, the mode lies nearer to 0 than
-    the mean, and the diagonal model predicts better.
+    On rare labels with many levels of few rows :class:`DiagonalLogisticRegression` predicted
+    better: compare the two by their log loss before you choose.
 
     Examples
     --------
