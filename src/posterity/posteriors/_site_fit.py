@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 MOST_SWEEPS = 500
 # Largest change of a mean, in posterior standard deviations, and of a log standard deviation.
 SETTLED = 1e-6
+# An infinite change counts as the largest finite one.
+LARGEST = float(np.finfo(np.float64).max)
 
 
 def propagate(
@@ -38,11 +40,10 @@ def propagate(
     precision, shift = first.sites.precision, first.sites.precision * first.sites.target
     factor = _with_sites(before, rows, precision, shift, intercept)
     mean, variance = _eta(factor, rows, intercept)
-    sites, log_scale, last, step, converged = first.sites, first.log_scale, math.inf, 1.0, False
+    last, step, converged = math.inf, 1.0, False
     for _ in range(MOST_SWEEPS):
         cavity_mean, cavity = compute_cavity(mean, variance, precision, shift)
         sites = find_sites(likelihood, "moments", rows.y, cavity_mean, cavity, rows.weights)
-        log_scale = float(np.sum(sites.log_scale(cavity_mean, cavity)))
         if converged:
             break
         precision = precision + step * (sites.precision - precision)
@@ -54,6 +55,7 @@ def propagate(
         if change > last:
             step = max(0.7 * step, 0.05)
         last, converged = change, change < SETTLED
+    log_scale = float(np.sum(sites.log_scale(cavity_mean, cavity)))
     mean = factor.coefficients()[:, 0]
     return Fitted(sites, log_scale, mean, converged, curvature=first.curvature)
 
@@ -90,4 +92,6 @@ def _change(mean: Array, variance: Array, moved: Array, spread: Array) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(moved - mean) / np.sqrt(spread)
         grown = np.abs(np.log(spread / variance))
-    return float(max(np.nan_to_num(off).max(initial=0.0), np.nan_to_num(grown).max(initial=0.0)))
+    # fmax passes over what is no number: an eta known exactly, before and after.
+    largest = max(np.fmax.reduce(off, initial=0.0), np.fmax.reduce(grown, initial=0.0))
+    return float(min(largest, LARGEST))
