@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
-from posterity.likelihoods import Likelihood
+from posterity.likelihoods import Likelihood, Sites
+from posterity.posteriors._site_fit import SETTLED as SETTLED_SITES
 from posterity.posteriors._site_fit import propagate
 from posterity.posteriors._site_mode import Closeness, Curvature, Fitted, mode, nearly, share_of
 from posterity.posteriors.gaussian import LinearPosterior
@@ -30,6 +31,8 @@ AGREED, UNFELT = 1e-4, 1e-3
 # The change that another round would bring, as far as the last ones tell: of the answer, of where
 # its search begins, and of what some of the rows choose.
 SETTLED, NEARLY, ROUGHLY = 5e-7, 1e-2, 3e-2
+# Change of sites that is small beside one of the prior.
+FINER = 1e-3
 NEAR, ROUGH = Closeness(1e-2, 1e-3), Closeness(1e-1, 0.3)
 
 
@@ -48,7 +51,8 @@ class SiteModel(NamedTuple):
 class WarmStart(NamedTuple):
     """What is known before the rows, under a prior; where to begin, and the curvature near it.
 
-    ``change`` is that of the prior in the last round, and ``rate`` that over the one before.
+    ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
+    round, and ``rate`` that over the one before.
     """
 
     prior: Factor
@@ -56,6 +60,7 @@ class WarmStart(NamedTuple):
     curvature: Curvature | None = None
     change: float = math.inf
     rate: float = 1.0
+    sites: Sites | None = None
 
     @property
     def ahead(self) -> float:
@@ -83,7 +88,7 @@ def fit_sites_together(
     if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
         begun = _approximate_fit(inner, model, rows.every(share), begun)
-        begun = begun._replace(curvature=None, change=math.inf)
+        begun = begun._replace(curvature=None, change=math.inf, sites=None)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
         begun = _near(inner, model, rows, begun, NEARLY, NEAR) or begun
     trial, fitted, _ = _in_turns(inner, model, rows, begun)
@@ -145,7 +150,10 @@ def _in_turns(
     """The rows learned, and the prior that they choose: each given the other, in turns."""
     settled = True
     for _ in range(MOST_ROUNDS):
-        fitted = _fitted(begun, model, rows, before.intercept)
+        # While the prior still moves, sites need not settle further than it does.
+        near = min(max(FINER * begun.change, SETTLED_SITES), FINER)
+        near = SETTLED_SITES if model.at_mode or not before.learns_prior else near
+        fitted = _fitted(begun, model, rows, before.intercept, near)
         trial = before.copy()
         target = (fitted.sites.target - rows.offsets)[:, None]
         trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
@@ -155,21 +163,30 @@ def _in_turns(
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
         begun = begun.then(before, trial, fitted.coefficients, fitted.curvature)
-        if begun.change <= agreed or (begun.change <= NEARLY and begun.ahead <= SETTLED):
+        if settled and not model.at_mode:
+            begun = begun._replace(sites=fitted.sites)
+        agree = begun.change <= agreed or (begun.change <= NEARLY and begun.ahead <= SETTLED)
+        if agree and near <= FINER * max(agreed, NEARLY):
             break
     return trial, replace(fitted, settled=settled and fitted.settled), begun
 
 
-def _fitted(begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool) -> Fitted:
-    before, start, curvature = begun[:3]
+def _fitted(
+    begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool, near: float
+) -> Fitted:
+    before, likelihood = begun.prior, model.likelihood
+    if begun.sites is not None and not model.at_mode:
+        moments = propagate(before, likelihood, rows, begun.sites, intercept, near)
+        if moments.converged:
+            return moments
     # A kink has no curvature: moments are matched there, from where smooth noise leads.
-    fitted = mode(before, model.likelihood.smooth, rows, start, intercept, curvature)
+    fitted = mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
     if model.at_mode:
         return fitted
-    moments = propagate(before, model.likelihood, rows, fitted, intercept)
+    moments = propagate(before, likelihood, rows, fitted.sites, intercept, near)
     if moments.converged:
-        return moments
-    return replace(moments if model.likelihood.kinked else fitted, settled=False)
+        return replace(moments, curvature=fitted.curvature)
+    return replace(moments if likelihood.kinked else fitted, settled=False)
 
 
 def _change(prior: Factor, last: Factor, known: Factor, flat: int) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
-from posterity.likelihoods import Likelihood
+from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._site_mode import Fitted
 from posterity.posteriors._site_rows import find_sites
 
@@ -29,15 +29,16 @@ def propagate(
     before: Factor,
     likelihood: Likelihood,
     rows: SiteRows,
-    first: Fitted,
+    first: Sites,
     intercept: bool,
+    settled: float = SETTLED,
 ) -> Fitted:
-    """Expectation propagation (Minka 2001), all sites of a sweep at once, begun at the mode.
+    """Expectation propagation (Minka 2001), all sites of a sweep at once, from the ``first``.
 
     A site's cavity is what all others say: in one dimension, precision 1 / v - tau. Where a sweep
     takes it further away than the last, the step is damped; not always do the sites settle.
     """
-    precision, shift = first.sites.precision, first.sites.precision * first.sites.target
+    precision, shift = first.precision, first.precision * first.target
     factor = _with_sites(before, rows, precision, shift, intercept)
     mean, variance = _eta(factor, rows, intercept)
     last, step, converged = math.inf, 1.0, False
@@ -54,10 +55,10 @@ def propagate(
         mean, variance = moved, spread
         if change > last:
             step = max(0.7 * step, 0.05)
-        last, converged = change, change < SETTLED
+        last, converged = change, change < settled
     log_scale = float(np.sum(sites.log_scale(cavity_mean, cavity)))
     mean = factor.coefficients()[:, 0]
-    return Fitted(sites, log_scale, mean, converged, curvature=first.curvature)
+    return Fitted(sites, log_scale, mean, converged)
 
 
 def _with_sites(
