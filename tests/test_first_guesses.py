@@ -58,7 +58,7 @@ PYTHON = {
     "LINEAR.posterior_.probability('-0.1 < size < 0.1')": None,
     "LINEAR.posterior_.contrast({'age': 1, 'size': -1})": None,
     "LINEAR.posterior_.to_frame()": None,
-    "LINEAR.posterior_['agee']": "there is no coefficient 'agee': there are",
+    "LINEAR.posterior_['agee']": "there is no coefficient 'agee': the coefficients are",
     "LINEAR.average_effects(X)": None,
     "LABELS.average_effects(X, per='sd')": None,
     "LINEAR.sample_r2(X).mean()": None,

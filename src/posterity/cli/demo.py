@@ -40,7 +40,9 @@ def checked_path(output: str, option: str = "--output") -> Path:
     """Where to write; raises ``ValueError`` before any work when its folder is not there."""
     path = Path(output)
     if not path.parent.is_dir():
-        raise ValueError(f"{path.parent} is not a folder: make it first, or give another {option}")
+        raise ValueError(
+            f"{path.parent} is not a folder: create it first, or give another {option}"
+        )
     return path
 
 

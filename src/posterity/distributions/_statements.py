@@ -40,7 +40,7 @@ def read_statement(statement: str, names: Collection[str]) -> tuple[dict[str, fl
             return weights, low[1] - constant, high[1] - constant
     listed = ", ".join(repr(name) for name in list(names)[:20]) or "no names"
     raise ValueError(
-        f"{statement!r} can't be read: write a comparison of names and numbers, as in 'age > 0', "
+        f"{statement!r} is not a comparison: write one of names and numbers, as in 'age > 0', "
         f"'b - a > 0.5' or '-0.1 < age < 0.1'; the coefficients are {listed}"
     )
 

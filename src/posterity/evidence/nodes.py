@@ -47,7 +47,7 @@ def gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array, Array]
     before, here = np.ones_like(values), centred
     weighted = weights * centred
     diagonal, beside = [0.0, float(weighted @ (centred * here))], [1.0]
-    while len(diagonal) < most:
+    while len(diagonal) < min(most, len(values)):  # a measure of g points has g nodes at most
         after = (centred - diagonal[-1]) * here - beside[-1] * before
         size = float(np.sqrt(weights @ (after * after)))
         if size < CLOSEST:

@@ -149,7 +149,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         columns, _ = columns_of(X, self._names())
         if len(columns) != self.n_features_in_:
             raise ValueError(
-                f"X has {len(columns)} columns, but {self.n_features_in_} in what was learned"
+                f"X has {len(columns)} columns, but the model has learned {self.n_features_in_}"
             )
         return columns, self._labels()
 

@@ -182,7 +182,7 @@ def _placed(
         raise ValueError(
             f"{_called(ids, which[double[0]])} has the time {shown(times[double[0]])} twice: each "
             "time may come once; add the rows up, or choose one"
-            + ("" if len(ids) > 1 else ", or say which series each row is of (unique_id)")
+            + ("" if len(ids) > 1 else ", or name the series of each row (unique_id)")
         )
     if calendar is None:
         calendar = _found(times, same)
