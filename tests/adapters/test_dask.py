@@ -444,7 +444,7 @@ def test_what_cannot_be_is_said_before_anything_is_read() -> None:
             lambda: on_dask.fit(model, X, y[1:]),
         ),
         (TableError, "it must be", lambda: on_dask.fit(model, y, y)),
-        (TableError, "no names", lambda: on_dask.fit(model, X, y, features=["size"])),
+        (TableError, "no column names", lambda: on_dask.fit(model, X, y, features=["size"])),
         (
             ValueError,
             "depends on the order of the rows",

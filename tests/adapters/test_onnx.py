@@ -99,7 +99,7 @@ def test_what_has_no_graph_says_so() -> None:
     with pytest.raises(ValueError, match="this model has 3: probabilities of more are integrated"):
         to_onnx(many)
     one = BayesianLogisticRegression().partial_fit(X, np.zeros(20, dtype=int))
-    with pytest.raises(ValueError, match="this model has 1: learn rows of another class class"):
+    with pytest.raises(ValueError, match="this model has 1: learn rows of another class"):
         to_onnx(one)
     with pytest.raises(ValueError, match=r"level is 1\.0: it must lie between 0 and 1"):
         to_onnx(BayesianLinearRegression().fit(X, y), level=1.0)

@@ -162,7 +162,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         (n,) array
             Under Student-t noise the mean of (df + 1) / (df + e^2 / scale^2), e the error, which is
             1 + 1/df at most (Lange, Little and Taylor 1989). Under Laplace noise, whose pull is
-            bounded, that of scale / |e|, but 1 at most.
+            bounded, that of ``scale / abs(e)``, but 1 at most.
 
         Examples
         --------
