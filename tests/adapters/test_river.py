@@ -212,7 +212,13 @@ def test_changepoint_says_that_features_cannot_join() -> None:
             TypeError,
             "feature 'a' is 'red', which is not a number: encode it",
         ),
-        ({"n": 1.0}, float("nan"), 1.0, ValueError, "y is nan, and must be finite: leave the row out"),
+        (
+            {"n": 1.0},
+            float("nan"),
+            1.0,
+            ValueError,
+            "y is nan, and must be finite: leave the row out",
+        ),
         ({"n": 1.0}, 1.0, -1.0, ValueError, "weight is -1.0: it must be finite and not negative"),
     ],
 )
@@ -235,7 +241,9 @@ def test_bad_frames_change_nothing() -> None:
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, np.nan]})
     with pytest.raises(ValueError, match="feature 'b' is nan in row 1: leave it out"):
         model.learn_many(X, pd.Series([1.0, 2.0]))
-    with pytest.raises(ValueError, match="y is inf in row 0, and must be finite: leave the row out"):
+    with pytest.raises(
+        ValueError, match="y is inf in row 0, and must be finite: leave the row out"
+    ):
         model.learn_many(X.fillna(0.0), pd.Series([np.inf, 2.0]))
     assert pickle.dumps(model) == before
 
