@@ -389,6 +389,7 @@ def test_the_figure_is_opened_where_asked(tmp_path: Path, monkeypatch: pytest.Mo
 BLOCKS = ["README.md", "docs/trust.md", "docs/command.md"]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("page", BLOCKS)
 def test_console_blocks_with_the_rides_run_as_written(page: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
