@@ -73,20 +73,28 @@ class RunsPath:
         runs, path = self._opened()
         self._row[0][...], self._row[1][0, 0], self._row[2][0] = values, y, weight
         before = runs.size, runs.row, runs.changes
-        start = self._start(runs, runs) if runs.seen > 0.0 else None
+        start = self._start(runs) if runs.seen > 0.0 else None
         try:
             if path.learn(0, start):
-                self._settle(runs, path, *before)
+                self._settle(runs, path, start, *before)
         except BaseException:
             if runs.row != before[1]:  # the row is learned: an interrupt must not leave half of it
-                self._settle(runs, path, *before)
+                self._settle(runs, path, start, *before)
             raise
         return bool(runs.row != before[1])
 
     def _settle(
-        self, runs: Runs, path: RunsKernel, size: int, row: int, changes: list[Change | None]
+        self,
+        runs: Runs,
+        path: RunsKernel,
+        start: Start | None,
+        size: int,
+        row: int,
+        changes: list[Change | None],
     ) -> None:
-        """Know the changes after a row was learned; to do so twice is to do so once."""
+        """Note start and changes after a row was learned; to do so twice is to do so once."""
+        if self.beginning.from_prior is None:
+            runs.latest_start = start
         if runs.changes is changes:
             runs.changes = runs.update_changes(path, size, changes)
         last = runs.size - 1
@@ -98,8 +106,7 @@ class RunsPath:
         """Mean at ``x``, as the next row."""
         values = self.values(x)
         runs, path = self._opened()
-        # Asked of a copy: what the next row would start from is not settled by a read.
-        start = self._start(runs, replace(runs)) if runs.seen > 0.0 else None
+        start = self._start(runs) if runs.seen > 0.0 else None
         return path.predict_mean(values, start, self.hazard)
 
     def _opened(self) -> tuple[Runs, RunsKernel]:
@@ -110,10 +117,10 @@ class RunsPath:
             self._runs = runs
         return runs, self._kernel
 
-    def _start(self, runs: Runs, asked: Runs) -> Start | None:
-        """What a run that begins now would know, worked out by those that are ``asked``."""
+    def _start(self, runs: Runs) -> Start | None:
+        """What a run that begins now would know; the runs stay as they are."""
         start = self.beginning.from_prior or runs.latest_start
         if start is not None and self._kernel.serves(start):
             return start
         with np.errstate(all="ignore"):
-            return asked.start(self.beginning)
+            return replace(runs).start(self.beginning)

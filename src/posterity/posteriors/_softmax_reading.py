@@ -77,6 +77,7 @@ class SoftmaxReading:
     noise: ClassVar[Noise] = KnownNoise(1.0)
     one_triangle: ClassVar[None] = None
     improper: ClassVar[None] = None
+    fades_to_prior: ClassVar[bool] = False
 
     # ---- what it is ----------------------------------------------------------------------------
 
