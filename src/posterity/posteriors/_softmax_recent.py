@@ -15,9 +15,9 @@ import numpy as np
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import Array, Index, Rows
 
-# Rows that are kept, and how many new ones there are at least, and at most, when all are learned
-# again; in between whenever half of all that is known are new.
-SIZE, FEWEST, MOST = 200, 4, 50
+# Rows that are kept, and how many new ones there are at least when all are learned again. Up to MOST
+# new ones that is whenever half of all that is known are new, later when this share of it is.
+SIZE, FEWEST, MOST, SHARE = 200, 4, 50, 0.125
 
 
 @dataclass
@@ -96,8 +96,8 @@ class RecentRows:
 
     def _count_rows_until_due(self, least: int) -> int:
         """After how many more rows, so many at least, it is time."""
-        size, fresh = len(self.X), self.fresh
-        known, more = self.base.parts[0].n_effective + size, least
-        while size + more < SIZE and fresh + more < min(MOST, max(FEWEST, (known + more) // 2)):
+        size, fresh, base = len(self.X), self.fresh, self.base.parts[0].n_effective
+        known, more, most = base + size, least, max(MOST, SHARE * base)
+        while size + more < SIZE and fresh + more < min(most, max(FEWEST, (known + more) // 2)):
             more += 1
         return more
