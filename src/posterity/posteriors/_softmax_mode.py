@@ -151,9 +151,10 @@ def find_mode(objective: Objective, w: Array, close: float = PRECISE) -> tuple[A
         if not new >= least:
             return w, decrement < 1e-8 + 1e-13 * abs(value)
         w, value = w + size * step, max(new, value)
-        if decrement <= close * (1.0 + abs(value)):
-            # Where classes are separated the way ahead is long, however little is gained.
-            return w, bool(np.abs(step).max() <= 1e-3 * (1.0 + np.abs(w).max()))
+        # Where classes are separated the way ahead is long, however little is gained.
+        short = bool(np.abs(step).max() <= 1e-3 * (1.0 + np.abs(w).max()))
+        if decrement <= (close if short else PRECISE) * (1.0 + abs(value)):
+            return w, short
         if np.abs(w).max() > FARTHEST:
             break
     return w, False
@@ -180,8 +181,10 @@ def find_mode_directly(
         if not new >= least:
             return w, decrement < 1e-8 + 1e-13 * abs(value)
         w, value = w + size * step, max(new, value)
-        if decrement <= close * (1.0 + abs(value)):
-            return w, bool(np.abs(step).max() <= 1e-3 * (1.0 + np.abs(w).max()))
+        # Where classes are separated the way ahead is long, however little is gained.
+        short = bool(np.abs(step).max() <= 1e-3 * (1.0 + np.abs(w).max()))
+        if decrement <= (close if short else PRECISE) * (1.0 + abs(value)):
+            return w, short
         if np.abs(w).max() > FARTHEST:
             break
     return w, False
