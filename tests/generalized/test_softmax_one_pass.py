@@ -178,3 +178,14 @@ def test_the_work_of_many_classes_is_bounded() -> None:
     with pytest.raises(ValueError, match=r"110 in all: .* name all classes in the first call"):
         late.partial_fit(X, y)
     assert np.array_equal(late.coef_, before)
+
+
+def test_a_stream_of_ten_classes_reaches_its_modes() -> None:
+    # Warnings are errors here: the search used to stop before its last steps were short.
+    rng = np.random.default_rng(2)
+    truth, X = rng.normal(size=(10, 5)), rng.normal(size=(250, 4))
+    eta = truth[:, 0] + X @ truth[:, 1:].T
+    y = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
+    model = BayesianLogisticRegression()
+    model.predict_then_learn(X, y, classes=np.arange(10))
+    assert model.score(X, y) > 0.5
