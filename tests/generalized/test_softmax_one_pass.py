@@ -189,3 +189,22 @@ def test_a_stream_of_ten_classes_reaches_its_modes() -> None:
     model = BayesianLogisticRegression()
     model.predict_then_learn(X, y, classes=np.arange(10))
     assert model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("precision", ["auto", 1.0])
+@pytest.mark.parametrize("path", ["fit", "batches", "rows"])
+def test_where_features_lie_changes_no_probability(path: str, precision: float | str) -> None:
+    X, y, _ = drawn(4, 4, 3, 90)
+
+    def learned(shift: float) -> BayesianLogisticRegression:
+        model, there = BayesianLogisticRegression(prior_precision=precision), X + shift
+        if path == "fit":
+            return model.fit(there, y)
+        size = 30 if path == "batches" else 1
+        for start in range(0, len(y), size):
+            rows = slice(start, start + size)
+            model.partial_fit(there[rows], y[rows], classes=np.arange(4))
+        return model
+
+    plain, shifted = learned(0.0).predict_proba(X), learned(2e3).predict_proba(X + 2e3)
+    np.testing.assert_allclose(shifted, plain, atol=1e-7)

@@ -159,7 +159,7 @@ class Contrasts:
         self.recast(np.eye(k * p, (k + 1) * p))
         row, target, precision, constant = np.zeros((1, (k + 1) * p)), 0.0, 0.0, 0.0
         if prior.intercept and prior.root[..., 0, 0].min() == 0.0:
-            row[0, k * p] = 1.0
+            row[0, k * p :] = center
             self.parts = (self.parts[0].with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
         if weight > 0.0:
             mean, covariance = self.moments(center[None], self.joined(prior))

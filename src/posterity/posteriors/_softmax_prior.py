@@ -29,7 +29,7 @@ class ContrastPrior:
     ----------
     root
         (p, p) upper or diagonal, of each contrast, or (R, p, p) one for each; the precision is
-        root'root, with the intercept's in front.
+        root'root, with the intercept's in front: of the linear predictor at the center of the rows.
     intercept
         Whether the first column is one.
     scale
@@ -67,7 +67,15 @@ class ContrastPrior:
         twin = self.copy()
         if self.intercept:
             twin.root = self.root.copy()
-            twin.root[..., 0, 0] = 0.0
+            twin.root[..., 0, :] = 0.0
+        return twin
+
+    def with_centered_intercept(self) -> ContrastPrior:
+        """The same, with the intercept's belief about the center of the rows seen so far."""
+        twin = self.copy()
+        if self.intercept:
+            twin.root = self.root.copy()
+            twin.root[..., 0, 1:] = self.root[..., 0, :1] * self.center[1:]
         return twin
 
     def add_scales(self, X: Array, weights: Array) -> None:
@@ -120,7 +128,7 @@ class ContrastPrior:
         if self.intercept:
             twin.root[:, 0, 0] = self.root[..., 0, 0].ravel()[0]
         twin.root = twin.root[0] if alike else twin.root
-        return twin
+        return twin.with_centered_intercept()
 
     def change_from(self, other: ContrastPrior) -> float:
         """Largest change of the log of a precision."""

@@ -364,7 +364,9 @@ class SoftmaxPosterior(SoftmaxReading):
         """Take the sizes of the features into account."""
         self.prior = self.prior.copy()
         self.prior.add_scales(rows.X, rows.weights)
-        if self.strategy is not None and self.n_observations == 0.0:
+        if self.strategy is None and self.n_observations == 0.0:
+            self.prior = self.prior.with_centered_intercept()
+        elif self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
             self.start_waiting()
         elif self.waiting:
