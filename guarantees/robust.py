@@ -31,6 +31,18 @@ def predictions(
     return int(np.sum((low <= y[n:]) & (y[n:] <= high))), 20
 
 
+def lines(rng: np.random.Generator, *, median: bool, n: int, p: int, rows: bool) -> tuple[int, int]:
+    """Intervals of the line at 50 new rows, five features of ``p`` mattering; all by default."""
+    effects = np.zeros(p)
+    effects[:5] = rng.normal(size=min(p, 5)) / np.sqrt(5.0)
+    X = rng.normal(size=(n + 50, p))
+    y = X @ effects + 0.5 * rng.standard_t(4, size=n + 50)
+    model = BayesianQuantileRegression() if median else RobustBayesianRegression()
+    model = model.partial_fit(X[:n], y[:n]) if rows else model.fit(X[:n], y[:n])
+    low, high = model.predict_interval(X[n:], of="quantile" if median else "mean").T
+    return int(np.sum((low <= X[n:] @ effects) & (X[n:] @ effects <= high))), 50
+
+
 def quantiles(rng: np.random.Generator, *, q: float, n: int, rows: bool) -> tuple[int, int]:
     """Intervals of the quantile at 10 new rows; two features, exponential noise."""
     X = rng.normal(size=(n + 10, 2))
@@ -69,6 +81,16 @@ def checks() -> list[Check]:
             ):
                 found.append(
                     Check(topic, setting, 0.95, partial(simulate, **chosen), 40, 0.93, highest)
+                )
+    # As many coefficients as rows: one scale and prior stand for all that are possible.
+    for median in (False, True):
+        for n, p in ((30, 10), (40, 30), (60, 200), (100, 100), (300, 30)):
+            for rows in (False, True):
+                kind, way = "median" if median else "robust", "one pass" if rows else "fit"
+                simulate = partial(lines, median=median, n=n, p=p, rows=rows)
+                setting = f"{kind}, learned prior, p = {p}, n = {n}, {way}"
+                found.append(
+                    Check("Lines under heavy tails", setting, 0.95, simulate, 20, 0.85, 0.99)
                 )
     for q, n, rows in (
         (0.1, 50, False),

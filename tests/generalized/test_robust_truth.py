@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from posterity.generalized import RobustBayesianRegression
+from posterity.generalized import BayesianQuantileRegression, RobustBayesianRegression
 
 Array = NDArray[np.float64]
 
@@ -137,3 +139,20 @@ def test_targets_too_small_to_square(likelihood: str) -> None:
         model.fit(X, 1e-160 * y)
     assert np.array_equal(model.coef_, before)
     assert np.allclose(model.fit(X, 1e-110 * y).coef_, 1e-110 * before, rtol=1e-9, atol=0.0)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("model", [RobustBayesianRegression, BayesianQuantileRegression])
+def test_as_many_coefficients_as_rows_are_not_taken_for_the_truth(model: Any, rows: bool) -> None:
+    """They could explain every row without noise."""
+    rng = np.random.default_rng(3)
+    n = 60
+    X = rng.normal(size=(n + 200, n))
+    line = X[:, :4].sum(axis=1) / 2.0
+    y = line[:n] + 0.5 * rng.standard_t(4, size=n)
+    learned = model().partial_fit(X[:n], y) if rows else model().fit(X[:n], y)
+    of = "mean" if model is RobustBayesianRegression else "quantile"
+    low, high = learned.predict_interval(X[n:], of=of).T
+    assert np.mean((low <= line[n:]) & (line[n:] <= high)) > 0.8
+    assert np.median(high - low) < 6.0  # of a line whose standard deviation is 1
+    assert 0.1 < learned.noise_scale_ < 1.5

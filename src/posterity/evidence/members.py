@@ -16,6 +16,8 @@ from posterity.noise import Noise
 
 Array = NDArray[np.float64]
 
+MANY = Integrated().most_nodes
+
 
 @dataclass(frozen=True)
 class Weak:
@@ -98,6 +100,17 @@ class InUnits:
             data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
         )
         return replace(choice, noise=noise.unit)
+
+
+def many_nodes(strategy: Strategy) -> Strategy:
+    """The strategy that integrates, where this one would choose a single prior in its stead.
+
+    Examples
+    --------
+    >>> many_nodes(single_node(Integrated())).most_nodes
+    5
+    """
+    return replace(strategy, most_nodes=MANY) if isinstance(strategy, Integrated) else strategy
 
 
 def single_node(strategy: Strategy) -> Strategy:

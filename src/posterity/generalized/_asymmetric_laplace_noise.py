@@ -43,6 +43,11 @@ class AsymmetricLaplaceNoise(WorkingNoise):
     core_ratio: ClassVar[float | None] = None
 
     @property
+    def scale_of_normal(self) -> float:
+        """Its scale where the noise is normal, of standard deviation 1: the mean check loss."""
+        return math.exp(-0.5 * float(ndtri(self.quantile)) ** 2 - LOG_ROOT_2PI)
+
+    @property
     def scale_information(self) -> float:
         """What a row tells of the logarithm of its scale."""
         return 1.0

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor.usable import check_usable
+from posterity.generalized._few_rows import ROWS_A_COEFFICIENT
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
 from posterity.generalized._noise_tally import SUMS, Before, NoiseTally
@@ -35,8 +36,8 @@ from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
-# Rows that are kept for the start: at least so many, and so many a coefficient.
-START_ROWS, START_ROWS_A_COEFFICIENT = 64, 4
+# Rows that are kept for the start: at least so many, and until they are not few.
+START_ROWS = 64
 # A fit of so large a share of them waits for all.
 NEARLY = 0.9
 LONGEST_STRETCH = 1024
@@ -372,7 +373,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     @property
     def _n_start(self) -> int:
-        return max(START_ROWS, START_ROWS_A_COEFFICIENT * self.n_coefficients)
+        return max(START_ROWS, ROWS_A_COEFFICIENT * self.n_coefficients)
 
     def _stretch(self, g: Array, elapsed: Array, first: int) -> int:
         """Where the stretch of rows that starts at ``first`` ends."""
@@ -452,9 +453,11 @@ class HeavyTailedPosterior(LinearPosterior):
     def _set_due(self) -> None:
         n, start = self.state.clock, self._n_start
         if n < start:
-            # What flat directions take says nothing: half as many more of the rows beyond.
+            # What flat directions take says nothing: half as many more of the rows beyond, or a
+            # fourth where they are few for each coefficient.
             beyond = max(n - self.fresh.n_flat, 0)
-            due = self.fresh.n_flat + beyond + max(1, beyond // 2)
+            share = 4 if n < ROWS_A_COEFFICIENT * self.n_coefficients else 2
+            due = self.fresh.n_flat + beyond + max(1, beyond // share)
             self.state.due = due if due < NEARLY * start else start
         else:
             self.state.due = n + min(n // 4, LONGEST_STRETCH)

@@ -56,6 +56,11 @@ class MatchedNoise(WorkingNoise):
         """Standard deviation of the noise's core, over its scale."""
         raise NotImplementedError
 
+    @property
+    def scale_of_normal(self) -> float:
+        """Its scale where the noise is normal, of standard deviation 1."""
+        return 1.0 / self.core_ratio
+
     def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
         """Rows that stand for the likelihood around a fit, roughly."""
         raise NotImplementedError

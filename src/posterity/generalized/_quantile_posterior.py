@@ -124,9 +124,13 @@ class QuantilePosterior(HeavyTailedPosterior):
         return MultivariateNormal(self.coefficients(), root, 1.0, names=names)
 
     def _adjusted(self) -> Array | None:
-        """(p, p) adjusted covariance; None while a direction, or the scale, is open."""
+        """(p, p) adjusted covariance; None while a direction, or the scale, is open.
+
+        Or while the prior says much: of rows that are few for it, the scale's spread is known.
+        """
         b, design = self.scale, self.design.factor
-        if not (math.isfinite(b) and design.determined.all()):
+        few = self.state.spread is not None
+        if few or not (math.isfinite(b) and design.determined.all()):
             return None
         joint = super().joint(("",) * self.n_coefficients)
         half = solve_triangular(joint.precision_root, np.eye(self.n_coefficients))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
+from posterity.generalized._few_rows import NormalNodes, are_few, integrate, spread_of
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
@@ -100,16 +101,23 @@ def most_probable(
         inner = fresh.with_noise(noise_of(math.inf))
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
         return ModeFit(inner, rows, None, 0.0)
-    prior, last = _begin(fresh, rows, known_scale)
-    last = replace(last, rough=begun is not None, in_order=in_order, nearly=fresh.learns_prior)
+    nodes: NormalNodes | None = None
     precision: Array | None = None
+    if known_scale is None and fresh.learns_prior and are_few(rows, fresh.n_coefficients):
+        nodes = integrate(fresh, rows)
+        known_scale = noise.scale_of_normal * nodes.scale
+    prior, last = _begin(fresh, rows, known_scale)
+    if nodes is not None:
+        precision = nodes.prior_precision * noise.scale_of_normal**2
+        prior = _prior(fresh, precision)
+    last = replace(last, rough=begun is not None, in_order=in_order, nearly=fresh.learns_prior)
     rounds, agreed = MOST_ROUNDS, AGREED
     if begun is not None:
         rounds, agreed = FEW_ROUNDS, ABOUT
-        if begun.coefficients is not None:
+        if begun.coefficients is not None and nodes is None:
             scale = max(known_scale or begun.scale, rows.floor)
             last = replace(last, scale=scale, fit=rows.at(begun.coefficients))
-        if begun.precision is not None and fresh.learns_prior:
+        if begun.precision is not None and fresh.learns_prior and nodes is None:
             prior = _prior(fresh, begun.precision)
     lean, last_move = 1.0, math.inf
     for _ in range(rounds):
@@ -119,13 +127,19 @@ def most_probable(
         # Where mode and prior answer each other too strongly, the prior only leans.
         lean = max(0.5 * lean, LEAST_LEAN) if move > last_move else min(1.1 * lean, 1.0)
         last, last_move = mode, move
-        if move < agreed or not (fresh.learns_prior or (prior.rank and not mode.settled)):
+        learning = nodes is None and fresh.learns_prior
+        if move < agreed or not (learning or (prior.rank and not mode.settled)):
             break
-        if fresh.learns_prior:
+        if learning:
             chosen = np.asarray(inner.central().prior_precision)
             precision = chosen if precision is None else _between(precision, chosen, lean)
             prior = _prior(fresh, precision)
-    spread = noise.spread_at(rows, prior, known_scale, mode)
+    if nodes is None or precision is None:
+        spread = noise.spread_at(rows, prior, known_scale, mode)
+    else:
+        inner.rest_on(precision)
+        spread = spread_of(nodes, inner.central(), rows, mode.scale)
+        spread = replace(spread, log_evidence=_log_evidence(rows, noise, prior, mode))
     if begun is not None:
         return ModeFit(inner, rows, mode, 0.0, spread, precision)
     if spread is None:

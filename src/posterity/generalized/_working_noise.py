@@ -170,6 +170,10 @@ class WorkingNoise(Protocol):
         """Standard deviation of its core over its scale, if the scale is read from the core."""
 
     @property
+    def scale_of_normal(self) -> float:
+        """Its scale where the noise is normal, of standard deviation 1."""
+
+    @property
     def scale_information(self) -> float:
         """What a row tells of the logarithm of its scale."""
 

@@ -9,7 +9,7 @@ of its own (:mod:`posterity.posteriors.targets`): together there are the data, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -312,6 +312,13 @@ class NodesStream:
         if self.rests:
             state.clock[1] = NEVER
         self.catch_up()
+
+    def rest_on(self, precision: Array) -> None:
+        """Let one node of this prior precision (m,) be what learns and is read."""
+        choice = self._choice_ahead()
+        precisions = np.where(choice.pinned, choice.precisions[:1], precision)
+        choice = replace(choice, precisions=precisions, weights=np.ones(1))
+        self.state.stream = Nodes.of(choice, self.chooser.mean, self.state.data)
 
     def begin_anew(self) -> None:
         """After rows were unlearned or merged: both what is read and the nodes rest on all."""

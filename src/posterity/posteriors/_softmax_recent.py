@@ -15,8 +15,8 @@ import numpy as np
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import Array, Index, Rows
 
-# Rows that are kept, and how many new ones there are at least when all are learned again. Up to MOST
-# new ones that is whenever half of all that is known are new, later when this share of it is.
+# Rows that are kept, and how many new ones there are at least when all are learned again. Up to
+# MOST new ones that is whenever half of all that is known are new, later when this share of it is.
 SIZE, FEWEST, MOST, SHARE = 200, 4, 50, 0.125
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy, matched
 from posterity.evidence.columns import PINNED
-from posterity.evidence.members import InUnits, Weak, single_node
+from posterity.evidence.members import InUnits, Weak, many_nodes, single_node
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import of_target
@@ -114,6 +114,15 @@ class EvidencePosterior(LinearPosterior):
         twin = self._but(noise=noise, factor=state.data.factor, state=state)
         twin.stream.choose_later()
         return twin
+
+    def with_many_nodes(self, noise: Noise) -> LinearPosterior:
+        """A copy with another noise and as many nodes as the evidence asks for."""
+        strategy = many_nodes(self.strategy)
+        return replace(self, strategy=strategy, rests=False, alone=False).with_noise(noise)
+
+    def rest_on(self, precision: Array) -> None:
+        """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
+        self.stream.rest_on(precision)
 
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""

@@ -93,6 +93,13 @@ class LinearPosterior:
         """A copy with another noise."""
         return self.copy()._but(noise=noise)
 
+    def rest_on(self, precision: Array) -> None:
+        """Nothing: only a prior that is learned could be another one."""
+
+    def with_many_nodes(self, noise: Noise) -> LinearPosterior:
+        """A copy with another noise; a prior that is learned is integrated."""
+        return self.with_noise(noise)
+
     def member(self, *, weak: bool) -> LinearPosterior:
         """A copy that predicts in units of the noise, which is learned beside it.
 

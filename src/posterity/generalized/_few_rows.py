@@ -1,0 +1,126 @@
+"""Few rows for each coefficient: how large noise and prior may be, before heavy tails are fitted.
+
+Nearly as many coefficients as rows can explain all rows without noise, and a search for the most
+probable scale and prior ends there. So both are first integrated under normal noise, as
+:class:`~posterity.evidence.Integrated` does, with errors that are cut off where outliers begin
+(Huber 1981, section 7.7: pseudo-values). The fit under heavy tails then takes their scale, and the
+posterior is as wide as the mixture says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import polygamma
+
+from posterity.generalized._matching import trigamma_inverse
+from posterity.generalized._working_noise import Rows, Spread
+from posterity.noise import LearnedNoise
+from posterity.posteriors import LinearPosterior
+
+Array = NDArray[np.float64]
+
+# Fewer rows than so many for each coefficient are few; and so many are needed beyond the flat ones.
+ROWS_A_COEFFICIENT, LEAST_ROWS = 4, 4
+# Where targets, and errors, are cut off, in their standard deviations; and how often.
+FAR, OUTLYING, ROUNDS = 5.0, 3.0, 3
+# A t of fewer degrees of freedom has no variance to be matched.
+LEAST_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class NormalNodes:
+    """Posteriors of the rows under normal noise, of weights (K,) that add up to 1.
+
+    Noise below ``floor`` is rounding.
+    """
+
+    weights: Array
+    posteriors: tuple[LinearPosterior, ...]
+    floor: float
+
+    @property
+    def noise(self) -> Array:
+        """(K,) standard deviation of the noise of each."""
+        precisions = np.array([node.noise_precision for node in self.posteriors])
+        return np.maximum(precisions**-0.5, self.floor)
+
+    @property
+    def scale(self) -> float:
+        """Geometric mean of these."""
+        return float(np.exp(self.weights @ np.log(self.noise)))
+
+    @property
+    def prior_precision(self) -> Array:
+        """(m,) geometric mean of the prior's precisions, relative to the noise."""
+        logs = [np.log(node.prior_precision) for node in self.posteriors]
+        return np.asarray(np.exp(self.weights @ np.array(logs)))
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        """(K, n) means at the rows of ``X``, and their variances."""
+        noise = np.square(self.noise)
+        each = [node.factor.predict(X, intercept=node.intercept) for node in self.posteriors]
+        means = np.array([mean[:, 0] for mean, _ in each])
+        return means, noise[:, None] * np.array([leverage for _, leverage in each])
+
+
+def are_few(rows: Rows, n_coefficients: int) -> bool:
+    """Whether there are few rows for each coefficient, and enough to say how large noise may be."""
+    beyond = rows.total - rows.n_flat
+    return beyond >= LEAST_ROWS and rows.total < ROWS_A_COEFFICIENT * n_coefficients
+
+
+def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:
+    """The posterior of the rows under normal noise, less their outliers."""
+    centre = rows.median(rows.y)
+    size = max(1.4826 * rows.median(np.abs(rows.y - centre)), rows.floor)
+    y = np.clip(rows.y, centre - FAR * size, centre + FAR * size)
+    nodes = _learned(fresh, rows, y)
+    for _ in range(ROUNDS):
+        mean, variance = _mixed(nodes, nodes.moments(rows.X))
+        reach = OUTLYING * np.sqrt(variance + nodes.weights @ np.square(nodes.noise))
+        y = mean + np.clip(rows.y - mean, -reach, reach)
+        nodes = _learned(fresh, rows, y)
+    return nodes
+
+
+def spread_of(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: float) -> Spread:
+    """How well scale and fit are known, for a posterior ``inner`` under noise of this scale.
+
+    At others like them, whose features come from different rows: their own fits know too much.
+    """
+    places = _shuffled(rows.X)
+    means, variances = nodes.moments(places)
+    mean, _ = inner.factor.predict(places, intercept=inner.intercept)
+    leverage = np.maximum(inner.predictive(places).var() * inner.noise_precision - 1.0, 1e-300)
+    wider = nodes.weights @ (variances + np.square(means - mean[:, 0]))
+    # Of a prediction's width: that of the noise alone the rows may leave open altogether.
+    log_widths = 0.5 * np.log(variances + np.square(nodes.noise)[:, None])
+    off = log_widths - nodes.weights @ log_widths
+    own = polygamma(1, 0.5 * max(rows.residual_df, 1.0)) / 4.0
+    df = 2.0 * float(trigamma_inverse(np.array([4.0 * (own + np.mean(nodes.weights @ off**2))]))[0])
+    ratio = float(np.mean(wider) / (scale**2 * np.mean(leverage)))
+    return Spread(scale, df, math.sqrt(ratio * max(1.0 - 2.0 / df, LEAST_SHARE)), 0.0)
+
+
+def _learned(fresh: LinearPosterior, rows: Rows, y: Array) -> NormalNodes:
+    posterior = fresh.with_many_nodes(LearnedNoise())
+    posterior.append(rows.X, y[:, None], rows.weights, np.zeros(len(y)))
+    weights, posteriors = zip(*posterior.parts, strict=True)
+    return NormalNodes(np.array(weights), posteriors, replace(rows, y=y).floor)
+
+
+def _mixed(nodes: NormalNodes, moments: tuple[Array, Array]) -> tuple[Array, Array]:
+    means, variances = moments
+    mean = nodes.weights @ means
+    return mean, nodes.weights @ (variances + np.square(means - mean))
+
+
+def _shuffled(X: Array) -> Array:
+    """Rows of the same features, each column turned by another number of rows."""
+    n, m = X.shape
+    places = (np.arange(n)[:, None] + np.arange(1, m + 1)) % n
+    return np.take_along_axis(X, places, axis=0)
