@@ -116,6 +116,7 @@ def test_old_or_new(case: Case) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("case", parameters())
 def test_old_or_new_at_every_line(case: Case) -> None:
     for change in changes(case).values():
