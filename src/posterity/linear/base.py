@@ -136,8 +136,9 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         table.loc[np.tile(waits, len(table) // len(each)), list(unknown)] = list(unknown.values())
         ratio = self._ratio()
         if ratio:
-            for ending, column in (("", "mean"), ("_low", "low"), ("_high", "high")):
-                table[ratio + ending] = np.exp(table[column])
+            with np.errstate(over="ignore"):  # of features whose unit is tiny it is infinite
+                for ending, column in (("", "mean"), ("_low", "low"), ("_high", "high")):
+                    table[ratio + ending] = np.exp(table[column])
         return table
 
     @property
