@@ -250,3 +250,18 @@ def test_an_open_direction_is_predicted_as_it_is_met(kind: type) -> None:
     np.testing.assert_allclose(said.logpmf([3]), met.logpmf([3]))
     assert (low, high) == (met.interval(0.95)[0][0], met.interval(0.95)[1][0])
     assert np.isfinite(high)
+
+
+def test_a_feature_that_begins_to_vary_is_met_where_its_count_lies() -> None:
+    """A rare level comes with a count far above the others'."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((40, 2))
+    X[[15, 25, 30], 0], X[[18, 22], 1] = 1.0, 1.0
+    y = rng.poisson(np.where(X[:, 0] > 0.0, 30.0, 0.8))
+    stream = BayesianPoissonRegression()
+    for row, count in zip(X, y, strict=True):
+        stream.learn_one(row, count)
+    fit = BayesianPoissonRegression().fit(X, y)
+    there = np.array([[1.0, 0.0]])
+    assert abs(np.log(stream.predict(there) / fit.predict(there))[0]) < 0.1
+    assert 20.0 < stream.predict(there)[0] < 45.0

@@ -234,13 +234,34 @@ class NodesStream:
         while first < len(rows):
             nodes = self.current()
             part = rows[first : self._stretch(nodes.choice, rows.X, rows.weights, first)]
+            if self.state.clock[1] == 0:
+                nodes = self._with_new_feature(learn, nodes, part)
             (node,) = nodes.posteriors
             part_learned = learn(node, part)
-            target = (part_learned.sites.target - part.offsets)[:, None]
-            self.learn_data(part.X, target, part_learned.sites.precision, part.elapsed)
+            self._learn_sites(part, part_learned, part_learned.sites.target)
             learned.append(part_learned)
             first += len(part)
         return learned
+
+    def _with_new_feature(
+        self, learn: Callable[[LinearPosterior, SiteRows], Any], nodes: Nodes, row: SiteRows
+    ) -> Nodes:
+        """Nodes before a row in which a feature that was constant begins to vary.
+
+        Under a prior that says that its coefficient is 0 the row would be met around the wrong
+        place. So the prior is the one chosen after a row that says nothing but what was predicted.
+        """
+        (node,) = nodes.posteriors
+        before = self.state.copy()
+        looked_at = learn(node.copy(), row)
+        self._learn_sites(row, looked_at, looked_at.mean)
+        choice = self._choice_ahead()
+        self.state.copy_from(before)
+        return Nodes.of(choice, self.chooser.mean, self.state.data)
+
+    def _learn_sites(self, rows: SiteRows, learned: Any, targets: Array) -> None:
+        target = (targets - rows.offsets)[:, None]
+        self.learn_data(rows.X, target, learned.sites.precision, rows.elapsed)
 
     def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows that the nodes have learned, or that nobody predicts."""

@@ -116,9 +116,10 @@ class EvidencePosterior(LinearPosterior):
         return twin
 
     def with_many_nodes(self, noise: Noise) -> LinearPosterior:
-        """A copy with another noise and as many nodes as the evidence asks for."""
+        """One of another noise that has seen nothing and forgets nothing, with many nodes."""
         strategy = many_nodes(self.strategy)
-        return replace(self, strategy=strategy, rests=False, alone=False).with_noise(noise)
+        parts = strategy, self.belief, noise, len(self.mean)
+        return self.learned(*parts, intercept=self.intercept, shapes=self.shapes)
 
     def rest_on(self, precision: Array) -> None:
         """Let one node of this prior precision (m,), relative to the noise, learn and be read."""

@@ -97,7 +97,7 @@ class LinearPosterior:
         """Nothing: only a prior that is learned could be another one."""
 
     def with_many_nodes(self, noise: Noise) -> LinearPosterior:
-        """A copy with another noise; a prior that is learned is integrated."""
+        """A copy with another noise; where the prior is learned it is integrated, over all rows."""
         return self.with_noise(noise)
 
     def member(self, *, weak: bool) -> LinearPosterior:
