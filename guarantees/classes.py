@@ -58,6 +58,17 @@ def _learned(
     return model
 
 
+def strong(rng: np.random.Generator, *, n: int, way: Way) -> tuple[int, int]:
+    """Probabilities of 50 rows where log odds of standard deviation 6 nearly separate the classes."""
+    truth = 6.0 / np.sqrt(30.0) * rng.normal(size=30)
+    X = rng.normal(size=(n + 50, 30))
+    expected = 1.0 / (1.0 + np.exp(-X @ truth))
+    y = (rng.random(n) < expected[:n]).astype(int)
+    model = _learned(BayesianLogisticRegression(), X[:n], y, way, np.arange(2))
+    low, high = model.predict_interval(X[n:]).T
+    return int(np.sum((low <= expected[n:]) & (expected[n:] <= high))), 50
+
+
 def counts(rng: np.random.Generator, *, n: int, in_order: bool) -> tuple[int, int]:
     """Intervals of an intercept and three coefficients of log rates, row by row."""
     truth = np.array([0.5, *(0.5 * rng.normal(size=3))])
@@ -113,4 +124,17 @@ def checks() -> list[Check]:
         )
         for in_order, lowest in ((False, 0.92), (True, 0.2))
     ]
-    return labels + rates
+    ways: tuple[Way, ...] = ("fit", "batches of 100", "rows")
+    separated = [
+        Check(
+            "Probabilities of classes",
+            f"2 classes that are nearly separated, 30 features, 1,000 rows: {way}",
+            0.95,
+            partial(strong, n=1000, way=way),
+            replicates=20,
+            lowest=0.92,
+            highest=0.99,
+        )
+        for way in ways
+    ]
+    return labels + separated + rates

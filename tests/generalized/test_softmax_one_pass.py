@@ -43,8 +43,7 @@ def test_a_label_of_two_is_learned_as_by_quadrature(mean: float, variance: float
 def test_two_classes_row_by_row_are_the_log_odds() -> None:
     """The same rows as a softmax of two classes, and as log odds by equal moments."""
     X, y, _ = drawn(0, 2, 3, 200)
-    binary = BayesianLogisticRegression(prior_precision=0.5)
-    binary.partial_fit(X[:50], y[:50], classes=[0, 1]).predict_then_learn(X[50:], y[50:])
+    binary = BayesianLogisticRegression(prior_precision=0.5, approximation="moments").fit(X, y)
     many = _many.begun(2, 3, intercept=True, precision=1.0, forgetting=None)
     many.append(X[:50], y[:50, None], None, np.zeros(50))
     many.predict_then_learn(X[50:], y[50:, None], None, np.zeros(150))

@@ -122,6 +122,9 @@ def _evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
 def _generalized(new: GeneralizedPosterior, old: GeneralizedPosterior) -> None:
     _fill(new.inner, old.inner)
     new.statistics.copy_from(replace(old.statistics))
+    start, more = old.statistics.start, new.n_coefficients - old.n_coefficients
+    if start is not None:
+        new.statistics.start = replace(start, X=_padded(start.X, more))
 
 
 def _dispersed(new: DispersedPosterior, old: DispersedPosterior) -> None:
@@ -141,6 +144,7 @@ def _softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
     new.prior.squares = _padded(old.prior.squares, wider - p)
     if old.intercept:
         new.prior.root[0, 0] = old.prior.root[..., 0, 0].ravel()[0]
+        new.prior = new.prior.with_centered_intercept()
     if old.strategy is not None:
         new.prior = new.prior.scaled(old.prior.scale)
     new.due = old.due

@@ -64,6 +64,9 @@ class GeneralizedModel(LinearEstimator):
     def _noise(self) -> Noise:
         return KnownNoise(1.0)  # the rows that stand for observations are in units of their own
 
+    # Whether the first rows of a stream are kept, to be fitted together again.
+    _keeps_start: ClassVar[bool] = True
+
     def _check_approximation(self) -> None:
         if self.approximation not in ("auto", "laplace", "moments"):
             raise ValueError(
@@ -75,7 +78,9 @@ class GeneralizedModel(LinearEstimator):
         inner = super()._before_data()
         self._check_approximation()
         approximation = "moments" if self.approximation == "auto" else self.approximation
-        return GeneralizedPosterior.around(inner, self._likelihood(), approximation)
+        likelihood = self._likelihood()
+        keeps = self._keeps_start and not likelihood.is_noise
+        return GeneralizedPosterior.around(inner, likelihood, approximation, keeps_start=keeps)
 
     def _tell(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))

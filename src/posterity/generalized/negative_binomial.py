@@ -113,6 +113,9 @@ class BayesianNegativeBinomialRegression(CountRegression):
     def _likelihood(self) -> DispersedCounts:
         return DispersedCounts() if self.dispersion is None else DispersedCounts(self.dispersion)
 
+    # Its dispersion, which is learned in stretches, would be that of rows fitted under another one.
+    _keeps_start = False
+
     def _learned_likelihood(self) -> DispersedCounts:
         return DispersedCounts(self.dispersion_)
 

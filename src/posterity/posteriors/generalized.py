@@ -20,7 +20,8 @@ from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
 from posterity.posteriors._pearson import pearson_dispersion
 from posterity.posteriors._site_removal import taken_out
-from posterity.posteriors._site_rows import Learned, learn_rows
+from posterity.posteriors._site_rows import Learned, joined, learn_rows
+from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, enough, rows_until
 from posterity.posteriors.ensemble import (
     VARIES,
     clip_log_densities,
@@ -40,7 +41,8 @@ class SiteStatistics:
     ``log_sites`` sums the logs of the sites' constants, ``log_predictive`` the log predictive
     densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
     they faded. ``together`` is what ``seen`` was when all rows so far were fitted at once, so that
-    their sites agree, and ``at_mode`` whether that was at their mode.
+    their sites agree, and ``at_mode`` whether that was at their mode. ``start`` are the first rows,
+    as long as they are kept.
     """
 
     log_sites: float = 0.0
@@ -49,6 +51,7 @@ class SiteStatistics:
     effective: float = 0.0
     together: float = -1.0
     at_mode: bool = False
+    start: StartRows | None = None
 
     def copy_from(self, other: SiteStatistics) -> None:
         """Take over all of another one."""
@@ -89,10 +92,16 @@ class GeneralizedPosterior(LinearPosterior):
     approximation: Approximation
     inner: LinearPosterior
     statistics: SiteStatistics = field(default_factory=SiteStatistics, repr=False)
+    keeps_start: bool = False
 
     @classmethod
     def around(
-        cls, inner: LinearPosterior, likelihood: Likelihood, approximation: Approximation
+        cls,
+        inner: LinearPosterior,
+        likelihood: Likelihood,
+        approximation: Approximation,
+        *,
+        keeps_start: bool = False,
     ) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         if approximation not in ("laplace", "moments"):
@@ -109,6 +118,7 @@ class GeneralizedPosterior(LinearPosterior):
             likelihood,
             approximation,
             inner,
+            keeps_start=keeps_start,
         )
 
     def copy(self) -> Self:
@@ -172,9 +182,11 @@ class GeneralizedPosterior(LinearPosterior):
         if self.forgets or len(rows) == 1:
             self._in_order(rows)
             return
-        trial = self.copy()
+        trial, starts = self.copy(), self.starts
         trial._close(rows)
         trial._together(rows)
+        if starts:
+            trial._keep(rows)
         self.copy_from(trial)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -223,6 +235,7 @@ class GeneralizedPosterior(LinearPosterior):
                 f"can't unlearn rows of total weight {gone:g}: only {statistics.seen:g} was "
                 "learned; give learned rows (nothing was changed)"
             )
+        statistics.start = None
         if rest <= 1e-12 * gone:
             self.keep(Factor(self.n_coefficients), len(rows))
             statistics.copy_from(SiteStatistics())
@@ -244,6 +257,7 @@ class GeneralizedPosterior(LinearPosterior):
         """Learn the site rows of ``other``, as it found them; the prior counts once."""
         self.inner.merge(other.inner)
         mine, its = self.statistics, other.statistics
+        mine.start = None
         mine.log_sites += its.log_sites
         mine.log_predictive += its.log_predictive
         mine.seen += its.seen
@@ -276,6 +290,8 @@ class GeneralizedPosterior(LinearPosterior):
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
         fades = self.inner.of_rows.only_discounts
+        if self.starts:
+            return False
         return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
     @property
@@ -374,6 +390,14 @@ class GeneralizedPosterior(LinearPosterior):
             return self.statistics.log_predictive
         return self.statistics.log_sites + self.inner.log_evidence
 
+    @property
+    def starts(self) -> bool:
+        """Whether rows that come one after another are kept, to be fitted together again."""
+        statistics, proper = self.statistics, self.n_flat <= int(self.intercept)
+        begun = statistics.seen == 0.0 or statistics.start is not None
+        small = self.n_coefficients <= MOST_COEFFICIENTS
+        return self.keeps_start and begun and small and proper and not self.forgets
+
     # ---- inner ---------------------------------------------------------------------------------
 
     def _checked(
@@ -396,6 +420,50 @@ class GeneralizedPosterior(LinearPosterior):
         )
 
     def _in_order(self, rows: SiteRows) -> Learned:
+        """Learn row after row, in stretches after which the first rows are fitted anew."""
+        if not self.starts:
+            return self._learn_each(rows)
+        trial, first = self.copy(), 0
+        learned: list[Learned] = []
+        while first < len(rows) or not learned:
+            start, n = trial.statistics.start, len(rows) - first
+            if trial.starts:
+                left = 1 if start is None else start.left(self.n_coefficients)
+                n = rows_until(rows.weights[first:], left)
+            starts, part = trial.starts, rows[first : first + n]
+            learned.append(trial._learn_each(part))
+            if starts:
+                trial._keep(part)
+            first += n
+        self.copy_from(trial)
+        return joined(learned)
+
+    def _keep(self, rows: SiteRows) -> None:
+        """Keep rows that were learned; when it is due fit all that are kept together again."""
+        statistics = self.statistics
+        start = statistics.start
+        if start is None:
+            start = StartRows.of(rows)
+        else:
+            start = start.joined(rows)
+            if start.left(self.n_coefficients) <= 0:
+                self._fit_again(start.rows)
+                start = start.fitted()
+        over = len(start) >= enough(self.n_coefficients)
+        statistics.start = None if over or not len(start) else start
+
+    def _fit_again(self, rows: SiteRows) -> None:
+        statistics = self.statistics
+        before = replace(statistics)
+        self.keep(Factor(self.n_coefficients), len(rows))
+        statistics.copy_from(SiteStatistics())
+        way = self.near_the_mean() if self.approximation == "moments" else self
+        way._close(rows)
+        way._together(rows)
+        statistics.log_predictive, statistics.seen = before.log_predictive, before.seen
+        statistics.together = -1.0  # single rows are predicted as the stream does
+
+    def _learn_each(self, rows: SiteRows) -> Learned:
         inner, trial = self.inner, self.inner.copy()
         learned = learn_rows(trial, self.likelihood, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))

@@ -1,0 +1,82 @@
+"""The first rows of a stream, kept until there are enough of them to be met near the truth.
+
+A row that comes alone is met around what was known before it, once. The first ones are met around
+the prior, where little says how steep the line is: labels that a line nearly separates then keep
+it too flat, with intervals that are far too narrow. So the first rows are kept, and fitted together
+again whenever half as many more have come, as if they had come at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor.rows import SiteRows
+
+# Rows that are kept: at least so many, and so many a coefficient; none of models so large that to
+# fit them again would take long.
+ROWS, ROWS_A_COEFFICIENT, MOST_COEFFICIENTS = 64, 4, 256
+
+
+@dataclass(frozen=True)
+class StartRows:
+    """Rows as they came: features (n, m), targets, weights > 0 and offsets (n,).
+
+    They are fitted together again once there are ``due`` of them.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    offsets: NDArray[np.float64]
+    due: int
+
+    @classmethod
+    def of(cls, rows: SiteRows) -> StartRows:
+        """The first rows, which were learned together."""
+        some = rows[rows.weights > 0.0]
+        return cls(some.X, some.y, some.weights, some.offsets, _grown(len(some)))
+
+    def joined(self, rows: SiteRows) -> StartRows:
+        """These and more."""
+        some = rows[rows.weights > 0.0]
+        return StartRows(
+            np.concatenate([self.X, some.X]),
+            np.concatenate([self.y, some.y]),
+            np.concatenate([self.weights, some.weights]),
+            np.concatenate([self.offsets, some.offsets]),
+            self.due,
+        )
+
+    def fitted(self) -> StartRows:
+        """The same, once they were fitted together."""
+        return StartRows(self.X, self.y, self.weights, self.offsets, _grown(len(self)))
+
+    def left(self, n_coefficients: int) -> int:
+        """How many more rows come before they are fitted together again."""
+        return min(self.due, enough(n_coefficients)) - len(self)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def rows(self) -> SiteRows:
+        """All of them, at one time."""
+        return SiteRows(self.X, self.y, self.weights, np.zeros(len(self)), self.offsets)
+
+
+def _grown(n: int) -> int:
+    return n + max(1, n // 2)
+
+
+def enough(n_coefficients: int) -> int:
+    """How many rows are kept."""
+    return max(ROWS, ROWS_A_COEFFICIENT * n_coefficients)
+
+
+def rows_until(weights: NDArray[np.float64], left: int) -> int:
+    """How many rows come until so many of them have weighed something."""
+    counted = np.cumsum(weights > 0.0)
+    return min(int(np.searchsorted(counted, max(left, 1))) + 1, len(weights))
