@@ -59,7 +59,7 @@ def _learned(
 
 
 def strong(rng: np.random.Generator, *, n: int, way: Way) -> tuple[int, int]:
-    """Probabilities of 50 rows where log odds of standard deviation 6 nearly separate the classes."""
+    """Probabilities of 50 rows where log odds with an sd of 6 nearly separate the classes."""
     truth = 6.0 / np.sqrt(30.0) * rng.normal(size=30)
     X = rng.normal(size=(n + 50, 30))
     expected = 1.0 / (1.0 + np.exp(-X @ truth))
