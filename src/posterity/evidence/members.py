@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice, Strategy
-from posterity.evidence.columns import FeatureScales, precisions_at, prior_shapes
+from posterity.evidence.columns import FeatureScales, compute_precisions, compute_prior_shapes
 from posterity.evidence.integration import Integrated
 from posterity.evidence.relevance import Relevance
 from posterity.factor import Factor
@@ -51,8 +51,8 @@ class Weak:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """The first of the shapes, whatever the data say; parameters as in :class:`Strategy`."""
-        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
-        precisions = precisions_at(
+        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
+        precisions = compute_precisions(
             np.array([self.rows]), shapes[:1], pinned, data, intercept=intercept
         )
         return Choice(
@@ -100,12 +100,12 @@ class InUnits:
         return replace(choice, noise=noise.unit)
 
 
-def single_node(strategy: Strategy) -> Strategy:
+def use_single_node(strategy: Strategy) -> Strategy:
     """The strategy that chooses one prior where this one would choose several.
 
     Examples
     --------
-    >>> single_node(Integrated()).most_nodes
+    >>> use_single_node(Integrated()).most_nodes
     1
     """
     if isinstance(strategy, Integrated | Relevance):

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from posterity.basis.contract import Bases
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, log_exposure
+from posterity.generalized.base import Approximation, compute_log_exposure
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.estimator import LinearEstimator
@@ -271,4 +271,4 @@ class CountRegression(BayesianGeneralizedLinear):
         return super()._means_and_variances(X, size, rng, offset=exposure)
 
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
-        return log_exposure(added, n)
+        return compute_log_exposure(added, n)

@@ -113,7 +113,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
     def _likelihood(self) -> DispersedCounts:
         return DispersedCounts() if self.dispersion is None else DispersedCounts(self.dispersion)
 
-    def _learned_likelihood(self) -> DispersedCounts:
+    def _get_learned_likelihood(self) -> DispersedCounts:
         return DispersedCounts(self.dispersion_)
 
     def _start(self) -> None:
