@@ -15,9 +15,9 @@ INTRODUCTION = """# What is guaranteed
 A 95% interval should contain the truth 95 times in 100. This page shows how often it does, for each
 estimator with its default settings. Every line comes from a simulation: draw a truth, draw data
 from it, fit a model, and compare its intervals with the truth. "Held" is the share of intervals
-that contain the truth, with its standard error. "Bounds" is the range that `make test-all` requires,
-widened by three standard errors. Where intervals are known to contain the truth less often, as for
-streams that come sorted by their target, the page says so.
+that contain the truth, with its standard error. "Bounds" is the range that
+`make test-all` requires, widened by three standard errors. Where intervals are known to contain the
+truth less often, as for streams that come sorted by their target, the page says so.
 
 To measure these figures again, run `make guarantees`.
 """
