@@ -453,7 +453,11 @@ def test_bad_settings_are_named(keywords: dict[str, Any], message: str) -> None:
          "X in batch 1 has 2 rows, but y has 3"),
         ([(np.zeros((2, 1)), np.zeros((2, 1)))], r"y in batch 0 must have one dimension"),
         ([(np.zeros(2), np.zeros(2))], r"X in batch 0 must have two dimensions"),
-        ([np.zeros((2, 1))], r"batch 0 must be \(X, y\), \(X, y, sample_weight\) or \(X, y, sample_weight, times\)"),
+        (
+            [np.zeros((2, 1))],
+            r"batch 0 must be \(X, y\), \(X, y, sample_weight\) or "
+            r"\(X, y, sample_weight, times\)",
+        ),
         (np.zeros((2, 1)), r"y is missing: give progressive_validation\(model, X, y\)"),
     ],
 )  # fmt: skip
