@@ -149,11 +149,11 @@ class CountRegression(BayesianGeneralizedLinear):
     def predict(  # type: ignore[override]
         self, X: Any, *, exposure: ArrayLike | None = None
     ) -> Array:
-        """(n,) expected counts at the coefficients' mean (after ``fit`` the mode).
+        """(n,) expected counts at the posterior mean of the coefficients, not averaged over it.
 
-        The rate at the coefficients that are reported, as a generalised linear model's; the mean
-        of :meth:`predict_distribution`, which is larger where they are uncertain, averages over
-        them.
+        The rate at ``coef_``, as of a generalised linear model; after ``fit`` that is the posterior
+        mode. The mean of :meth:`predict_distribution` averages over the coefficients: it is larger
+        where they are uncertain.
 
         Examples
         --------
