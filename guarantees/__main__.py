@@ -12,14 +12,14 @@ from guarantees.check import Result, run_all
 
 INTRODUCTION = """# What is guaranteed
 
-A 95% interval should hold the truth 95 times in 100. This page says how often it does, for each
-estimator as it comes, without tuning. Every line was simulated: a truth was drawn, data were drawn
-from it, a model was fitted, and its intervals were compared with the truth. "Held" is the share of
-truths inside, with its standard error; "bounds" is what `make test-all` insists on, but for three
-standard errors. Where intervals are known to hold less, as of streams that come sorted by their
-target, the page says so, too.
+A 95% interval should contain the truth 95 times in 100. This page shows how often it does, for each
+estimator with its default settings. Every line comes from a simulation: draw a truth, draw data
+from it, fit a model, and compare its intervals with the truth. "Held" is the share of intervals
+that contain the truth, with its standard error. "Bounds" is the range that
+`make test-all` requires, widened by three standard errors. Where intervals are known to contain the
+truth less often, as for streams that come sorted by their target, the page says so.
 
-`make guarantees` makes this page anew.
+To measure these figures again, run `make guarantees`.
 """
 
 

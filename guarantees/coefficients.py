@@ -14,7 +14,7 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
 )
-from posterity.evidence.hyperprior import log_ratio_grid
+from posterity.evidence.hyperprior import make_log_ratio_grid
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def ab_test(rng: np.random.Generator, *, kind: str, rates: tuple[float, float]) 
 
 def own_prior(rng: np.random.Generator, *, n: int, p: int, level: float) -> tuple[int, int]:
     """Truths from what the prior itself states: a ratio, then coefficients."""
-    nodes, log_weights = log_ratio_grid(min(n - 1, p))
+    nodes, log_weights = make_log_ratio_grid(min(n - 1, p))
     X = rng.normal(size=(n, p))
     signal = np.exp(-rng.choice(nodes, p=np.exp(log_weights)))
     mean_squares = np.square(X - X.mean(axis=0)).mean(axis=0)

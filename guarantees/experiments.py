@@ -12,7 +12,7 @@ from posterity.experiments import Experiment
 from posterity.off_policy import Log, evaluate
 
 Array = NDArray[np.float64]
-TOPIC = "Effects in experiments, at all of 100 looks"
+TOPIC = "Effects in experiments, at every one of 100 looks"
 
 
 def _none(X: Array, count: int) -> Array:
@@ -87,7 +87,7 @@ def checks() -> list[Check]:
     made.append(Check(TOPIC, "2 arms, chosen by a bandit", 0.95, adaptive, 100, lowest=0.95))
     made += [
         Check(
-            "Values of policies from a log, at all of 20 looks",
+            "Values of policies from a log, at every one of 20 looks",
             "IPS, weights of 10, " + ("any number of rows" if exact else "asymptotic"),
             0.95,
             partial(values, exact=exact),

@@ -99,7 +99,7 @@ def checks() -> list[Check]:
         highest=0.99,
     )
     conformal = Check(
-        "Forecasts whose intervals are moved by what was missed (ConformalForecaster)",
+        "Conformal forecasts (ConformalForecaster)",
         "random walk, its noise trebles after 80 of 330 values",
         0.95,
         moved,

@@ -57,7 +57,7 @@ def checks() -> list[Check]:
             found.append(_check(ROW_BY_ROW, partial(row_by_row, new=True), some, 40))
             found.append(_check(AFTER_FIT, after_fit, some, 150))
         some = {"k": 20, "zipf": zipf, "effect": 3.0}
-        topic = "Rows of categories that came before"
+        topic = "Rows of known categories"
         found.append(_check(topic, partial(row_by_row, new=False), some, 40))
     for effect in (1.0, 3.0, 10.0):
         some = {"k": 200, "zipf": False, "effect": effect}

@@ -38,7 +38,7 @@ def checks() -> list[Check]:
     """Few rows and many, signals that return and their sums."""
     return [
         Check(
-            "Forecasts of signals together",
+            "Forecasts by vector autoregression",
             f"{'sums of ' if walks else ''}autoregressions, q = {q}, {n} rows",
             0.95,
             partial(steps, n=n, q=q, walks=walks),

@@ -18,6 +18,7 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from posterity import BayesianLinearRegression
 from posterity.evaluation import ValidationResult, progressive_validation
+from posterity.forgetting import Exponential
 
 
 def problem(n: int, p: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -108,6 +109,28 @@ def test_the_model_learns_the_stream() -> None:
     model = known_noise()
     progressive_validation(model, X, y, batch_rows=7)
     np.testing.assert_allclose(model.coef_, known_noise().fit(X, y).coef_, rtol=1e-10)
+
+
+def test_times_in_the_batches_are_those_of_the_model() -> None:
+    rng = np.random.default_rng(3)
+    X, times = rng.normal(size=(60, 2)), np.cumsum(rng.uniform(0.1, 3.0, size=60))
+    y = X @ [1.0, -1.0] + rng.normal(size=60)
+    slow, fast = (
+        BayesianLinearRegression(prior_precision=1.0, forgetting=Exponential(half_life=5.0))
+        for _ in range(2)
+    )
+    cuts = [slice(0, 25), slice(25, 60)]
+    result = progressive_validation(
+        fast, ((X[cut], y[cut], None, times[cut]) for cut in cuts), batch_rows=10
+    )
+    predictive = slow.predict_then_learn(X, y, times=times)
+    np.testing.assert_allclose(fast.coef_, slow.coef_)
+    scores = predictive.logpdf(y)
+    np.testing.assert_allclose(result.log_score, scores[scores != 0.0].mean())  # 0: flat
+    with pytest.raises(ValueError, match="times in batch 0 has shape"):
+        progressive_validation(fast, [(X, y, None, times[:5])])
+    with pytest.raises(ValueError, match="times and delay"):
+        progressive_validation(fast, [(X, y, None, times + 200.0)], delay=2)
 
 
 def test_log_scores_sum_to_the_evidence() -> None:
@@ -430,7 +453,11 @@ def test_bad_settings_are_named(keywords: dict[str, Any], message: str) -> None:
          "X in batch 1 has 2 rows, but y has 3"),
         ([(np.zeros((2, 1)), np.zeros((2, 1)))], r"y in batch 0 must have one dimension"),
         ([(np.zeros(2), np.zeros(2))], r"X in batch 0 must have two dimensions"),
-        ([np.zeros((2, 1))], r"batch 0 must be \(X, y\) or \(X, y, sample_weight\)"),
+        (
+            [np.zeros((2, 1))],
+            r"batch 0 must be \(X, y\), \(X, y, sample_weight\) or "
+            r"\(X, y, sample_weight, times\)",
+        ),
         (np.zeros((2, 1)), r"y is missing: give progressive_validation\(model, X, y\)"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from posterity import BayesianLinearRegression
 from posterity.evidence import Choice, Integrated
-from posterity.evidence.integration import _OfObservations
+from posterity.evidence.integration import _IntegratedForObservations
 from posterity.factor import Factor
 from posterity.kernel import MOST_COLUMNS, choose_ratios
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -18,14 +18,14 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 class Slow(Integrated):
     """Coefficients measure what one node would lose."""
 
-    def _plain(self, *_: object) -> None:
+    def _integrate_in_kernel(self, *_: object) -> None:
         return None
 
 
-class SlowOfObservations(_OfObservations):
+class SlowOfObservations(_IntegratedForObservations):
     """Observations measure it."""
 
-    def _plain(self, *_: object) -> None:
+    def _integrate_in_kernel(self, *_: object) -> None:
         return None
 
 
@@ -60,9 +60,9 @@ def test_it_is_what_the_formulas_say(
     data.append(X, (signal + rng.normal(size=n) + 5.0)[:, None], intercept=intercept)
     mean = rng.normal(size=m) * (seed % 2)
 
-    fast = Integrated().in_stream if of_observations else Integrated()
+    fast = Integrated().for_stream if of_observations else Integrated()
     slow = SlowOfObservations() if of_observations else Slow()
-    assert fast._plain(data, noise, intercept, mean) is not None
+    assert fast._integrate_in_kernel(data, noise, intercept, mean) is not None
     predictive = fast.choose(data, noise, intercept=intercept, mean=mean)
     twin = slow.choose(data, noise, intercept=intercept, mean=mean)
     agree(predictive, twin)
@@ -85,7 +85,7 @@ def test_fewer_rows_than_features(
     data = Factor(m + intercept)
     data.append(X, X[:, :1] + rng.normal(size=(n, 1)), intercept=intercept)
     mean = rng.normal(size=m) * (seed % 2)
-    fast = Integrated().in_stream if of_observations else Integrated()
+    fast = Integrated().for_stream if of_observations else Integrated()
     slow = SlowOfObservations() if of_observations else Slow()
     predictive = fast.choose(data, noise, intercept=intercept, mean=mean)
     agree(predictive, slow.choose(data, noise, intercept=intercept, mean=mean))
@@ -95,7 +95,10 @@ def test_streams_of_few_rows_are_plain() -> None:
     X = np.array([[1.0, 2.0, 0.0, 1.0], [2.0, 0.0, 1.0, 3.0], [0.0, 1.0, 2.0, 2.0]])
     data = Factor(5)
     data.append(X, np.array([[1.0], [4.0], [2.0]]), intercept=True)
-    assert Integrated()._plain(data, LearnedNoise(1.0, 1.0), True, np.zeros(4)) is not None
+    assert (
+        Integrated()._integrate_in_kernel(data, LearnedNoise(1.0, 1.0), True, np.zeros(4))
+        is not None
+    )
 
 
 def agree(predictive: Choice, twin: Choice) -> None:

@@ -102,7 +102,7 @@ def test_weak_effects_keep_their_nodes_in_any_number_of_rows(make_factor) -> Non
     X = rng.normal(size=(20_000, 3))
     y = X @ np.full(3, 1.0 / np.sqrt(20_000)) + rng.normal(size=20_000)
     data = make_factor(X, y, intercept=True)
-    for strategy, n_nodes in ((Integrated(), 5), (Integrated().in_stream, 1)):
+    for strategy, n_nodes in ((Integrated(), 5), (Integrated().for_stream, 1)):
         choice = strategy.choose(data, LearnedNoise(), intercept=True, mean=np.zeros(3))
         assert len(choice.weights) == n_nodes
 
@@ -115,7 +115,7 @@ def test_the_disagreement_is_that_of_the_worst_combination(
     X, y = make_rows(9, 3, signal=signal)
     data, noise = make_factor(X, y, intercept=True), KnownNoise(1.0)
     choice = Integrated(40, 0.0).choose(data, noise, intercept=True, mean=np.zeros(3))
-    stream = Integrated(40, 0.0).in_stream.choose(data, noise, intercept=True, mean=np.zeros(3))
+    stream = Integrated(40, 0.0).for_stream.choose(data, noise, intercept=True, mean=np.zeros(3))
     means, fitted, within = [], [], np.zeros((3, 3))
     for precision, weight in zip(choice.precisions, choice.weights, strict=True):
         factor = GaussianPrior(0.0, precision).factor(3, intercept=True)

@@ -11,9 +11,9 @@ from sklearn.linear_model import LassoCV
 
 from posterity import BayesianLinearRegression
 from posterity.evidence import Relevance
-from posterity.evidence.relevance import _evidence
+from posterity.evidence.relevance import _make_evidence
 from posterity.evidence.relevance_state import BACKGROUNDS, SLABS, Evidence, Sets, widened
-from posterity.evidence.relevance_walk import walked
+from posterity.evidence.relevance_walk import sample_sets
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
@@ -26,7 +26,7 @@ def evidence_of(data: Factor, noise: Noise, *, intercept: bool = True) -> Eviden
     root = data.root[int(intercept) :, int(intercept) :]
     squares = np.square(root).sum(axis=0) / data.count
     scales = squares, np.zeros(len(squares), dtype=bool)
-    evidence = _evidence(data, noise, intercept, np.zeros(len(squares)), scales)
+    evidence = _make_evidence(data, noise, intercept, np.zeros(len(squares)), scales)
     assert evidence is not None
     return evidence
 
@@ -67,7 +67,7 @@ def test_the_evidence_of_a_set_is_that_of_its_posterior(
         factor.merge(data)
         expected.append(LinearPosterior(belief, noise, False, prior, factor).log_evidence)
     assert solved.value - solved.value[0] == pytest.approx(np.array(expected) - expected[0])
-    gains = evidence.gains(solved)
+    gains = evidence.compute_gains(solved)
     sizes = [frozenset(members[members >= 0]) for members in sets.members]
     for row, members in enumerate(sizes):
         if len(members) > evidence.most - 1:
@@ -99,7 +99,7 @@ def test_walkers_are_where_enumeration_says(noise: Noise, correlated: bool, make
     log_weights, shares = np.concatenate(logs), np.concatenate(variances)
     shares = 1.0 / (1.0 + 40.0 * shares)  # of each coefficient, left to the prior
     expected = np.exp(log_weights - logsumexp(log_weights)) @ shares
-    walk = walked(evidence, 2000)
+    walk = sample_sets(evidence, 2000)
     sets = walk.solved.sets
     inside = (sets.members[:, :, None] == np.arange(5)).any(axis=1)
     variances = evidence.variances[sets.background][:, None] + inside * np.exp(

@@ -14,9 +14,9 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.files import dumps, loads
 from posterity.forecasting import Forecaster, ForecastWarning, Form, GapWarning
-from posterity.forecasting.forms import forms_for
+from posterity.forecasting.forms import choose_forms
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.rows import Levels, learn, learn_each, new_bank
+from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
 from posterity.forgetting import (
     Adaptive,
     Changepoint,
@@ -258,7 +258,7 @@ def test_rows_learned_together_are_those_learned_one_by_one(monthly: Array) -> N
     y[1, 50:53] = np.nan
     panel = Panel.of_arrays(dict(enumerate(y)))
     levels, form = Levels.of(panel, log=False), Form(1, (1, 2, 12), discount=0.97)
-    together, one_by_one = new_bank(form, levels), new_bank(form, levels)
+    together, one_by_one = make_bank(form, levels), make_bank(form, levels)
     learn(together, levels, form, 0, 5)
     learn(one_by_one, levels, form, 0, 5)
     for column, bank in enumerate(learn_each(together, levels, form, 5, 80), start=5):
@@ -645,4 +645,4 @@ def test_times_with_a_zone_are_those_of_utc() -> None:
 
 
 def test_long_periods_need_few_lags() -> None:
-    assert max(form.window.shape[1] for form in forms_for(30_000, (1440, 10_080))) < 20
+    assert max(form.window.shape[1] for form in choose_forms(30_000, (1440, 10_080))) < 20

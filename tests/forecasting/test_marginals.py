@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from posterity.distributions import Mixture, Normal
-from posterity.forecasting.marginals import Component, Marginals, crps_of_one
+from posterity.forecasting.marginals import Component, Marginals, compute_normal_crps
 
 MEAN = np.array([[[0.0], [1.0]]])
 SD = np.array([[[1.0], [0.5]]])
@@ -69,7 +69,7 @@ def test_score_of_one_normal_in_closed_form(log: bool) -> None:
     part = Component(np.array([[[0.4]]]), np.array([[[0.6]]]), log)
     y = np.array([[1.7]])
     exact = Marginals([part], np.ones((1, 1))).crps(y)
-    np.testing.assert_allclose(crps_of_one(*part.matched(), y, log=log), exact, rtol=1e-4)
+    np.testing.assert_allclose(compute_normal_crps(*part.matched(), y, log=log), exact, rtol=1e-4)
 
 
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 70), far=st.sampled_from([1.0, 8.0, 1e3]))
@@ -83,7 +83,7 @@ def test_the_kernel_sums_as_scipy_does(seed: int, size: int, far: float) -> None
     cells = Marginals(parts, rng.dirichlet([0.5, 0.5], size=2))._cells
     y = far * rng.normal(size=(6, 4))
     which = rng.permutation(6)
-    for mine, slow in zip(cells.score(y, which), cells.score_slowly(y, which), strict=True):
+    for mine, slow in zip(cells.score(y, which), cells.score_by_scipy(y, which), strict=True):
         np.testing.assert_allclose(mine, slow, rtol=1e-12, atol=1e-300)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from posterity.forecasting.forecast import Forecast, _summed
+from posterity.forecasting.forecast import Forecast, _sum_steps
 from posterity.forecasting.forms import Form
 from posterity.forecasting.paths import Paths, paths, usual
 from posterity.forecasting.posterior import Draws
@@ -83,11 +83,11 @@ def test_drawn_paths_have_the_marginals_and_the_sum_that_formulas_say(log: bool)
 def test_sum_of_an_autoregression_in_closed_form() -> None:
     found = one(LAGS, [-0.4], 1.5, [1.0, 2.0], 5)
     ones = np.ones(5)
-    part = _summed(found, slice(None))
+    part = _sum_steps(found, slice(None))
     np.testing.assert_allclose(
         part.sd[0, 0, 0] ** 2, ones @ found.covariance()[0, 0] @ ones, rtol=1e-10
     )
-    some = _summed(found, slice(1, 3))
+    some = _sum_steps(found, slice(1, 3))
     mask = np.array([0.0, 1.0, 1.0, 0.0, 0.0])
     np.testing.assert_allclose(
         some.sd[0, 0, 0] ** 2, mask @ found.covariance()[0, 0] @ mask, rtol=1e-10

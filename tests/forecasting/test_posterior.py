@@ -10,7 +10,7 @@ from posterity.forecasting import shared
 from posterity.forecasting.forms import Form
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.posterior import NOISE_ROWS, Posterior, Prior
-from posterity.forecasting.rows import Levels, learn, new_bank
+from posterity.forecasting.rows import Levels, learn, make_bank
 
 
 def triangles_of(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_a_shared_prior_finds_what_series_have_in_common() -> None:
         noise = rng.uniform(0.7, 1.3)
         truths.append(mean + noise * sd * rng.normal(size=2))
         triangles.append(triangles_of(X, X @ truths[-1] + noise * rng.normal(size=15))[0])
-    prior = shared.learned(np.array(triangles), np.full(400, 15.0))
+    prior = shared.learn_prior(np.array(triangles), np.full(400, 15.0))
     assert prior is not None
     np.testing.assert_allclose(prior.mean, mean, atol=0.05)
     # The search ends before the smallest variances are found: rather too wide than too sure.
@@ -77,7 +77,7 @@ def test_rows_are_what_the_form_says() -> None:
     y = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
     form = Form(2, (1, 3))
     levels = Levels.of(Panel.of_arrays({"a": y}), log=False)
-    bank = new_bank(form, levels)
+    bank = make_bank(form, levels)
     learn(bank, levels, form, 0, len(y))
     rows, targets = [], []
     for t in range(3, len(y)):
@@ -93,7 +93,7 @@ def test_what_is_missing_is_not_learned_and_lags_bridge_it() -> None:
     y = np.array([3.0, 1.0, np.nan, 1.5, 5.0, 9.0])
     form = Form(1, (1, 2), drift=False)
     levels = Levels.of(Panel.of_arrays({"a": y}), log=False)
-    bank = new_bank(form, levels)
+    bank = make_bank(form, levels)
     learn(bank, levels, form, 0, len(y))
     filled = np.array([3.0, 1.0, 1.0, 1.5, 5.0, 9.0])
     at = np.array([3, 4, 5])
@@ -107,7 +107,7 @@ def test_what_is_old_counts_for_less() -> None:
     y = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
     form = Form(1, (2,), drift=False, discount=0.8)
     levels = Levels.of(Panel.of_arrays({"a": y}), log=False)
-    at_once, in_parts = new_bank(form, levels), new_bank(form, levels)
+    at_once, in_parts = make_bank(form, levels), make_bank(form, levels)
     learn(at_once, levels, form, 0, len(y))
     for column in range(len(y)):
         learn(in_parts, levels, form, column, column + 1)

@@ -74,7 +74,7 @@ def test_one_signal_in_closed_form() -> None:
 def test_links_are_regressions_of_the_library() -> None:
     y = simulated(60)
     model = VectorAutoregression(lags=2).fit(y)
-    signals = model._signals()
+    signals = model._get_signals()
     unit, centre = signals.unit, signals.centre
     scaled = (y - centre) / unit
     X, now = np.hstack([scaled[1:-1], scaled[:-2]]), scaled[2:]
@@ -87,7 +87,7 @@ def test_links_are_regressions_of_the_library() -> None:
             prior_precision=np.append(precision, np.ones(j)),
             noise_prior=(0.5 * (NOISE_ROWS + 1.0 + j), 0.5),
         ).fit(np.hstack([X, steps[:, :j]]), steps[:, j])
-        link = model._system().link(j, nodes)
+        link = model._get_system().link(j, nodes)
         assert link.log_evidence[0] == pytest.approx(twin.log_evidence_, rel=1e-10)
         triangle = link.triangles[0]
         assert np.allclose(np.linalg.solve(triangle[:-1, :-1], triangle[:-1, -1])[1:], twin.coef_)
@@ -168,7 +168,7 @@ def test_rows_with_a_value_missing_are_not_learned() -> None:
     y = simulated(80)
     y[40, 1] = np.nan
     model = VectorAutoregression(lags=2).fit(y)
-    assert model._system().n == 80 - 2 - 3
+    assert model._get_system().n == 80 - 2 - 3
     y[-1, 2] = np.nan
     assert np.isfinite(VectorAutoregression(lags=2).fit(y).forecast(3).median()).all()
 

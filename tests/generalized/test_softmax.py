@@ -64,7 +64,7 @@ def test_two_classes_are_the_log_odds() -> None:
     """The contrast of two classes is the log odds over the square root of 2."""
     y = (KIND == 2).astype(int)
     binary = BayesianLogisticRegression(prior_precision=0.5).fit(IRIS, y)
-    many = _many.begun(2, 4, intercept=True, precision=1.0, forgetting=None)
+    many = _many.begin_posterior(2, 4, intercept=True, precision=1.0, forgetting=None)
     many.fit(IRIS, y[:, None], None, np.zeros(150))
     odds = np.diff(many.coefficients(), axis=0)
     assert np.allclose(odds[0, 1:], binary.coef_, atol=1e-7)

@@ -176,7 +176,9 @@ def test_the_second_derivative_is_that_of_the_gradient() -> None:
 
 
 def test_a_posterior_of_classes_tells_a_distribution_of_places() -> None:
-    posterior = _many.begun(3, 3, intercept=True, precision=1.0, forgetting=Window(size=50))
+    posterior = _many.begin_posterior(
+        3, 3, intercept=True, precision=1.0, forgetting=Window(size=50)
+    )
     before = posterior.copy()
     predictive = posterior.predict_then_learn(X, Y[:, None], None, np.ones(80))
     assert predictive.logpdf(Y).shape == (80,)

@@ -44,7 +44,7 @@ def test_two_classes_row_by_row_are_the_log_odds() -> None:
     """The same rows as a softmax of two classes, and as log odds by equal moments."""
     X, y, _ = drawn(0, 2, 3, 200)
     binary = BayesianLogisticRegression(prior_precision=0.5, approximation="moments").fit(X, y)
-    many = _many.begun(2, 3, intercept=True, precision=1.0, forgetting=None)
+    many = _many.begin_posterior(2, 3, intercept=True, precision=1.0, forgetting=None)
     many.append(X[:50], y[:50, None], None, np.zeros(50))
     many.predict_then_learn(X[50:], y[50:, None], None, np.zeros(150))
     odds = np.diff(many.coefficients(), axis=0)[0, 1:]

@@ -81,7 +81,7 @@ def test_the_quantiles_own_interval_is_the_members_mixture() -> None:
     assert isinstance(own, Mixture)
     runs, weights = model._posterior.ahead()
     assert own.mean() == pytest.approx(
-        weights @ [run.of_the_quantile(X[:3]).mean() for run in runs]
+        weights @ [run.quantile_distribution(X[:3]).mean() for run in runs]
     )
     assert np.allclose(model.predict_interval(X[:3]), np.stack(own.interval(0.95), axis=1))
     assert np.allclose(model.predict(X[:3], return_std=True)[1], own.std())

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.generalized._growth import widened
+from posterity.generalized._growth import widen_model
 from posterity.linear.base import LinearModel
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors import FadingPosterior, LinearPosterior
@@ -98,7 +98,7 @@ class NamedRows(Generic[Model]):
         """Let features join that are new, with their prior."""
         new = sorted((name for name in names if name not in self.columns), key=repr)
         if new:
-            self.model = widened(self.model, len(new))
+            self.model = widen_model(self.model, len(new))
             self.columns |= {name: len(self.columns) + i for i, name in enumerate(new)}
             self.paths = LeanPaths()
 
@@ -118,7 +118,7 @@ class NamedRows(Generic[Model]):
         row, unknown = self.values(x)
         if not unknown:
             return self.model, row[None]
-        model = widened(self.model, len(unknown))
+        model = widen_model(self.model, len(unknown))
         return model, np.concatenate([row, list(unknown.values())])[None]
 
     def select_frame_values(self, names: list[Hashable], values: Array) -> Array:

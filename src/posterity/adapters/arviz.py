@@ -16,7 +16,7 @@ from posterity.adapters._extras import needed
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
 from posterity.generalized._labels import read_labels
-from posterity.generalized.base import log_exposure
+from posterity.generalized.base import compute_log_exposure
 from posterity.likelihoods import Poisson
 from posterity.linear import functions
 from posterity.linear.base import LinearModel
@@ -176,7 +176,7 @@ def _rows_of(model: Any, X: Any, y: ArrayLike, exposure: ArrayLike | None) -> Ro
     columns = model._columns(X)
     if model.fit_intercept:
         columns = np.column_stack([np.ones(len(columns)), columns])
-    offsets = log_exposure(exposure, len(columns))
+    offsets = compute_log_exposure(exposure, len(columns))
     return Rows(columns, targets[:, 0], np.zeros(len(columns)) if offsets is None else offsets)
 
 

@@ -17,7 +17,7 @@ from posterity.adapters._rows import NamedRows, Row, check_target, check_values,
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator
-from posterity.generalized._growth import widened
+from posterity.generalized._growth import widen_model
 from posterity.generalized.base import Approximation
 from posterity.linear import BayesianLinearRegression as LinearEstimator
 
@@ -367,7 +367,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         model, unknown = rows.model, [name for name in names if name not in rows.columns]
         known = rows.select_frame_values(names, values)
         if unknown:
-            model = widened(model, len(unknown))
+            model = widen_model(model, len(unknown))
             known = np.hstack([known, values[:, [names.index(name) for name in unknown]]])
         return model.classes_.tolist(), model.predict_proba(known)
 

@@ -99,7 +99,7 @@ class ConformalForecaster(BaseEstimator):
         """
         model, tails = self._begun()
         ends = _Ends(tails)
-        forecasts = model._progress(y, self.horizon, X, self.level, ends)
+        forecasts = model._compute_progress(y, self.horizon, X, self.level, ends)
         ends(len(forecasts.pit), forecasts.pit)
         self.model_, self._tails = model, tails
         return forecasts

@@ -21,7 +21,6 @@ from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, called, table_path
 from posterity.cli.text import say_note
-from posterity.cli.times import TimedModel, TimedRows
 from posterity.evaluation import (
     ClassificationResult,
     ValidationResult,
@@ -111,14 +110,9 @@ def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
 def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None:
     """The share of targets below, and the loss that quantiles minimise."""
     _refuse_others(settings, "quantiles")
-    timed = settings.time is not None
     survey = Survey(table)
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
-        result = progressive_quantiles(
-            TimedModel(model) if timed else model,
-            TimedRows(survey, table) if timed else survey,
-            progress=advance,
-        )
+        result = progressive_quantiles(model, survey, progress=advance)
     if settings.as_json:
         click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
     else:
@@ -157,8 +151,8 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         scored = LoggedModel(model) if settings.log_target else model
         result = progressive_validation(
-            scored if settings.time is None else TimedModel(scored),
-            survey if settings.time is None else TimedRows(survey, table),
+            scored,
+            survey,
             levels=settings.levels,
             delay=settings.delay,
             period=settings.period,

@@ -1,35 +1,57 @@
-"""Every form in which a stream may be given, as batches (X, y, sample_weight) of bounded size."""
+"""Every form in which a stream may be given, as batches of bounded size."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-Batch = tuple[Any, FloatArray, FloatArray | None]
 WeightedBatch = tuple[Any, FloatArray, FloatArray]
+
+
+class Batch(NamedTuple):
+    """Rows X (n, p) and targets y (n,), and weights and times (n,) where the stream has them."""
+
+    X: Any
+    y: FloatArray
+    sample_weight: FloatArray | None = None
+    times: FloatArray | None = None
+
+    def select(self, rows: slice) -> Batch:
+        """Some of these rows."""
+        weight, times = self.sample_weight, self.times
+        return Batch(
+            take(self.X, rows),
+            self.y[rows],
+            None if weight is None else weight[rows],
+            None if times is None else times[rows],
+        )
+
+    def keywords(self) -> dict[str, Any]:
+        """What a model takes beside X and y: ``times`` only where there are some."""
+        timed = {} if self.times is None else {"times": self.times}
+        return {"sample_weight": self.sample_weight, **timed}
 
 
 def bounded_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
     """Batches of at most `batch_rows` rows, in the order of the stream."""
     for number, batch in enumerate(_slice_batches(stream, y, sample_weight)):
-        X, target, weight = _checked(batch, number)
-        n = len(target)
+        checked = _checked(batch, number)
+        n = len(checked.y)
         if n <= batch_rows:
-            yield X, target, weight
+            yield checked
             continue
         for start in range(0, n, batch_rows):
-            rows = slice(start, start + batch_rows)
-            yield take(X, rows), target[rows], None if weight is None else weight[rows]
+            yield checked.select(slice(start, start + batch_rows))
 
 
 def joined(first: WeightedBatch | None, second: Batch) -> WeightedBatch:
     """Rows of both, one after the other, each with its weight."""
-    X, y, weight = second
+    X, y, weight = second.X, second.y, second.sample_weight
     weight = np.ones(len(y)) if weight is None else weight
     if first is None:
         return X, y, weight
@@ -70,11 +92,13 @@ def _slice_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
 
 
 def _checked(batch: Any, number: int) -> Batch:
-    if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
-        raise ValueError(f"batch {number} must be (X, y) or (X, y, sample_weight)")
+    if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3, 4):
+        raise ValueError(
+            f"batch {number} must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, times)"
+        )
     X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
     y = np.asarray(batch[1], dtype=np.float64)
-    weight = batch[2] if len(batch) == 3 else None
+    weight, times = (*batch[2:], None, None)[:2]
     if y.ndim != 1:
         raise ValueError(
             f"y in batch {number} must have one dimension, one target a row; its shape is {y.shape}"
@@ -86,10 +110,14 @@ def _checked(batch: Any, number: int) -> Batch:
         )
     if X.shape[0] != len(y):
         raise ValueError(f"X in batch {number} has {X.shape[0]} rows, but y has {len(y)}")
-    if weight is not None:
-        weight = np.asarray(weight, dtype=np.float64)
-        if weight.shape != y.shape:
-            raise ValueError(
-                f"sample_weight in batch {number} has shape {weight.shape}, but y has {y.shape}"
-            )
-    return X, y, weight
+    return Batch(X, y, _read("sample_weight", weight, y, number), _read("times", times, y, number))
+
+
+def _read(name: str, values: Any, y: FloatArray, number: int) -> FloatArray | None:
+    """Numbers (n,), one for each row, or None."""
+    if values is None:
+        return None
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != y.shape:
+        raise ValueError(f"{name} in batch {number} has shape {array.shape}, but y has {y.shape}")
+    return array

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import Batch, bounded_batches, take
+from posterity.evaluation._batches import Batch, bounded_batches
 
 FloatArray = NDArray[np.float64]
 
@@ -94,16 +94,13 @@ def follow_coefficients(
     _check_followed(model)
     notes = _Notes(level)
     seen = 0
-    for X, target, weight in bounded_batches(stream, y, sample_weight, maxsize):
-        borders = np.unique(np.linspace(0, len(target), points + 1).astype(int))
+    for batch in bounded_batches(stream, y, sample_weight, maxsize):
+        borders = np.unique(np.linspace(0, len(batch.y), points + 1).astype(int))
         for start, end in pairwise(borders):
-            part = slice(start, end)
-            X_part = take(X, part)
-            model.partial_fit(
-                X_part, target[part], sample_weight=None if weight is None else weight[part]
-            )
+            part = batch.select(slice(start, end))
+            model.partial_fit(part.X, part.y, **part.keywords())
             notes.add(seen + int(end), model.posterior_)
-        seen += len(target)
+        seen += len(batch.y)
     if not notes.rows:
         raise ValueError("the stream is empty: give at least one row")
     return notes.path()
@@ -166,17 +163,15 @@ class CoefficientFollower:
 
     def pieces(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Cut batches where a note is due; it is taken when the next piece is asked for."""
-        for X, y, weight in batches:
-            n, start = len(y), 0
+        for batch in batches:
+            n, start = len(batch.y), 0
             if not self._spacing:
                 evenly = int(self._expected_rows() / max(self._points - 1, 1)) + 1
-                self._spacing = max(FEWEST_ROWS, 4 * X.shape[1], evenly)
+                self._spacing = max(FEWEST_ROWS, 4 * batch.X.shape[1], evenly)
             while start < n:
                 end = min(n, start + self._spacing - self._seen % self._spacing)
                 whole = start == 0 and end == n
-                rows = slice(start, end)
-                cut = None if weight is None else weight[rows]
-                yield (X, y, weight) if whole else (take(X, rows), y[rows], cut)
+                yield batch if whole else batch.select(slice(start, end))
                 self._seen += end - start
                 start = end
                 if self._seen % self._spacing == 0:

@@ -153,14 +153,14 @@ def _by_evidence(
 ) -> EvaluatedDecisions:
     seen = 0
     for batch in batches:
-        X, y, weight = batch
+        X, y = batch.X, batch.y
         if len(y) == 0:
             continue
         for name, model in models.items():
             with _noted(name, seen, len(y)):
                 rows = columns_for(name, given[name], X)
                 rows = transformed(model, rows, y, first=seen == 0)
-                final_of(model).partial_fit(rows, y, sample_weight=weight)
+                final_of(model).partial_fit(rows, y, **batch.keywords())
         if seen == 0:
             _check_comparable(models)
         seen += len(y)
@@ -178,7 +178,8 @@ def _prequential(
 ) -> EvaluatedDecisions:
     seen, unscored = 0, 0
     total, carry = np.zeros(len(models)), np.zeros(len(models))
-    for X, y, weight in batches:
+    for batch in batches:
+        X, y, weight = batch.X, batch.y, batch.sample_weight
         if len(y) == 0:
             continue
         densities = np.empty((len(models), len(y)))
@@ -186,7 +187,7 @@ def _prequential(
             with _noted(name, seen, len(y)):
                 rows = columns_for(name, given[name], X)
                 rows = transformed(model, rows, y, first=seen == 0)
-                predictive = final_of(model).predict_then_learn(rows, y, sample_weight=weight)
+                predictive = final_of(model).predict_then_learn(rows, y, **batch.keywords())
             densities[k] = np.where(_flat(predictive), np.nan, predictive.logpdf(y))
         # Nor is a point mass a density: a perfect fit so far, or none.
         scored = np.isfinite(densities).all(axis=0)

@@ -40,11 +40,11 @@ class _Learner:
         self.name, self.model = name, fresh(model)
         self._began = False
 
-    def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def predict_then_learn(self, X: Any, y: Any, **keywords: Any) -> Any:
         rows = transformed(self.model, X, y, first=not self._began)
         self._began = True
         try:
-            return final_of(self.model).predict_then_learn(rows, y, sample_weight=sample_weight)
+            return final_of(self.model).predict_then_learn(rows, y, **keywords)
         except (ValueError, TypeError) as error:
             error.add_note(f"model {self.name!r}")
             raise

@@ -54,8 +54,9 @@ def progressive_validation(
         distribution of each row before it was learned. With `delay`, a row of weight zero must be
         predicted and not learned.
     stream : (n, p) array or data frame, tuple, or iterable
-        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)`` or
-        ``(X, y, sample_weight)``, of any length.
+        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)``,
+        ``(X, y, sample_weight)`` or ``(X, y, sample_weight, times)``, of any length. The weights
+        may be None. Times are passed on to the model, and exclude a `delay`.
     y : (n,) array, optional
         Targets, when `stream` is X.
     levels : sequence of float
@@ -153,10 +154,11 @@ def _validate_immediately(
 ) -> Iterator[ScoredBatch]:
     """Labels arrive with their rows: one pass predicts and learns a whole batch."""
     seen = 0
-    for X, y, weight in batches:
+    for batch in batches:
+        X, y = batch.X, batch.y
         if len(y) == 0:
             continue
-        distribution = _predict_then_learn(model, (X, y, weight), seen)
+        distribution = _predict_then_learn(model, batch, seen)
         seen += len(y)
         yield ScoredBatch(X, y, *score_columns(distribution, y, levels))
 
@@ -173,9 +175,14 @@ def _validate_with_delay(
     waiting: WeightedBatch | None = None
     seen = 0
     for batch in batches:
-        n, n_waiting = len(batch[1]), 0 if waiting is None else len(waiting[1])
+        n, n_waiting = len(batch.y), 0 if waiting is None else len(waiting[1])
         if n == 0:
             continue
+        if batch.times is not None:
+            raise ValueError(
+                "times and delay can't go together, as rows would be learned out of order: leave "
+                "one of them out"
+            )
         rows = joined(waiting, batch)
         predicted = np.arange(n_waiting, n_waiting + n)
         events = np.stack([predicted, predicted - delay], axis=1).ravel()
@@ -197,8 +204,8 @@ def _validate_with_delay(
         waiting = take(rows[0], still), rows[1][still], rows[2][still]
         columns, u, error = score_columns(distribution, targets, levels)
         yield ScoredBatch(
-            batch[0],
-            batch[1],
+            batch.X,
+            batch.y,
             [column[is_prediction] for column in columns],
             None if u is None else u[is_prediction],
             error[is_prediction],
@@ -217,9 +224,9 @@ def _expected_rows(stream: Any, y: Any) -> float:
 
 def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:
     """Ask the model, and say where in the stream the rows are that it refuses."""
-    X, y, weight = batch
+    y = batch.y
     try:
-        return model.predict_then_learn(X, y, sample_weight=weight)
+        return model.predict_then_learn(batch.X, y, **batch.keywords())
     except (ValueError, TypeError) as error:
         error.add_note(f"in rows {seen} to {seen + len(y) - 1} of the stream (the first is 0)")
         raise

@@ -73,10 +73,11 @@ def progressive_quantiles(
     """
     q, so_far, n_rows = float(model.quantile), _SoFar(float(model.quantile)), 0
     sums = np.zeros(4)  # rows, below, loss, loss of the baseline
-    for X, target, weight in bounded_batches(stream, y, None, _BATCH_ROWS):
+    for batch in bounded_batches(stream, y, None, _BATCH_ROWS):
+        target = batch.y
         if not len(target):
             continue
-        predictive = model.predict_then_learn(X, target, sample_weight=weight)
+        predictive = model.predict_then_learn(batch.X, target, **batch.keywords())
         predicted, usual = np.asarray(predictive.ppf(q)), so_far.before(target)
         scored = np.isfinite(predicted) & np.isfinite(usual)
         predicted, usual, target = predicted[scored], usual[scored], target[scored]

@@ -90,13 +90,15 @@ def search(task: Deviance, p: int, least: float, largest: float, tolerance: floa
     lower: Any = np.tril_indices(p)
     roots = [np.sqrt(scale) * np.eye(p) for scale in np.geomspace(least, largest, STARTS)]
     start = task.at(min(roots, key=task.value))
-    best, found = _scored(task, start, lower, tolerance)
+    best, found = _run_fisher_scoring(task, start, lower, tolerance)
     for until in () if found else (*ROUGH, tolerance):
-        best = _searched(task, best, lower, until)
+        best = _search_by_gradient(task, best, lower, until)
     return best.root
 
 
-def _scored(task: Deviance, best: Point, lower: Lower, tolerance: float) -> tuple[Point, bool]:
+def _run_fisher_scoring(
+    task: Deviance, best: Point, lower: Lower, tolerance: float
+) -> tuple[Point, bool]:
     """Fisher scoring as long as each step is for the better; also whether it has come to its end.
 
     In units of their own standard deviations, so that ``tolerance`` is how far each entry may be
@@ -111,22 +113,22 @@ def _scored(task: Deviance, best: Point, lower: Lower, tolerance: float) -> tupl
             return best, True
         entries = unit @ steps
         entries *= min(1.0, LONGEST_STEP / np.abs(entries).max())
-        point = _looked_at(task, best.root @ _factor(entries, lower))
+        point = _evaluate_root(task, best.root @ _build_factor(entries, lower))
         if point is None or not point.value < best.value:
             break
         best = point
     return best, False
 
 
-def _searched(task: Deviance, start: Point, lower: Lower, tolerance: float) -> Point:
+def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: float) -> Point:
     """The best D by its slopes alone, in the same units around ``start``."""
     start = start.turned()
     unit = start.units(lower)
     found = [start]
 
     def deviance(steps: Array) -> tuple[float, Array]:
-        K = _factor(unit @ steps, lower)
-        point = _looked_at(task, start.root @ K)
+        K = _build_factor(unit @ steps, lower)
+        point = _evaluate_root(task, start.root @ K)
         if point is None:
             return FAR * (1.0 + abs(start.value)), np.zeros_like(steps)
         if point.value < found[0].value:
@@ -145,7 +147,7 @@ def _searched(task: Deviance, start: Point, lower: Lower, tolerance: float) -> P
     return found[0]
 
 
-def _looked_at(task: Deviance, root: Array) -> Point | None:
+def _evaluate_root(task: Deviance, root: Array) -> Point | None:
     """What is known at a root, or None where a direction has collapsed."""
     try:
         return task.at(root)
@@ -153,7 +155,7 @@ def _looked_at(task: Deviance, root: Array) -> Point | None:
         return None
 
 
-def _factor(entries: Array, lower: Lower) -> Array:
+def _build_factor(entries: Array, lower: Lower) -> Array:
     """K from its entries, those of the diagonal in logarithms; none is out of all proportion."""
     p = int(lower[0][-1]) + 1
     K = np.zeros((p, p))

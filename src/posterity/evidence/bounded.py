@@ -12,8 +12,8 @@ from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     FeatureScales,
     RunningScales,
-    precisions_at,
-    prior_shapes,
+    compute_precisions,
+    compute_prior_shapes,
 )
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
@@ -128,14 +128,16 @@ class Bounded:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """One node; parameters as in :class:`Strategy`. Of several shapes the likeliest is used."""
-        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
+        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         variances = np.geomspace(self.smallest, self.largest, STEPS)
         found = []
         for shape in shapes:
             spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=shape)
             logs = spectrum.log_evidence(spectrum.signal / variances, noise) - np.log(STEPS)
             found.append(Average.over(np.log(spectrum.signal / variances), logs, [spectrum]))
-        return _one_node(found, shapes, pinned, data, noise, intercept, "integrated within bounds")
+        return _make_one_node(
+            found, shapes, pinned, data, noise, intercept, "integrated within bounds"
+        )
 
 
 @dataclass(frozen=True)
@@ -165,13 +167,13 @@ class OddsScale:
 
     sd: float = 2.0
 
-    def log_belief(self, log_scales: Array) -> Array:
+    def log_scale_prior(self, log_scales: Array) -> Array:
         """Log density of the log of the scale, up to a constant."""
         return np.asarray(-0.5 * np.square(np.asarray(log_scales) / self.sd))
 
     def average(self, spectra: list[Spectrum], noise: Noise) -> Average:
         """Over the scale of a prior that all of some data share, each known by its spectrum."""
-        logs = self.log_belief(LOG_SCALES)
+        logs = self.log_scale_prior(LOG_SCALES)
         logs = logs - np.log(np.exp(logs).sum())
         for spectrum in spectra:
             logs = logs + spectrum.log_evidence(np.exp(LOG_SCALES), noise)
@@ -188,12 +190,12 @@ class OddsScale:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """One node; parameters as in :class:`Strategy`. Of several shapes the likeliest is used."""
-        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
+        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         found = []
         for shape in shapes:
             spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=shape)
             found.append(self.average([spectrum], noise))
-        return _one_node(found, shapes, pinned, data, noise, intercept, "integrated")
+        return _make_one_node(found, shapes, pinned, data, noise, intercept, "integrated")
 
 
 class Average(NamedTuple):
@@ -214,7 +216,7 @@ class Average(NamedTuple):
         return cls(top + float(np.log(total)), log_ratio, gamma)
 
 
-def _one_node(
+def _make_one_node(
     found: list[Average],
     shapes: Array,
     pinned: NDArray[np.bool_],
@@ -227,7 +229,9 @@ def _one_node(
     log_evidence, log_ratio, gamma = found[which]
     ratio = float(np.exp(log_ratio))
     return Choice(
-        precisions_at(np.array([ratio]), shapes[which][None], pinned, data, intercept=intercept),
+        compute_precisions(
+            np.array([ratio]), shapes[which][None], pinned, data, intercept=intercept
+        ),
         np.ones(1),
         noise,
         pinned,

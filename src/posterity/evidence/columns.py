@@ -53,7 +53,7 @@ def mean_squares(data: Factor, *, intercept: int) -> FeatureScales:
     return FeatureScales(sums / data.count if data.count > 0.0 else sums, pinned)
 
 
-def prior_shapes(
+def compute_prior_shapes(
     data: Factor, shapes: Array | None, scales: FeatureScales | None, *, intercept: int
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Shapes (L, m) to choose from, infinite where a feature is pinned, and which are (m,).
@@ -63,7 +63,7 @@ def prior_shapes(
     Examples
     --------
     >>> scales = FeatureScales(np.array([4.0, 0.0]), np.array([False, True]))
-    >>> prior_shapes(Factor(2), None, scales, intercept=False)
+    >>> compute_prior_shapes(Factor(2), None, scales, intercept=False)
     (array([[ 4., inf]]), array([False,  True]))
     """
     if shapes is not None:
@@ -72,7 +72,7 @@ def prior_shapes(
     return (np.where(pinned, np.inf, sizes) if pinned.any() else sizes)[None], pinned
 
 
-def pinning_precisions(data: Factor, *, intercept: int) -> Array:
+def compute_pinning_precisions(data: Factor, *, intercept: int) -> Array:
     """(m,) precisions that hold a coefficient at its prior mean, scale-free and finite.
 
     Examples
@@ -80,14 +80,14 @@ def pinning_precisions(data: Factor, *, intercept: int) -> Array:
     >>> import numpy as np
     >>> data = Factor(3)
     >>> data.append(np.array([[3.0, 0.0], [4.0, 0.0]]), np.zeros((2, 1)), intercept=True)
-    >>> pinning_precisions(data, intercept=True)
+    >>> compute_pinning_precisions(data, intercept=True)
     array([2.5e+13, 1.0e+60])
     """
     sums = np.square(data.root[:, int(intercept) :]).sum(axis=0)
     return np.where(sums < SMALLEST, PINNED_AT_ZERO, np.minimum(PINNED * sums, LARGEST))
 
 
-def precisions_at(
+def compute_precisions(
     ratios: Array, shapes: Array, pinned: NDArray[np.bool_], data: Factor, *, intercept: int
 ) -> Array:
     """(k, m) precisions of k ratios (k,) and shapes (k, m) or (1, m); pinned columns are held.
@@ -97,12 +97,12 @@ def precisions_at(
     >>> import numpy as np
     >>> data, held = Factor(2), np.array([False, True])
     >>> data.append(np.array([[3.0, 2.0], [4.0, 2.0]]), np.zeros((2, 1)))
-    >>> precisions_at(np.array([0.5]), np.array([[4.0, np.inf]]), held, data, intercept=0)
+    >>> compute_precisions(np.array([0.5]), np.array([[4.0, np.inf]]), held, data, intercept=0)
     array([[2.e+00, 8.e+12]])
     """
     precisions = np.minimum(ratios[:, None] * shapes, LARGEST)
     if pinned.any():
-        precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
+        precisions[:, pinned] = compute_pinning_precisions(data, intercept=intercept)[pinned]
     return precisions
 
 

@@ -35,7 +35,7 @@ LOWEST, HIGHEST, STEP = -25.0, 14.0, 0.3
 BLOCK = 64
 
 
-def correlation_draws(correlation: Array, rows: ArrayLike) -> Array:
+def draw_correlations(correlation: Array, rows: ArrayLike) -> Array:
     """Correlations (..., q, q) of ``rows`` (...) rows, shrunk as far as their evidence says.
 
     Averaged over kappa, whose prior is Lomax's with scale q + 1, by which each correlation is about
@@ -44,7 +44,7 @@ def correlation_draws(correlation: Array, rows: ArrayLike) -> Array:
     Examples
     --------
     >>> near, far = np.array([[1.0, 0.999], [0.999, 1.0]]), np.array([[1.0, 0.3], [0.3, 1.0]])
-    >>> [correlation_draws(one, 10.0)[0, 1].round(3) for one in (near, far)]
+    >>> [draw_correlations(one, 10.0)[0, 1].round(3) for one in (near, far)]
     [np.float64(0.997), np.float64(0.127)]
     """
     q = correlation.shape[-1]
@@ -54,13 +54,13 @@ def correlation_draws(correlation: Array, rows: ArrayLike) -> Array:
     some = np.flatnonzero(counts > 0.0)
     for start in range(0, len(some), BLOCK):
         part = some[start : start + BLOCK]
-        shares[part] = _shares(np.asarray(np.linalg.eigvalsh(stacked[part])), counts[part])
+        shares[part] = _compute_shares(np.asarray(np.linalg.eigvalsh(stacked[part])), counts[part])
     shares = shares.reshape(*correlation.shape[:-2], 1, 1)
     linear_moments: Array = shares * correlation + (1.0 - shares) * np.eye(q)
     return linear_moments
 
 
-def correlations_after(noise: Noise, residual_df: ArrayLike, products: Array) -> Array:
+def compute_correlations(noise: Noise, residual_df: ArrayLike, products: Array) -> Array:
     """Correlations (..., q, q) from Psi (..., q, q) of ``residual_df`` (...) observations."""
     q = products.shape[-1]
     correlation = correlations_of(products)
@@ -69,30 +69,34 @@ def correlations_after(noise: Noise, residual_df: ArrayLike, products: Array) ->
         return np.broadcast_to(np.eye(q), correlation.shape)
     if rate > 0.0:
         return correlation
-    return correlation_draws(correlation, np.asarray(residual_df, dtype=np.float64) + 2.0 * shape)
+    return draw_correlations(correlation, np.asarray(residual_df, dtype=np.float64) + 2.0 * shape)
 
 
-def _shares(eigenvalues: Array, rows: Array) -> Array:
+def _compute_shares(eigenvalues: Array, rows: Array) -> Array:
     """(b,) mean of m / (m + kappa), for eigenvalues (b, q) of correlations of m = rows (b,)."""
     q = eigenvalues.shape[1]
-    kappa, log_prior = _grid(q)
+    kappa, log_prior = _make_grid(q)
     m = rows[:, None]
     before, after = kappa + q - 1.0, m + kappa + q - 1.0
     energies = np.maximum(eigenvalues, 0.0) * m
     log_sizes = sum(np.log(kappa + energies[:, i : i + 1]) for i in range(q))
-    log_weights = log_prior + _log_gammas(after, q) - _log_gammas(before, q)
+    log_weights = (
+        log_prior
+        + _compute_log_multivariate_gamma(after, q)
+        - _compute_log_multivariate_gamma(before, q)
+    )
     log_weights += 0.5 * (q * before * np.log(kappa) - after * log_sizes)
     weights = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
     return np.asarray(np.sum(weights * (m / (m + kappa)), axis=1))
 
 
-def _log_gammas(nu: Array, q: int) -> Array:
+def _compute_log_multivariate_gamma(nu: Array, q: int) -> Array:
     """Log Gamma_q(nu / 2), but for a constant."""
     return np.asarray(sum(gammaln(0.5 * (nu - i)) for i in range(q)))
 
 
 @lru_cache(maxsize=16)
-def _grid(q: int) -> tuple[Array, Array]:
+def _make_grid(q: int) -> tuple[Array, Array]:
     """kappa (g,), and the log of its prior in log kappa."""
     kappa = (q + 1.0) * np.exp(np.arange(LOWEST, HIGHEST, STEP))
     log_prior = np.log(kappa) - 2.0 * np.log(kappa + q + 1.0)
@@ -101,4 +105,4 @@ def _grid(q: int) -> tuple[Array, Array]:
     return kappa, log_prior
 
 
-__all__ = ["correlation_draws", "correlations_after"]
+__all__ = ["compute_correlations", "draw_correlations"]

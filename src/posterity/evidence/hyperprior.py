@@ -30,7 +30,7 @@ LONGEST_STEP = 0.4
 
 
 @lru_cache(maxsize=64)
-def log_ratio_grid(n_directions: int) -> tuple[Array, Array]:
+def make_log_ratio_grid(n_directions: int) -> tuple[Array, Array]:
     """Nodes (g,) in log(ratio / signal) and the log of hyperprior times quadrature weight (g,).
 
     The ratio is alpha / beta: the nodes are -log g.
@@ -40,7 +40,7 @@ def log_ratio_grid(n_directions: int) -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> nodes, log_weights = log_ratio_grid(5)
+    >>> nodes, log_weights = make_log_ratio_grid(5)
     >>> round(float(np.exp(log_weights).sum()), 12), float(nodes[0]), float(nodes[-1])
     (1.0, -40.0, 40.0)
     """

@@ -16,9 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import LARGEST, FeatureScales, precisions_at, prior_shapes
-from posterity.evidence.hyperprior import log_ratio_grid
-from posterity.evidence.nodes import gauss_nodes
+from posterity.evidence.columns import (
+    LARGEST,
+    FeatureScales,
+    compute_precisions,
+    compute_prior_shapes,
+)
+from posterity.evidence.hyperprior import make_log_ratio_grid
+from posterity.evidence.nodes import compute_gauss_nodes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.kernel import MOST_COLUMNS, MOST_NODES, choose_ratios
@@ -81,7 +86,7 @@ class Integrated:
 
     most_nodes: int = 5
     tolerance: float = 0.01
-    _of_observations: ClassVar[bool] = False
+    _compute_fitted_variance: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.most_nodes < 1:
@@ -105,19 +110,21 @@ class Integrated:
         probable before the data, and a node has a shape of its own.
         """
         if shapes is None and scales is None:
-            plain = self._plain(data, noise, intercept, mean)
+            plain = self._integrate_in_kernel(data, noise, intercept, mean)
             if plain is not None:
                 return plain
-        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
+        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         parts = [
             _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
             for shape in shapes
         ]
-        chosen = _joined(parts, self._disagreement, self.most_nodes, self.tolerance)
+        chosen = _join_nodes(parts, self._compute_disagreement, self.most_nodes, self.tolerance)
         coefficients = None
         if len(parts) == 1 and not pinned.any():
-            coefficients = _coefficients(data, parts[0].spectrum, chosen.ratios, mean, shapes[0])
-        precisions = precisions_at(
+            coefficients = _compute_coefficients(
+                data, parts[0].spectrum, chosen.ratios, mean, shapes[0]
+            )
+        precisions = compute_precisions(
             chosen.ratios, shapes[chosen.which], pinned, data, intercept=intercept
         )
         return Choice(
@@ -134,7 +141,9 @@ class Integrated:
             coefficients=coefficients,
         )
 
-    def _plain(self, data: Factor, noise: Noise, intercept: int, mean: Array) -> Choice | None:
+    def _integrate_in_kernel(
+        self, data: Factor, noise: Noise, intercept: int, mean: Array
+    ) -> Choice | None:
         """The same in the kernel, of few features that all vary; None where that can't be."""
         m = len(mean)
         if not 1 <= m <= MOST_COLUMNS or self.most_nodes > MOST_NODES:
@@ -145,10 +154,10 @@ class Integrated:
             bool(intercept),
             np.ascontiguousarray(mean),
             noise.parameters,
-            log_ratio_grid(int(np.count_nonzero(data.determined[-m:]))),
+            make_log_ratio_grid(int(np.count_nonzero(data.determined[-m:]))),
             self.most_nodes,
             self.tolerance,
-            self._of_observations,
+            self._compute_fitted_variance,
         )
         if chosen is None:
             return None
@@ -168,22 +177,26 @@ class Integrated:
         )
 
     @property
-    def in_stream(self) -> Integrated:
+    def for_stream(self) -> Integrated:
         """The same for a stream: nodes as its predictions of observations need them."""
-        return _OfObservations(self.most_nodes, self.tolerance)
+        return _IntegratedForObservations(self.most_nodes, self.tolerance)
 
-    def _disagreement(self, parts: list[_Integral], probabilities: Array) -> float:
-        measure = _of_observations if self._of_observations else _of_coefficients
+    def _compute_disagreement(self, parts: list[_Integral], probabilities: Array) -> float:
+        measure = (
+            _compute_fitted_variance
+            if self._compute_fitted_variance
+            else _compute_coefficient_variance
+        )
         return measure(parts, probabilities)
 
 
-class _OfObservations(Integrated):
+class _IntegratedForObservations(Integrated):
     """Never kept, but made from the other when a stream's nodes are due."""
 
-    _of_observations: ClassVar[bool] = True
+    _compute_fitted_variance: ClassVar[bool] = True
 
 
-def _coefficients(
+def _compute_coefficients(
     data: Factor, spectrum: Spectrum, ratios: Array, mean: Array, shape: Array
 ) -> Array | None:
     """(K, p) as in :class:`Choice`."""
@@ -202,7 +215,7 @@ def _coefficients(
 
 
 @dataclass(frozen=True, eq=False)
-class _Joined:
+class _JoinedNodes:
     """Nodes (K,): ratios, weights and shapes; and what was lost by there being so few."""
 
     ratios: Array
@@ -232,16 +245,16 @@ class _Integral:
         cls,
         spectrum: Spectrum,
         noise: Noise,
-        log_evidence_of: Callable[[Array], Array] | None = None,
+        compute_log_evidence: Callable[[Array], Array] | None = None,
     ) -> _Integral:
-        nodes, log_hyperprior = log_ratio_grid(int(np.count_nonzero(spectrum.squares)))
+        nodes, log_hyperprior = make_log_ratio_grid(int(np.count_nonzero(spectrum.squares)))
         ratios = np.exp(nodes) * spectrum.signal
         shares = spectrum.shares(ratios)
-        if log_evidence_of is None:
-            values = spectrum.log_evidence_of(shares, noise)
+        if compute_log_evidence is None:
+            values = spectrum.compute_log_evidence(shares, noise)
         else:
-            values = log_evidence_of(shares)
-        log_weights = log_hyperprior + _finite(values, spectrum, shares)
+            values = compute_log_evidence(shares)
+        log_weights = log_hyperprior + _make_finite(values, spectrum, shares)
         top = float(log_weights.max())
         weights = np.exp(log_weights - top)
         total = float(weights.sum())
@@ -271,16 +284,18 @@ class _Integral:
         singular value all of them are linear in middle / (middle + ratio), middle = d^2: two nodes
         are then exact, and with several a polynomial of low degree is near.
         """
-        middle = self._middle()
+        middle = self._compute_middle()
         of_data = middle / (middle + self.ratios)
         # The smaller of the share and what is left of it to 1: it has all its digits.
         if float(self.weights @ of_data) < 0.5:
-            places, weights = gauss_nodes(of_data, self.weights, most)
+            places, weights = compute_gauss_nodes(of_data, self.weights, most)
             return middle * (1.0 / places - 1.0), weights
-        places, weights = gauss_nodes(self.ratios / (middle + self.ratios), self.weights, most)
+        places, weights = compute_gauss_nodes(
+            self.ratios / (middle + self.ratios), self.weights, most
+        )
         return middle * places / (1.0 - places), weights
 
-    def _middle(self) -> float:
+    def _compute_middle(self) -> float:
         """Geometric mean of the d^2 of which the posterior says anything."""
         squares = self.spectrum.squares[self.average > NOTHING]
         if not len(squares):
@@ -291,14 +306,16 @@ class _Integral:
 integral_of = _Integral.of
 
 
-def _joined(parts: list[_Integral], measure: Measure, most: int, tolerance: float) -> _Joined:
+def _join_nodes(
+    parts: list[_Integral], measure: Measure, most: int, tolerance: float
+) -> _JoinedNodes:
     """Nodes for all shapes together, at most ``most`` where their number allows."""
     if len(parts) == 1:
         disagreement = measure(parts, np.ones(1))
         ratios, weights = parts[0].nodes(1 if disagreement < tolerance else most)
         which = np.zeros(len(weights), dtype=np.intp)
         gamma = float(parts[0].average.sum())
-        return _Joined(ratios, weights, which, parts[0].log_evidence, disagreement, gamma)
+        return _JoinedNodes(ratios, weights, which, parts[0].log_evidence, disagreement, gamma)
     evidences = np.array([part.log_evidence for part in parts])
     log_evidence = float(np.logaddexp.reduce(evidences)) - float(np.log(len(parts)))
     infinite = ~np.isfinite(evidences)
@@ -314,7 +331,7 @@ def _joined(parts: list[_Integral], measure: Measure, most: int, tolerance: floa
     shares = probabilities[kept] / probabilities[kept].sum()
     each = np.maximum(np.round(shares * most), 1.0).astype(int)
     pieces = [parts[index].nodes(int(k)) for index, k in zip(kept, each, strict=True)]
-    return _Joined(
+    return _JoinedNodes(
         np.concatenate([ratios for ratios, _ in pieces]),
         np.concatenate([w * share for (_, w), share in zip(pieces, shares, strict=True)]),
         np.concatenate([np.full(len(w), k) for (_, w), k in zip(pieces, kept, strict=True)]),
@@ -324,7 +341,7 @@ def _joined(parts: list[_Integral], measure: Measure, most: int, tolerance: floa
     )
 
 
-def _of_coefficients(parts: list[_Integral], probabilities: Array) -> float:
+def _compute_coefficient_variance(parts: list[_Integral], probabilities: Array) -> float:
     """Variance of the mean over shapes and ratios, relative to the posterior variance.
 
     Of the linear combination of coefficients for which it is largest. Along singular direction i
@@ -333,24 +350,24 @@ def _of_coefficients(parts: list[_Integral], probabilities: Array) -> float:
     sqrt(sum sd_i^2 / s_i^2) times its own sd, and as much for some (Cauchy and Schwarz). What
     shapes add is measured in the coordinates of the factor's rows.
     """
-    noise_variance = _noise_variance(parts, probabilities)
+    noise_variance = _average_noise_variance(parts, probabilities)
     if np.isnan(noise_variance):  # not known yet
         return np.inf
     moved = 0.0
     for probability, part in zip(probabilities, parts, strict=True):
-        moved += probability * _over(part.spread, part.average)
+        moved += probability * _sum_quotients(part.spread, part.average)
     if len(parts) > 1:
         size = sum(
             probability * (np.square(part.spectrum.rotation) @ part.average)
             for probability, part in zip(probabilities, parts, strict=True)
         )
-        moved += _over(_between(parts, probabilities), np.asarray(size))
-    return _over(np.array([moved]), np.array([noise_variance]))
+        moved += _sum_quotients(_compute_between_variance(parts, probabilities), np.asarray(size))
+    return _sum_quotients(np.array([moved]), np.array([noise_variance]))
 
 
-def _of_observations(parts: list[_Integral], probabilities: Array) -> float:
+def _compute_fitted_variance(parts: list[_Integral], probabilities: Array) -> float:
     """Variance of the fitted values over shapes and ratios, a row, relative to the noise's."""
-    noise_variance = _noise_variance(parts, probabilities)
+    noise_variance = _average_noise_variance(parts, probabilities)
     if np.isnan(noise_variance):  # every prediction is flat
         return np.inf
     moved = sum(
@@ -358,17 +375,17 @@ def _of_observations(parts: list[_Integral], probabilities: Array) -> float:
         for probability, part in zip(probabilities, parts, strict=True)
     )
     if len(parts) > 1:
-        moved += float(_between(parts, probabilities).sum())
+        moved += float(_compute_between_variance(parts, probabilities).sum())
     count = parts[0].spectrum.count
-    return _over(np.array([moved]), np.array([count * noise_variance]))
+    return _sum_quotients(np.array([moved]), np.array([count * noise_variance]))
 
 
-def _noise_variance(parts: list[_Integral], probabilities: Array) -> float:
+def _average_noise_variance(parts: list[_Integral], probabilities: Array) -> float:
     """Averaged; NaN before there is one."""
     return float(sum(p * part.noise_variance for p, part in zip(probabilities, parts, strict=True)))
 
 
-def _between(parts: list[_Integral], probabilities: Array) -> Array:
+def _compute_between_variance(parts: list[_Integral], probabilities: Array) -> Array:
     """Variance of the fitted values over shapes, in the coordinates of the factor's rows.
 
     Fitted values are U (1 - f) q there, whatever the shape.
@@ -379,7 +396,7 @@ def _between(parts: list[_Integral], probabilities: Array) -> Array:
     return np.asarray(probabilities @ np.square(fits - probabilities @ fits))
 
 
-def _over(moved: Array, size: Array) -> float:
+def _sum_quotients(moved: Array, size: Array) -> float:
     """Sum of the quotients, nothing over nothing being nothing."""
     if not moved.any():
         return 0.0
@@ -387,7 +404,7 @@ def _over(moved: Array, size: Array) -> float:
         return float(np.where(moved > 0.0, moved / size, 0.0).sum())
 
 
-def _finite(values: Array, spectrum: Spectrum, shares: Array) -> Array:
+def _make_finite(values: Array, spectrum: Spectrum, shares: Array) -> Array:
     """Log evidence up to a constant that may be infinite: a target without any residual."""
     if np.isfinite(values).all():
         return values

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import FeatureScales, precisions_at, prior_shapes
+from posterity.evidence.columns import FeatureScales, compute_precisions, compute_prior_shapes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -85,19 +85,19 @@ def maximize(spectrum: Spectrum, noise: Noise) -> Maximum:
     ('interior', 4.0, True)
     """
     largest = float(spectrum.squares.max(initial=0.0))
-    if largest == 0.0 or not _noise_is_there(spectrum, noise):
-        return _at(spectrum, noise, spectrum.signal, "undetermined")
+    if largest == 0.0 or not _has_noise(spectrum, noise):
+        return _evaluate_at(spectrum, noise, spectrum.signal, "undetermined")
     grid = math.log(largest) + np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
     slope = spectrum.slopes(np.exp(grid), noise)[0]
     if np.abs(slope).max() < FLAT:
-        return _at(spectrum, noise, spectrum.signal, "undetermined")
+        return _evaluate_at(spectrum, noise, spectrum.signal, "undetermined")
     falls = np.flatnonzero(
         (slope[:-1] > 0.0) & (slope[1:] <= 0.0) & (slope[:-1] - slope[1:] > FLAT)
     )
-    places = _refined(spectrum, noise, grid[falls], grid[falls + 1])
-    maxima = [_at(spectrum, noise, ratio, "interior") for ratio in np.exp(places)]
-    low = _at(spectrum, noise, math.exp(grid[0]), "no noise")
-    high = _at(spectrum, noise, math.exp(grid[-1]), "no signal")
+    places = _refine(spectrum, noise, grid[falls], grid[falls + 1])
+    maxima = [_evaluate_at(spectrum, noise, ratio, "interior") for ratio in np.exp(places)]
+    low = _evaluate_at(spectrum, noise, math.exp(grid[0]), "no noise")
+    high = _evaluate_at(spectrum, noise, math.exp(grid[-1]), "no signal")
     # An end is a maximum if the evidence rises towards it, or if there is nothing else.
     maxima += [low] if slope[0] < -FLAT else []
     maxima += [high] if slope[-1] > 0.0 else []
@@ -112,7 +112,7 @@ def maximize(spectrum: Spectrum, noise: Noise) -> Maximum:
     )
 
 
-def _noise_is_there(spectrum: Spectrum, noise: Noise) -> bool:
+def _has_noise(spectrum: Spectrum, noise: Noise) -> bool:
     """Whether a noise precision can be plugged in: enough rows, and a residual at some ratio."""
     if not isinstance(noise, LearnedNoise):
         return True
@@ -120,7 +120,7 @@ def _noise_is_there(spectrum: Spectrum, noise: Noise) -> bool:
     return 2.0 * noise.shape + spectrum.residual_df > 0.0 and left > 0.0
 
 
-def _refined(spectrum: Spectrum, noise: Noise, low: Array, high: Array) -> Array:
+def _refine(spectrum: Spectrum, noise: Noise, low: Array, high: Array) -> Array:
     """(c,) log ratios where the slope is 0, each between its ``low`` and ``high``."""
     if not len(low):
         return low
@@ -141,7 +141,7 @@ def _refined(spectrum: Spectrum, noise: Noise, low: Array, high: Array) -> Array
     return place
 
 
-def _at(spectrum: Spectrum, noise: Noise, ratio: float, found: ModeFit) -> Maximum:
+def _evaluate_at(spectrum: Spectrum, noise: Noise, ratio: float, found: ModeFit) -> Maximum:
     shares = spectrum.shares(ratio)
     beta = float(spectrum.noise_precision(shares, noise)[0])
     plugged = KnownNoise(beta) if 0.0 < beta < math.inf else noise
@@ -149,7 +149,7 @@ def _at(spectrum: Spectrum, noise: Noise, ratio: float, found: ModeFit) -> Maxim
         alpha=math.inf if found == "no signal" else float(ratio) * beta,
         beta=beta,
         ratio=float(ratio),
-        log_evidence=float(spectrum.log_evidence_of(shares, plugged)[0]),
+        log_evidence=float(spectrum.compute_log_evidence(shares, plugged)[0]),
         slope=float(spectrum.slopes(ratio, noise)[0][0]),
         n_parameters=float(spectrum.n_parameters(ratio)[0]),
         found=found,
@@ -197,17 +197,19 @@ class Maximized:
     ) -> Choice:
         """The maximum, over shapes too where there are some; parameters as in :class:`Strategy`."""
         given = shapes
-        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
+        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         if given is None and not self.standardize:
             shapes = np.where(pinned, np.inf, 1.0)[None]
         spectra = [
             Spectrum.of(data, intercept=intercept, mean=mean, shape=shape) for shape in shapes
         ]
-        maxima = [_credible(spectrum, noise) for spectrum in spectra]
+        maxima = [_find_credible(spectrum, noise) for spectrum in spectra]
         which = int(np.argmax([maximum.log_evidence for maximum in maxima]))
         best = maxima[which]
         ratios = np.array([best.ratio])
-        precisions = precisions_at(ratios, shapes[which][None], pinned, data, intercept=intercept)
+        precisions = compute_precisions(
+            ratios, shapes[which][None], pinned, data, intercept=intercept
+        )
         return Choice(
             precisions,
             np.ones(1),
@@ -223,7 +225,7 @@ class Maximized:
         )
 
 
-def _credible(spectrum: Spectrum, noise: Noise) -> Maximum:
+def _find_credible(spectrum: Spectrum, noise: Noise) -> Maximum:
     """The maximum, unless it is a perfect fit of no more rows than there are directions."""
     best = maximize(spectrum, noise)
     learned = isinstance(noise, LearnedNoise) and noise.rate == 0.0
@@ -232,4 +234,4 @@ def _credible(spectrum: Spectrum, noise: Noise) -> Maximum:
     for maximum in (best, *best.others):
         if maximum.found != "no noise":
             return maximum
-    return _at(spectrum, noise, spectrum.signal, "undetermined")
+    return _evaluate_at(spectrum, noise, spectrum.signal, "undetermined")

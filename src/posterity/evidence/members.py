@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice, Strategy
-from posterity.evidence.columns import FeatureScales, precisions_at, prior_shapes
+from posterity.evidence.columns import FeatureScales, compute_precisions, compute_prior_shapes
 from posterity.evidence.integration import Integrated
 from posterity.evidence.relevance import Relevance
 from posterity.factor import Factor
@@ -53,8 +53,8 @@ class Weak:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """The first of the shapes, whatever the data say; parameters as in :class:`Strategy`."""
-        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
-        precisions = precisions_at(
+        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
+        precisions = compute_precisions(
             np.array([self.rows]), shapes[:1], pinned, data, intercept=intercept
         )
         return Choice(
@@ -107,18 +107,18 @@ def many_nodes(strategy: Strategy) -> Strategy:
 
     Examples
     --------
-    >>> many_nodes(single_node(Integrated())).most_nodes
+    >>> many_nodes(use_single_node(Integrated())).most_nodes
     5
     """
     return replace(strategy, most_nodes=MANY) if isinstance(strategy, Integrated) else strategy
 
 
-def single_node(strategy: Strategy) -> Strategy:
+def use_single_node(strategy: Strategy) -> Strategy:
     """The strategy that chooses one prior where this one would choose several.
 
     Examples
     --------
-    >>> single_node(Integrated()).most_nodes
+    >>> use_single_node(Integrated()).most_nodes
     1
     """
     if isinstance(strategy, Integrated | Relevance):

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 CLOSEST = 1e-7
 
 
-def gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array, Array]:
+def compute_gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array, Array]:
     """Nodes and weights that integrate polynomials of degree 2 k - 1 as a discrete measure does.
 
     Parameters
@@ -33,7 +33,8 @@ def gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array, Array]
 
     Examples
     --------
-    >>> nodes, weights = gauss_nodes(np.array([0.0, 0.5, 1.0]), np.array([0.25, 0.5, 0.25]), 2)
+    >>> values, weights = np.array([0.0, 0.5, 1.0]), np.array([0.25, 0.5, 0.25])
+    >>> nodes, weights = compute_gauss_nodes(values, weights, 2)
     >>> nodes.round(6).tolist(), weights.round(6).tolist()
     ([0.146447, 0.853553], [0.5, 0.5])
     """

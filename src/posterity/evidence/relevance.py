@@ -12,12 +12,12 @@ from posterity.evidence.columns import (
     CONSTANT,
     LARGEST,
     FeatureScales,
+    compute_pinning_precisions,
     mean_squares,
-    pinning_precisions,
 )
 from posterity.evidence.integration import Integrated
 from posterity.evidence.relevance_state import SLABS, Evidence, Solved
-from posterity.evidence.relevance_walk import walked
+from posterity.evidence.relevance_walk import sample_sets
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import LearnedNoise, Noise
@@ -97,17 +97,17 @@ class Relevance:
         """Precisions drawn from their posterior; parameters as in :class:`Strategy`."""
         scales = scales or mean_squares(data, intercept=intercept)
         squares, pinned = scales
-        evidence = _evidence(data, noise, intercept, mean, scales)
+        evidence = _make_evidence(data, noise, intercept, mean, scales)
         if evidence is None:
             shared = Integrated(most_nodes=1)
             choice = shared.choose(data, noise, intercept=intercept, mean=mean, scales=scales)
             return replace(choice, found="undetermined")
-        walk = walked(evidence, max(self.most_nodes, WALKERS))
-        variances, weights = _nodes(evidence, walk.solved, self._affordable(len(mean)))
+        walk = sample_sets(evidence, max(self.most_nodes, WALKERS))
+        variances, weights = _make_nodes(evidence, walk.solved, self._is_affordable(len(mean)))
         precisions = np.ones((len(weights), len(mean)))
         precisions[:, ~pinned] = np.minimum(squares[~pinned] / variances, LARGEST)
-        precisions[:, pinned] = pinning_precisions(data, intercept=intercept)[pinned]
-        constant = _constant(data, noise, intercept, mean, evidence)
+        precisions[:, pinned] = compute_pinning_precisions(data, intercept=intercept)[pinned]
+        constant = _compute_constant(data, noise, intercept, mean, evidence)
         return Choice(
             precisions,
             weights,
@@ -116,15 +116,15 @@ class Relevance:
             walk.log_evidence + constant,
             np.ones(len(weights)),
             np.zeros(len(weights), dtype=np.intp),
-            n_parameters=_n_parameters(evidence, walk.solved),
+            n_parameters=_count_parameters(evidence, walk.solved),
             found="sampled",
         )
 
-    def _affordable(self, m: int) -> int:
+    def _is_affordable(self, m: int) -> int:
         return min(self.most_nodes, max(int(MOST_WORK / max(m, 1) ** 3), FEWEST_NODES))
 
 
-def _evidence(
+def _make_evidence(
     data: Factor, noise: Noise, intercept: int, mean: Array, scales: FeatureScales
 ) -> Evidence | None:
     """None where the rows don't tell anything, or tell all: the target is constant."""
@@ -145,19 +145,19 @@ def _evidence(
     return Evidence.of(matrix, target, residual, residual_df, data.count, noise)
 
 
-def _nodes(evidence: Evidence, solved: Solved, most: int) -> tuple[Array, Array]:
+def _make_nodes(evidence: Evidence, solved: Solved, most: int) -> tuple[Array, Array]:
     """Prior variances (K, m) in units of the noise, the most probable ones first, and weights."""
     if most == 1:
-        return _second_moments(evidence, solved), np.ones(1)
+        return _compute_second_moments(evidence, solved), np.ones(1)
     some = solved.take(np.arange(0, len(solved.value), -(-len(solved.value) // most)))
     variances, first, counts = np.unique(
-        _variances(evidence, some), axis=0, return_index=True, return_counts=True
+        _compute_variances(evidence, some), axis=0, return_index=True, return_counts=True
     )
     order = np.argsort(-evidence.log_posterior(some)[first], kind="stable")
     return variances[order], counts[order] / counts.sum()
 
 
-def _variances(evidence: Evidence, solved: Solved) -> Array:
+def _compute_variances(evidence: Evidence, solved: Solved) -> Array:
     sets = solved.sets
     m = evidence.lengths.shape[1]
     variances = np.repeat(evidence.variances[sets.background][:, None], m, axis=1)
@@ -166,7 +166,7 @@ def _variances(evidence: Evidence, solved: Solved) -> Array:
     return variances
 
 
-def _second_moments(evidence: Evidence, solved: Solved) -> Array:
+def _compute_second_moments(evidence: Evidence, solved: Solved) -> Array:
     """(1, m) mean square of each coefficient: the prior variance of largest expected density."""
     sets = solved.sets
     m = evidence.lengths.shape[1]
@@ -179,7 +179,7 @@ def _second_moments(evidence: Evidence, solved: Solved) -> Array:
     return moments.mean(axis=0, keepdims=True)
 
 
-def _n_parameters(evidence: Evidence, solved: Solved) -> float:
+def _count_parameters(evidence: Evidence, solved: Solved) -> float:
     """Mean over the walkers of tr(I - C^-1)."""
     sets = solved.sets
     left = evidence.left[sets.background]
@@ -191,8 +191,10 @@ def _n_parameters(evidence: Evidence, solved: Solved) -> float:
     return float(np.mean((1.0 - left).sum(axis=1) + gained))
 
 
-def _constant(data: Factor, noise: Noise, intercept: int, mean: Array, evidence: Evidence) -> float:
+def _compute_constant(
+    data: Factor, noise: Noise, intercept: int, mean: Array, evidence: Evidence
+) -> float:
     """What their values leave out: log evidence with every feature pinned, less the value then."""
     empty = np.full(len(mean), np.inf)
     spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=empty)
-    return float(spectrum.log_evidence(1.0, noise)[0]) - float(evidence.fit(evidence.nothing))
+    return float(spectrum.log_evidence(1.0, noise)[0]) - float(evidence.fit(evidence.null_energy))

@@ -57,7 +57,7 @@ class Sets:
         """Some of them, or some of them several times."""
         return type(self)(self.members[which], self.background[which], self.slab[which])
 
-    def but(self, which: NDArray[np.bool_], other: Self) -> Self:
+    def replace_rows(self, which: NDArray[np.bool_], other: Self) -> Self:
         """These, with ``other`` in the places ``which`` (K,)."""
         width = max(self.members.shape[1], other.members.shape[1])
         mine, others = widened(self.members, width), widened(other.members, width)
@@ -67,7 +67,7 @@ class Sets:
             np.where(which, other.slab, self.slab),
         )
 
-    def flipped(self, features: Indices) -> Self:
+    def flip_features(self, features: Indices) -> Self:
         """One feature of each (K,) put in, or taken out where it is in; -1: as it was."""
         present = (self.members == features[:, None]) & (features >= 0)[:, None]
         members = np.where(present, -1, self.members)
@@ -113,7 +113,7 @@ class Solved:
             self.rows[which],
         )
 
-    def but(self, which: NDArray[np.bool_], other: Self) -> Self:
+    def replace_rows(self, which: NDArray[np.bool_], other: Self) -> Self:
         """These, with ``other`` in the places ``which`` (K,)."""
         if which.all():
             return other
@@ -121,7 +121,7 @@ class Solved:
         mine, others = self._widened(width), other._widened(width)
         one, two = (name[..., None] for name in (which, which[:, None]))
         return type(self)(
-            mine.sets.but(which, others.sets),
+            mine.sets.replace_rows(which, others.sets),
             np.where(which, others.value, mine.value),
             np.where(which, others.energy, mine.energy),
             np.where(one, others.mean, mine.mean),
@@ -224,18 +224,18 @@ class Evidence:
         )
 
     @property
-    def least(self) -> float:
+    def smallest_energy(self) -> float:
         """The smallest sum of squares that can be told from 0."""
         total = self.residual + float(self.projections @ self.projections)
-        return max(self.nothing_left, PERFECT * total)
+        return max(self.full_energy, PERFECT * total)
 
     @property
-    def nothing(self) -> Array:
+    def null_energy(self) -> Array:
         """() 2 b_n where all coefficients are their prior mean."""
-        return np.asarray(self.nothing_left + self.projections @ self.projections)
+        return np.asarray(self.full_energy + self.projections @ self.projections)
 
     @property
-    def nothing_left(self) -> float:
+    def full_energy(self) -> float:
         """2 b_n where coefficients explain all that they can."""
         twice_rate = 2.0 * self.noise.rate if isinstance(self.noise, LearnedNoise) else 0.0
         return twice_rate + self.residual
@@ -254,8 +254,8 @@ class Evidence:
 
     def log_prior(self, sets: Sets) -> Array:
         """(K,) log prior probability, up to a constant."""
-        hyperpriors = log_half_cauchy(BACKGROUNDS)[sets.background]
-        return hyperpriors + log_half_cauchy(SLABS)[sets.slab] + self.log_sizes[sets.sizes]
+        hyperpriors = compute_log_half_cauchy(BACKGROUNDS)[sets.background]
+        return hyperpriors + compute_log_half_cauchy(SLABS)[sets.slab] + self.log_sizes[sets.sizes]
 
     def log_posterior(self, solved: Solved) -> Array:
         """(K,) up to the same constant as ``value``."""
@@ -265,7 +265,7 @@ class Evidence:
         """Evaluate, O(K k^2 (k + m))."""
         there = sets.members >= 0
         members = np.where(there, sets.members, 0)
-        rows = self._rows(sets)
+        rows = self._get_rows(sets)
         precisions = np.exp(-SLABS[sets.slab])
         gram = np.take_along_axis(rows, members[:, None, :], axis=2) * there[:, None, :]
         k = members.shape[1]
@@ -276,15 +276,15 @@ class Evidence:
         # Not by what the members explain: of an almost perfect fit that would leave no digits.
         left = self.projections - (mean[:, None, :] @ self.directions.T[members])[:, 0]
         energy = np.sum(self.left[sets.background] * np.square(left), axis=1)
-        energy += precisions * np.square(mean).sum(axis=1) + self.nothing_left
-        energy = np.maximum(energy, self.least)
+        energy += precisions * np.square(mean).sum(axis=1) + self.full_energy
+        energy = np.maximum(energy, self.smallest_energy)
         log_determinant = self.log_determinants[sets.background] + np.linalg.slogdet(gram)[1]
         log_determinant += sets.sizes * SLABS[sets.slab]
         value = self.fit(energy) - 0.5 * log_determinant
         covariance = np.where(there[:, None, :], covariance, 0.0)
         return Solved(sets, value, energy, mean, covariance, rows)
 
-    def gains(self, solved: Solved) -> Array:
+    def compute_gains(self, solved: Solved) -> Array:
         """(K, m) what each feature adds to the log evidence when it is put in, or taken out."""
         sets, rows = solved.sets, solved.rows
         kappa = np.exp(SLABS[sets.slab])[:, None]
@@ -292,7 +292,7 @@ class Evidence:
         s = np.maximum(self.lengths[sets.background] - np.sum(rows * name_bad_rows, axis=1), 0.0)
         q = self.products[sets.background] - (solved.mean[:, None, :] @ rows)[:, 0]
         energy = solved.energy[:, None]
-        lower = np.maximum(energy - q * q * kappa / (1.0 + kappa * s), self.least)
+        lower = np.maximum(energy - q * q * kappa / (1.0 + kappa * s), self.smallest_energy)
         gains = self.fit(lower) - self.fit(energy) - 0.5 * np.log1p(kappa * s)
         walker, place = np.nonzero(sets.members >= 0)
         spread = solved.covariance[walker, place, place]
@@ -302,7 +302,7 @@ class Evidence:
         gains[walker, sets.members[walker, place]] = out
         return gains
 
-    def prior_gains(self, sets: Sets) -> Array:
+    def compute_prior_gains(self, sets: Sets) -> Array:
         """(K, m) what the same adds to the log prior."""
         sizes = sets.sizes
         now = self.log_sizes[sizes]
@@ -312,13 +312,13 @@ class Evidence:
         gains[walker, sets.members[walker, place]] = out[walker]
         return gains
 
-    def _rows(self, sets: Sets) -> Array:
+    def _get_rows(self, sets: Sets) -> Array:
         """(K, k, m) rows of H; each is computed once."""
         there = sets.members >= 0
         keys = sets.background[:, None] * self.lengths.shape[1] + sets.members
-        return self.rows.read(np.where(there, keys, -1), self._row)
+        return self.rows.read(np.where(there, keys, -1), self._get_row)
 
-    def _row(self, keys: Indices) -> Array:
+    def _get_row(self, keys: Indices) -> Array:
         background, features = np.divmod(keys, self.lengths.shape[1])
         return (self.directions[:, features] * self.left[background].T).T @ self.directions
 
@@ -352,7 +352,7 @@ class Rows:
         return self.table[self.places[keys]]
 
 
-def log_half_cauchy(logs: Array) -> Array:
+def compute_log_half_cauchy(logs: Array) -> Array:
     """Log probabilities of the points of a grid in the log of a variance, over the noise's."""
     values = EXPONENT * (log_expit(logs) + log_expit(-logs))
     return values - np.log(np.exp(values).sum())

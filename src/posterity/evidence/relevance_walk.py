@@ -25,7 +25,7 @@ from posterity.evidence.relevance_state import (
     Evidence,
     Sets,
     Solved,
-    log_half_cauchy,
+    compute_log_half_cauchy,
 )
 
 Array = NDArray[np.float64]
@@ -48,27 +48,27 @@ class Walk:
     log_evidence: float
 
 
-def walked(evidence: Evidence, n_walkers: int) -> Walk:
+def sample_sets(evidence: Evidence, n_walkers: int) -> Walk:
     """Draw ``n_walkers`` sets from the posterior."""
     random = np.random.default_rng(SEED)
     few = evidence.lengths.shape[1]
-    solved = _started(evidence, n_walkers, random)
+    solved = _start_walkers(evidence, n_walkers, random)
     visited: list[dict[tuple[int, ...], float]] = []
     heights = []
     for _ in range(min(ROUNDS_BEFORE, 2 + few)):
-        solved = _moved(evidence, solved, random)
+        solved = _move(evidence, solved, random)
         heights.append(evidence.log_posterior(solved))
-        visited.append(_states(solved.sets, heights[-1]))
+        visited.append(_collect_states(solved.sets, heights[-1]))
     # The mean of the log posterior is the log of a region's probability less its entropy.
-    weights = np.exp(_centred(np.mean(heights[len(heights) // 2 :], axis=0)))
-    solved = solved.take(_resampled(weights / weights.sum(), random))
+    weights = np.exp(_centre(np.mean(heights[len(heights) // 2 :], axis=0)))
+    solved = solved.take(_resample(weights / weights.sum(), random))
     for _ in range(min(ROUNDS_AFTER, 2 + few)):
-        solved = _moved(evidence, solved, random)
-        visited.append(_states(solved.sets, evidence.log_posterior(solved)))
-    return Walk(solved, _log_evidence(visited))
+        solved = _move(evidence, solved, random)
+        visited.append(_collect_states(solved.sets, evidence.log_posterior(solved)))
+    return Walk(solved, _estimate_log_evidence(visited))
 
 
-def _states(sets: Sets, values: Array) -> dict[tuple[int, ...], float]:
+def _collect_states(sets: Sets, values: Array) -> dict[tuple[int, ...], float]:
     places = zip(sets.background.tolist(), sets.slab.tolist(), strict=True)
     members = np.sort(sets.members, axis=1).tolist()
     return {
@@ -77,7 +77,7 @@ def _states(sets: Sets, values: Array) -> dict[tuple[int, ...], float]:
     }
 
 
-def _log_evidence(visited: list[dict[tuple[int, ...], float]]) -> float:
+def _estimate_log_evidence(visited: list[dict[tuple[int, ...], float]]) -> float:
     """log p(y) = log p(y, A) - log p(A | y), A the states visited before the last rounds.
 
     The first is a sum over A, the second the share of the last rounds' states that are in A.
@@ -89,30 +89,31 @@ def _log_evidence(visited: list[dict[tuple[int, ...], float]]) -> float:
     return float(np.logaddexp.reduce(list(known.values()))) - float(np.log(share))
 
 
-def _centred(logs: Array) -> Array:
+def _centre(logs: Array) -> Array:
     return logs - logs.max()
 
 
-def _started(evidence: Evidence, count: int, random: Generator) -> Solved:
+def _start_walkers(evidence: Evidence, count: int, random: Generator) -> Solved:
     """Half of the walkers on a strong background; the others have none, and a set grown on it."""
     background, slab = (
-        _drawn(np.tile(log_half_cauchy(grid), (count, 1)), random) for grid in (BACKGROUNDS, SLABS)
+        _draw_columns(np.tile(compute_log_half_cauchy(grid), (count, 1)), random)
+        for grid in (BACKGROUNDS, SLABS)
     )
     background[::2] = 0
     solved = evidence.solve(Sets(np.zeros((count, 0), dtype=np.intp), background, slab))
     longest = min(evidence.most, LONGEST_START, max(2, int(evidence.residual_df + 1e-6) // 4))
     for _ in range(longest):
-        odds = evidence.gains(solved)
+        odds = evidence.compute_gains(solved)
         walker, inside = np.nonzero(solved.sets.members >= 0)
         odds[walker, solved.sets.members[walker, inside]] = -np.inf
-        features = np.where(np.arange(count) % 2 == 0, _drawn(odds, random), -1)
-        solved = evidence.solve(solved.sets.flipped(features))
+        features = np.where(np.arange(count) % 2 == 0, _draw_columns(odds, random), -1)
+        solved = evidence.solve(solved.sets.flip_features(features))
         for name, grid in (("background", BACKGROUNDS), ("slab", SLABS)):
             solved = _shift(evidence, solved, random, name, len(grid))
     return solved
 
 
-def _resampled(weights: Array, random: Generator) -> Indices:
+def _resample(weights: Array, random: Generator) -> Indices:
     """Systematic resampling."""
     places = (np.arange(len(weights)) + random.random()) / len(weights)
     return np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
@@ -121,8 +122,8 @@ def _resampled(weights: Array, random: Generator) -> Indices:
 # ---- steps that leave the posterior as it is -----------------------------------------------------
 
 
-def _moved(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
-    rates = _rates(evidence, solved)
+def _move(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
+    rates = _compute_rates(evidence, solved)
     m = evidence.lengths.shape[1]
     for _ in range(min(3, m) + int(solved.sets.sizes.mean()) // 4):
         solved, rates = _flip(evidence, solved, rates, random)
@@ -142,16 +143,16 @@ def _flip(
     leaves little to reject (Zanella 2020).
     """
     with np.errstate(divide="ignore"):
-        features = _drawn(np.log(rates), random)
-    proposed = evidence.solve(solved.sets.flipped(features))
-    others = _rates(evidence, proposed)
+        features = _draw_columns(np.log(rates), random)
+    proposed = evidence.solve(solved.sets.flip_features(features))
+    others = _compute_rates(evidence, proposed)
     accepted = random.random(len(features)) * others.sum(axis=1) < rates.sum(axis=1)
     rates = np.where(accepted[:, None], others, rates)
-    return solved.but(accepted, proposed), rates
+    return solved.replace_rows(accepted, proposed), rates
 
 
-def _rates(evidence: Evidence, solved: Solved) -> Array:
-    odds = evidence.gains(solved) + evidence.prior_gains(solved.sets)
+def _compute_rates(evidence: Evidence, solved: Solved) -> Array:
+    odds = evidence.compute_gains(solved) + evidence.compute_prior_gains(solved.sets)
     with np.errstate(over="ignore"):
         return np.where(np.isneginf(odds), 0.0, np.maximum(1.0 / (1.0 + np.exp(-odds)), 1e-300))
 
@@ -164,12 +165,12 @@ def _swap(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
     if not some.any():
         return solved
     leaves = np.where(some, sets.members[np.arange(len(some)), np.maximum(place, 0)], -1)
-    without = evidence.solve(sets.flipped(leaves))
-    odds = evidence.gains(without)
+    without = evidence.solve(sets.flip_features(leaves))
+    odds = evidence.compute_gains(without)
     walker, inside = np.nonzero(without.sets.members >= 0)
     odds[walker, without.sets.members[walker, inside]] = -np.inf
-    enters = np.where(some, _drawn(odds, random), -1)
-    return evidence.solve(without.sets.flipped(enters))
+    enters = np.where(some, _draw_columns(odds, random), -1)
+    return evidence.solve(without.sets.flip_features(enters))
 
 
 def _shift(evidence: Evidence, solved: Solved, random: Generator, name: str, size: int) -> Solved:
@@ -185,10 +186,10 @@ def _shift(evidence: Evidence, solved: Solved, random: Generator, name: str, siz
     gain = proposed.value - solved.value
     gain += evidence.log_prior(proposed.sets) - evidence.log_prior(sets)
     accepted = inside & (np.log(random.random(count)) < gain)
-    return solved.but(accepted, proposed)
+    return solved.replace_rows(accepted, proposed)
 
 
-def _drawn(logs: Array, random: Generator) -> Indices:
+def _draw_columns(logs: Array, random: Generator) -> Indices:
     """(K,) one column of each row of ``logs`` (K, m), with probabilities in proportion to exp."""
     chances = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
     places = random.random(len(logs))[:, None] * chances[:, -1:]

@@ -74,7 +74,7 @@ class SharedPrior:
 
     def covariance(self) -> Array:
         """(p, p) D, relative to the noise; infinite variances where nothing is known."""
-        return _factor_of(self.root, self.mean).covariance()
+        return _make_factor(self.root, self.mean).covariance()
 
 
 def learned(
@@ -107,14 +107,14 @@ def learned(
     means, residual_df = frame.into(mean), free[frame.kept]
     if p == 0 or len(sample.rows) == 0 or not frame.tells:
         scale = np.sqrt(frame.scale)
-        return _shared_prior(
-            frame, np.eye(p) / scale, _Means(frame, means, residual_df, np.eye(p) / scale)
+        return _make_shared_prior(
+            frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
         )
     task = _Deviance(frame, noise, means, residual_df)
     least = 0.1 * min(len(frame.rows) / sample.count, 1.0)
     best = search(task, p, least, frame.scale, tolerance)
-    root = _upper(np.asarray(np.linalg.inv(best)))
-    return _shared_prior(frame, root, _Means(frame, means, residual_df, root))
+    root = _triangulate(np.asarray(np.linalg.inv(best)))
+    return _make_shared_prior(frame, root, _MeansRegression(frame, means, residual_df, root))
 
 
 def with_given_precision(
@@ -123,7 +123,7 @@ def with_given_precision(
     """The mean learned, where the precision is ``prior``'s; what is flat there has mean 0."""
     frame = _Frame.plain(sample)
     root, mean = prior.root.copy(), prior.coefficients()[:, 0]
-    return _shared_prior(frame, root, _Means(frame, mean, free, root))
+    return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
 
 
 def unit_information(sample: GroupSample, mean: Array) -> Factor:
@@ -136,13 +136,15 @@ def unit_information(sample: GroupSample, mean: Array) -> Factor:
     squares = np.sum(np.square(sample.rows[:, :, :-1]), axis=(0, 1))
     rows = max(1.0, len(squares) / _MOST_SIGNAL)
     root = np.diag(np.sqrt(rows * squares / max(sample.count, 1e-300)))
-    return _factor_of(root, mean)
+    return _make_factor(root, mean)
 
 
-def of_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
+def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
     """What groups, all of them, say at a prior that was learned from some."""
     frame = _Frame.plain(sample)
-    return _shared_prior(frame, prior.root, _Means(frame, prior.mean, free, prior.root))
+    return _make_shared_prior(
+        frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
+    )
 
 
 def given(prior: Factor) -> SharedPrior:
@@ -187,7 +189,7 @@ class _Frame:
         residual = float(pooled.residual()[0, 0]) + sample.residual
         around = pooled.moments[int(intercept) :, 0]
         total = float(around @ around) + residual
-        scale, tells = _signal(sample, noise, total, residual, int(kept.sum()))
+        scale, tells = _compute_signal(sample, noise, total, residual, int(kept.sum()))
         least = max(LEAST_NOISE * total, 1e-300)
         return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells, least)
 
@@ -206,7 +208,7 @@ class _Frame:
         return whole
 
 
-def _signal(
+def _compute_signal(
     sample: GroupSample, noise: Noise, total: float, residual: float, rank: int
 ) -> tuple[float, bool]:
     """Variance of y relative to the noise's, at least 1, and whether the rows tell of any noise."""
@@ -230,7 +232,7 @@ def _signal(
 # ---- evidence ------------------------------------------------------------------------------------
 
 
-class _Means:
+class _MeansRegression:
     """The regression for the means, at one root of D^-1: [S, t; 0, r] and what it was made from."""
 
     def __init__(self, frame: _Frame, mean: Array, free: NDArray[np.bool_], root: Array) -> None:
@@ -272,7 +274,7 @@ class _Deviance:
 
     def value(self, root: Array) -> float:
         """-2 log evidence at a root, but for constants."""
-        return self._value_of(root, self._means(root))
+        return self._compute_value(root, self._compute_means(root))
 
     def at(self, root: Array) -> Point:
         """What is known at a root.
@@ -280,33 +282,33 @@ class _Deviance:
         With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
         noise precision, the slope by D is sum(M - M K M - c a a').
         """
-        means, noise = self._means(root), self.noise
-        residual_df, residual = self._noise_of(means)
+        means, noise = self._compute_means(root), self.noise
+        residual_df, residual = self._compute_noise(means)
         precision = noise.precision(residual_df, residual) if means.residual >= residual else 0.0
         error = means.target - means.columns @ means.mean[self.free]
         W = means.W @ root
         transposed = np.swapaxes(W, 1, 2)
         information = transposed @ W
         pull = (transposed @ error[:, :, None])[:, :, 0]
-        spread = (transposed @ means.columns) @ _inverse_root(means.factor)
+        spread = (transposed @ means.columns) @ _compute_inverse_root(means.factor)
         each = information - spread @ np.swapaxes(spread, 1, 2)
         slope = each.sum(axis=0) - precision * (pull.T @ pull)
         slope += root.T @ root / self.frame.scale - np.eye(self.width)
         learns = not isinstance(noise, KnownNoise)
-        value = self._value_of(root, means)
+        value = self._compute_value(root, means)
         return Point(root, value, slope, each, residual_df if learns else np.inf)
 
-    def _means(self, root: Array) -> _Means:
-        inverse = _upper(np.asarray(np.linalg.inv(root)))
-        return _Means(self.frame, self.mean, self.free, inverse)
+    def _compute_means(self, root: Array) -> _MeansRegression:
+        inverse = _triangulate(np.asarray(np.linalg.inv(root)))
+        return _MeansRegression(self.frame, self.mean, self.free, inverse)
 
-    def _noise_of(self, means: _Means) -> tuple[float, float]:
+    def _compute_noise(self, means: _MeansRegression) -> tuple[float, float]:
         """Observations that are left for the noise, and their residual."""
         residual_df = self.frame.sample.count - means.factor.rank
         return residual_df, max(means.residual, self.frame.least)
 
-    def _value_of(self, root: Array, means: _Means) -> float:
-        value = -2.0 * self.noise.log_evidence(*self._noise_of(means), means.log_determinants)
+    def _compute_value(self, root: Array, means: _MeansRegression) -> float:
+        value = -2.0 * self.noise.log_evidence(*self._compute_noise(means), means.log_determinants)
         # The prior: log |D| / 2 - tr(D) / 2s.
         value += float(np.sum(root**2)) / self.frame.scale
         return value - 2.0 * float(np.linalg.slogdet(root)[1])
@@ -315,11 +317,11 @@ class _Deviance:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _shared_prior(frame: _Frame, root: Array, means: _Means) -> SharedPrior:
+def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> SharedPrior:
     """The prior in the coefficients themselves, and what each group is told."""
     groups = len(frame.rows)
     others = [means.without(g) for g in range(groups)] if groups <= FEW_GROUPS else []
-    tell: Callable[[Factor], Array] = lambda factor: _prior(frame, root, means, factor)  # noqa: E731
+    tell: Callable[[Factor], Array] = lambda factor: _make_prior(frame, root, means, factor)  # noqa: E731
     p = len(frame.kept)
     whole = np.zeros((p, p))
     whole[np.ix_(frame.kept, frame.kept)] = root @ frame.root
@@ -333,7 +335,7 @@ def _shared_prior(frame: _Frame, root: Array, means: _Means) -> SharedPrior:
     )
 
 
-def _prior(frame: _Frame, root: Array, means: _Means, factor: Factor) -> Array:
+def _make_prior(frame: _Frame, root: Array, means: _MeansRegression, factor: Factor) -> Array:
     """The triangle of w where ``root (w - m) = noise`` and m has the triangle ``factor``."""
     p, f = len(root), factor.n_coefficients
     both = Factor(f + p)
@@ -351,13 +353,13 @@ def _prior(frame: _Frame, root: Array, means: _Means, factor: Factor) -> Array:
     return prior.triangle
 
 
-def _factor_of(root: Array, mean: Array) -> Factor:
+def _make_factor(root: Array, mean: Array) -> Factor:
     factor = Factor(len(root))
     factor.append(root, (root @ mean)[:, None])
     return factor
 
 
-def _inverse_root(factor: Factor) -> Array:
+def _compute_inverse_root(factor: Factor) -> Array:
     """(f, f) T with T T' the inverse of the information, 0 where there is none."""
     kept, f = factor.determined, factor.n_coefficients
     inverse = np.zeros((f, f))
@@ -366,11 +368,18 @@ def _inverse_root(factor: Factor) -> Array:
     return inverse
 
 
-def _upper(matrix: Array) -> Array:
+def _triangulate(matrix: Array) -> Array:
     """The upper triangular R >= 0 on its diagonal with R'R = matrix'matrix."""
     upper = np.asarray(np.linalg.qr(matrix, mode="r"))
     signs = np.where(np.diag(upper) < 0.0, -1.0, 1.0)
     return np.ascontiguousarray(signs[:, None] * upper)
 
 
-__all__ = ["GroupSample", "SharedPrior", "given", "learned", "of_all", "with_given_precision"]
+__all__ = [
+    "GroupSample",
+    "SharedPrior",
+    "given",
+    "learn_from_all",
+    "learned",
+    "with_given_precision",
+]

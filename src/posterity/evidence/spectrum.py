@@ -88,7 +88,7 @@ class Spectrum:
             filled = root.any(axis=1) | (target != 0.0)
             root, target = root[filled], target[filled]
         first = np.diag(data.root)[:offset]
-        squares, rotation, directions = _decomposed(root / np.sqrt(shape))
+        squares, rotation, directions = _decompose(root / np.sqrt(shape))
         return cls(
             squares,
             rotation.T @ target,
@@ -138,9 +138,9 @@ class Spectrum:
 
     def log_evidence(self, ratio: Array | float, noise: Noise) -> Array:
         """(g,) log p(y) for each ratio; infinite where learned noise is found to be none."""
-        return self.log_evidence_of(self.shares(ratio), noise)
+        return self.compute_log_evidence(self.shares(ratio), noise)
 
-    def log_evidence_of(self, shares: Array, noise: Noise) -> Array:
+    def compute_log_evidence(self, shares: Array, noise: Noise) -> Array:
         """(g,) the same, for (g, r) shares."""
         determinants = self.log_determinants(shares)
         residual = self.residuals(shares)
@@ -209,7 +209,7 @@ def _learned(noise: Noise, residual_df: float, residual: Array) -> tuple[float, 
     return noise.shape + 0.5 * residual_df, noise.rate + 0.5 * residual
 
 
-def _decomposed(matrix: Array) -> tuple[Array, Array, Array]:
+def _decompose(matrix: Array) -> tuple[Array, Array, Array]:
     """Squared singular values, U and V' of a matrix that is not tall (U square)."""
     if not matrix.size:
         return np.zeros(len(matrix)), np.eye(len(matrix)), matrix

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import FeatureScales, precisions_at, prior_shapes
-from posterity.evidence.correlation import correlations_after
+from posterity.evidence.columns import FeatureScales, compute_precisions, compute_prior_shapes
+from posterity.evidence.correlation import compute_correlations
 from posterity.evidence.integration import Integrated, integral_of
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
@@ -60,7 +60,7 @@ class Together(Integrated):
 
         ``data`` is the factor of all targets; other parameters as in :class:`Strategy`.
         """
-        shapes, _ = prior_shapes(data, shapes, scales, intercept=intercept)
+        shapes, _ = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         if len(shapes) > 1:
             raise ValueError(
                 "Together does not choose length scales: give the basis a length_scale"
@@ -72,8 +72,8 @@ class Together(Integrated):
         residual = data.residual()
 
         def log_evidence(shares: Array) -> Array:
-            alone = sum(spectrum.log_evidence_of(shares, noise) for spectrum in spectra)
-            return alone + _of_correlations(shares, spectra, residual, noise)
+            alone = sum(spectrum.compute_log_evidence(shares, noise) for spectrum in spectra)
+            return alone + _compute_correlation_evidence(shares, spectra, residual, noise)
 
         integral = integral_of(spectra[0], noise, log_evidence)
         ratios, weights = integral.nodes(self.most_nodes)
@@ -98,9 +98,9 @@ class FixedRatios:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """These, whatever the data say; parameters as in :class:`Strategy`."""
-        shapes, pinned = prior_shapes(data, shapes, scales, intercept=intercept)
+        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         ratios, weights = np.array(self.ratios), np.array(self.weights)
-        precisions = precisions_at(ratios, shapes[:1], pinned, data, intercept=intercept)
+        precisions = compute_precisions(ratios, shapes[:1], pinned, data, intercept=intercept)
         spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=shapes[0])
         values = spectrum.log_evidence(ratios, noise)
         return Choice(
@@ -116,7 +116,7 @@ class FixedRatios:
         )
 
 
-def _of_correlations(
+def _compute_correlation_evidence(
     shares: Array, spectra: Sequence[Spectrum], residual: Array, noise: Noise
 ) -> Array:
     """(g,) what the correlations of the targets add to the evidence, for (g, r) shares."""
@@ -127,7 +127,7 @@ def _of_correlations(
     projections = np.column_stack([spectrum.projections for spectrum in spectra])
     penalties = np.einsum("gi,ij,ik->gjk", shares, projections, projections, optimize=True)
     products = penalties + residual + 2.0 * rate * np.eye(q)
-    correlation = correlations_after(noise, residual_df, products)
+    correlation = compute_correlations(noise, residual_df, products)
     nu = residual_df + 2.0 * shape + (q - 1.0 if rate > 0.0 else 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(-0.5 * nu * np.linalg.slogdet(correlation)[1])

@@ -15,7 +15,7 @@ from posterity.factorization.inputs import one_row
 from posterity.factorization.learner import FactorizationLearner
 from posterity.factorization.posterior import FactorizationPosterior, Rows
 from posterity.factorization.reader import FactorizationReader
-from posterity.generalized._labels import joined_classes, read_labels
+from posterity.generalized._labels import join_classes, read_labels
 from posterity.kernel import mix_labels
 
 Array = NDArray[np.float64]
@@ -153,7 +153,7 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
 
     def _targets(self, y: Any, classes: ArrayLike | None) -> tuple[Array, dict[str, Any]]:
         labels = read_labels(y)
-        met = joined_classes(self.__dict__.get("classes_"), classes, labels)
+        met = join_classes(self.__dict__.get("classes_"), classes, labels)
         if len(met) != 2:
             raise ValueError(
                 f"the labels are {met[:4].tolist()}, but this model takes two classes: where one "

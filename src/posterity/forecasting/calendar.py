@@ -50,20 +50,20 @@ class Calendar:
     def of(cls, times: NDArray[Any], distances: Index | None = None) -> Calendar:
         """The calendar of times (n,); ``distances`` are those between neighbours of one series."""
         if times.dtype.kind in "iu":
-            return cls("numbers", _step(distances), int(times[0]) if len(times) else 0)
+            return cls("numbers", _find_step(distances), int(times[0]) if len(times) else 0)
         days = times.astype("datetime64[D]")
         dtype = str(times.dtype)
         if distances is not None and _is_monthly(times, days):
             numbers = as_numbers(times, "months")
             ends = (days + 1).astype("datetime64[M]") != days.astype("datetime64[M]")
             since = (days - days.astype("datetime64[M]")).astype(np.int64)
-            step = _step(distances)
+            step = _find_step(distances)
             return cls("months", step, int(numbers[0]), bool(ends.all()), int(since.max()), dtype)
         kind: Kind = "seconds"
         if _is_business(times, days):
             kind = "business days"
         numbers = as_numbers(times, kind)
-        return cls(kind, _step(distances), int(numbers[0]) if len(numbers) else 0, dtype=dtype)
+        return cls(kind, _find_step(distances), int(numbers[0]) if len(numbers) else 0, dtype=dtype)
 
     def index(self, times: NDArray[Any]) -> Index:
         """Number of steps (n,) since the phase; raises ``ValueError`` for a time between steps."""
@@ -72,9 +72,9 @@ class Calendar:
         between = np.flatnonzero(rest)
         if len(between):
             raise ValueError(
-                f"time {shown(times[between[0]])} does not fit: times are {self.distance} apart, "
-                "and it lies between two of them; bring the series to a regular grid, leaving out "
-                "what was not observed"
+                f"time {format_time(times[between[0]])} does not fit: times are {self.distance} "
+                "apart, and it lies between two of them; bring the series to a regular grid, "
+                "leaving out what was not observed"
             )
         return np.asarray(index)
 
@@ -141,7 +141,7 @@ def as_times(values: Any) -> NDArray[Any]:
     """
     times = np.asarray(values)
     if times.dtype.kind == "O":
-        times = np.array([_without_zone(time) for time in times], dtype=object)
+        times = np.array([_remove_time_zone(time) for time in times], dtype=object)
     if times.dtype.kind in "OUST":
         try:
             times = times.astype("datetime64[s]")
@@ -162,13 +162,15 @@ def as_times(values: Any) -> NDArray[Any]:
     return times
 
 
-def shown(time: Any) -> str:
+def format_time(time: Any) -> str:
     """A time in words: days without their hour.
 
     Examples
     --------
-    >>> shown(np.datetime64("2024-01-31T00:00:00.000")), shown(np.datetime64("2024-01-31T08:30:00"))
-    ('2024-01-31', '2024-01-31T08:30:00')
+    >>> format_time(np.datetime64("2024-01-31T00:00:00.000"))
+    '2024-01-31'
+    >>> format_time(np.datetime64("2024-01-31T08:30:00"))
+    '2024-01-31T08:30:00'
     """
     text = str(time)
     if getattr(time, "dtype", np.dtype(object)).kind == "M" and "T" in text:
@@ -180,13 +182,13 @@ def shown(time: Any) -> str:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _without_zone(time: Any) -> Any:
+def _remove_time_zone(time: Any) -> Any:
     if getattr(time, "tzinfo", None) is None:
         return time
     return time.astimezone(UTC).replace(tzinfo=None)
 
 
-def _step(distances: Index | None) -> int:
+def _find_step(distances: Index | None) -> int:
     """The step that all distances are multiples of."""
     if distances is None or not len(distances):
         return 1

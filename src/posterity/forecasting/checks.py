@@ -64,8 +64,8 @@ def check_enough(panel: Panel) -> None:
     if len(few):
         more = f" (and {len(few) - 1} more)" if len(few) > 1 else ""
         raise ValueError(
-            f"{panel.called(panel.ids[few[0]])}{more} has {panel.observed[few[0]]} values: a "
-            f"forecast needs at least {FEWEST_VALUES}; leave it out, or wait for more"
+            f"{panel.describe_series(panel.ids[few[0]])}{more} has {panel.observed[few[0]]} "
+            f"values: a forecast needs at least {FEWEST_VALUES}; leave it out, or wait for more"
         )
 
 
@@ -90,7 +90,7 @@ def check_forms(panel: Panel, forms: Sequence[Form]) -> None:
     ):
         lost = np.flatnonzero(which.all(axis=0))
         if len(lost):
-            name, rows = panel.called(panel.ids[lost[0]]), panel.lengths[lost[0]]
+            name, rows = panel.describe_series(panel.ids[lost[0]]), panel.lengths[lost[0]]
             raise ValueError(f"{name}, of {rows} rows, {why}: {advice}")
 
 
@@ -99,8 +99,8 @@ def warn_of_constant(panel: Panel) -> None:
     constant = np.nanmax(panel.values, axis=1) == np.nanmin(panel.values, axis=1)
     if constant.any():
         warnings.warn(
-            f"{_named(panel, constant)} constant: the variation of the next values is unknown, "
-            "and their intervals have width 0",
+            f"{_list_names(panel, constant)} constant: the variation of the next values is "
+            "unknown, and their intervals have width 0",
             ForecastWarning,
             stacklevel=3,
         )
@@ -112,15 +112,15 @@ def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
     short = panel.observed < 2 * season
     if short.any():
         warnings.warn(
-            f"{_named(panel, short)} shorter than two seasons of {season}: forecasts come from "
-            "forms with fewer lags",
+            f"{_list_names(panel, short)} shorter than two seasons of {season}: forecasts come "
+            "from forms with fewer lags",
             ForecastWarning,
             stacklevel=4,
         )
 
 
-def _named(panel: Panel, which: NDArray[np.bool_]) -> str:
-    names = [panel.called(panel.ids[number]) for number in np.flatnonzero(which)]
+def _list_names(panel: Panel, which: NDArray[np.bool_]) -> str:
+    names = [panel.describe_series(panel.ids[number]) for number in np.flatnonzero(which)]
     listed = ", ".join(names[:NAMED])
     if len(names) > NAMED:
         listed += f" and {len(names) - NAMED} more"

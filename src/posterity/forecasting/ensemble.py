@@ -15,7 +15,7 @@ from posterity.forecasting.forms import Form
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths, paths
 from posterity.forecasting.posterior import Posterior, Prior
-from posterity.forecasting.rows import Levels, learn, learn_each, new_bank
+from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
 
 Array = NDArray[np.float64]
 
@@ -45,13 +45,13 @@ class Learner:
         if column <= self.learned:
             return
         if self.form.rows is not None:
-            self.bank, self.learned = new_bank(self.form, levels), max(column - self.form.rows, 0)
+            self.bank, self.learned = make_bank(self.form, levels), max(column - self.form.rows, 0)
         learn(self.bank, levels, self.form, self.learned, column)
         self.learned = column
 
-    def standings(
+    def find_origins(
         self, levels: Levels, columns: range, future: Callable[[int], Array]
-    ) -> Iterator[ArmSummaries]:
+    ) -> Iterator[ForecastOrigin]:
         """Where it stands right before each of these columns, learning them on the way.
 
         ``future`` says the exogenous columns (S, h, m) from a column on.
@@ -60,42 +60,44 @@ class Learner:
         if self.form.rows is not None:
             for column in columns:
                 self.learn_until(levels, column)
-                yield self.standing(levels, future(column))
+                yield self.find_origin(levels, future(column))
             return
         one_by_one = learn_each(self.bank, levels, self.form, columns.start, columns.stop - 1)
         for column in columns:
             if column > columns.start:
                 self.bank, self.learned = next(one_by_one), column
-            yield self.standing(levels, future(column))
+            yield self.find_origin(levels, future(column))
 
-    def standing(self, levels: Levels, future: Array) -> ArmSummaries:
+    def find_origin(self, levels: Levels, future: Array) -> ForecastOrigin:
         """What forecasts from the last column learned on start from.
 
         ``future`` (S, h, m) are the exogenous columns of the next steps.
         """
         known = levels.until(self.learned)
         p = self.bank.n_coefficients
-        return ArmSummaries(
+        return ForecastOrigin(
             self.bank.triangles[:, :, : p + 1],
             self.bank.count.copy(),
             known.last(self.form.length),
             known.ahead(future, self.form.difference),
         )
 
-    def prior(self, start: ArmSummaries, occasion: int = NOW) -> Prior | None:
+    def prior(self, start: ForecastOrigin, occasion: int = NOW) -> Prior | None:
         """What series share, learned when it is first asked for."""
         if self.form.shared and occasion not in self.priors:
             triangles, _ = start.in_units(self.form.window.shape[1])
-            self.priors[occasion] = shared.learned(triangles, start.count)
+            self.priors[occasion] = shared.learn_prior(triangles, start.count)
         return self.priors.get(occasion)
 
     def paths(
         self, levels: Levels, future: Array, size: int, occasion: int = NOW
     ) -> Iterator[Paths]:
         """Paths of all series from the last column learned on, some at a time."""
-        return self.paths_from(self.standing(levels, future), size, occasion)
+        return self.draw_paths_from(self.find_origin(levels, future), size, occasion)
 
-    def paths_from(self, start: ArmSummaries, size: int, occasion: int = NOW) -> Iterator[Paths]:
+    def draw_paths_from(
+        self, start: ForecastOrigin, size: int, occasion: int = NOW
+    ) -> Iterator[Paths]:
         """Paths of series that stand somewhere, some at a time."""
         form, h = self.form, start.ahead.shape[1]
         triangles, scale = start.in_units(form.window.shape[1])
@@ -109,13 +111,13 @@ class Learner:
             yield paths(form, draws, last, start.ahead[which], h).in_units(unit)
 
     @property
-    def knows(self) -> NDArray[np.bool_]:
+    def has_enough_rows(self) -> NDArray[np.bool_]:
         """(S,) of which series there are rows enough by now."""
         return np.asarray(self.bank.count >= FEWEST_ROWS)
 
 
 @dataclass(frozen=True, eq=False)
-class ArmSummaries:
+class ForecastOrigin:
     """Where forecasts of a form start.
 
     Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L), and ``ahead`` (S, h, m),
@@ -128,7 +130,7 @@ class ArmSummaries:
     ahead: Array
 
     @classmethod
-    def stacked(cls, some: Sequence[ArmSummaries]) -> ArmSummaries:
+    def stack(cls, some: Sequence[ForecastOrigin]) -> ForecastOrigin:
         """The same of series at several times, as if they were so many series."""
         return cls(
             np.concatenate([one.triangles for one in some]),
@@ -138,7 +140,7 @@ class ArmSummaries:
         )
 
     @property
-    def knows(self) -> NDArray[np.bool_]:
+    def has_enough_rows(self) -> NDArray[np.bool_]:
         """(S,) of which series there are rows enough."""
         return np.asarray(self.count >= FEWEST_ROWS)
 
@@ -153,19 +155,19 @@ class ArmSummaries:
         return triangles, scale
 
 
-def begun(
+def begin_learners(
     forms: Sequence[Form], panel: Panel, priors: Priors | None = None
 ) -> tuple[list[Learner], dict[bool, Levels]]:
     """A learner for each form, and the levels it learns; ``priors`` that were learned elsewhere."""
     levels = {log: Levels.of(panel, log=log) for log in {form.log for form in forms}}
     learners = [
-        Learner(form, new_bank(form, levels[form.log]), 0, dict((priors or {}).get(form, {})))
+        Learner(form, make_bank(form, levels[form.log]), 0, dict((priors or {}).get(form, {})))
         for form in forms
     ]
     return learners, levels
 
 
-def together(parts: Iterator[Paths]) -> Paths:
+def join_paths(parts: Iterator[Paths]) -> Paths:
     """Paths of all series from those of some at a time."""
     each = list(parts)
     return Paths(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.forecasting.ensemble import Learner, together
+from posterity.forecasting.ensemble import Learner, join_paths
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
 from posterity.forecasting.panel import Panel
@@ -37,11 +37,11 @@ class StepDistribution:
 
     def mean(self) -> Array:
         """Means. Of forms in logarithms they exist as long as the noise's draws are finite."""
-        return self._shaped(self.marginals.mean())
+        return self._reshape(self.marginals.mean())
 
     def var(self) -> Array:
         """Variances."""
-        return self._shaped(self.marginals.variance())
+        return self._reshape(self.marginals.variance())
 
     def std(self) -> Array:
         """Standard deviations."""
@@ -55,7 +55,7 @@ class StepDistribution:
         """Quantiles, 0 < q < 1."""
         if not 0.0 < q < 1.0:
             raise ValueError(f"q is {q}: a quantile needs a probability between 0 and 1")
-        return self._shaped(self.marginals.quantile(q))
+        return self._reshape(self.marginals.quantile(q))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Ends of the central intervals of each step at a probability ``level``."""
@@ -65,7 +65,7 @@ class StepDistribution:
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probabilities of no more than ``y``, a number or one for each step."""
-        return self._shaped(self.marginals.cdf(self._read(y)))
+        return self._reshape(self.marginals.cdf(self._read(y)))
 
     def p_value(self, y: ArrayLike) -> Array:
         """Probability of an outcome at least as extreme as ``y``: small for anomalies.
@@ -77,18 +77,18 @@ class StepDistribution:
 
     def logpdf(self, y: ArrayLike) -> Array:
         """Marginal log densities of each step at outcomes ``y``."""
-        return self._shaped(self.marginals.logpdf(self._read(y)))
+        return self._reshape(self.marginals.logpdf(self._read(y)))
 
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability scores of outcomes ``y``, less is better.
 
         The integral is done numerically, to a thousandth of the score.
         """
-        return self._shaped(self.marginals.crps(self._read(y)))
+        return self._reshape(self.marginals.crps(self._read(y)))
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _shaped(self, values: Array) -> Array:
+    def _reshape(self, values: Array) -> Array:
         return values[0] if self.single else values
 
     def _read(self, y: ArrayLike) -> Array:
@@ -173,7 +173,7 @@ class Forecast(StepsAhead):
     @property
     def weights(self) -> Array:
         """(S, F) weights of the forms, (F,) of a single series."""
-        return self._shaped(self.marginals.weights)
+        return self._reshape(self.marginals.weights)
 
     @property
     def horizon(self) -> int:
@@ -194,7 +194,7 @@ class Forecast(StepsAhead):
         for number, path in enumerate(self.paths):
             at, of = np.nonzero(which == number)
             k = draw[at, of]
-            errors = _filtered(path.responses[of, k], shocks[at, of])
+            errors = _filter_shocks(path.responses[of, k], shocks[at, of])
             values = path.mean[of, k] + path.noise[of, k, None] * errors
             drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
         return drawn[:, 0] if self.single else drawn
@@ -216,11 +216,11 @@ class Forecast(StepsAhead):
             raise ValueError(
                 f"there is no step in {steps}: give steps of the horizon, 1 to {self.horizon}"
             )
-        parts = [_summed(path, chosen) for path in self.paths]
+        parts = [_sum_steps(path, chosen) for path in self.paths]
         return StepDistribution(self.ids, Marginals(parts, self.marginals.weights), self.single)
 
 
-def answered(
+def make_forecast(
     panel: Panel,
     learners: list[Learner],
     levels: dict[bool, Levels],
@@ -234,12 +234,16 @@ def answered(
 
     ``common`` is what all series say, where these are some of them.
     """
-    each = [together(learner.paths(levels[learner.form.log], future, size)) for learner in learners]
-    usable = usable_of([learner.knows for learner in learners], [[path] for path in each])
+    each = [
+        join_paths(learner.paths(levels[learner.form.log], future, size)) for learner in learners
+    ]
+    usable = find_usable(
+        [learner.has_enough_rows for learner in learners], [[path] for path in each]
+    )
     common = common or CommonScores.of(said, usable)
     shares = weights(said, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    paths = [each[number].spread_by(common.factor) for number in counted]
+    paths = [each[number].scale_spread(common.factor) for number in counted]
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(
         panel.ids,
@@ -251,7 +255,7 @@ def answered(
     )
 
 
-def common_of(
+def compute_common_scores(
     learners: list[Learner],
     levels: dict[bool, Levels],
     said: TrialScores,
@@ -260,10 +264,12 @@ def common_of(
 ) -> CommonScores:
     """What all series say together, from their paths, some at a time."""
     each = [learner.paths(levels[learner.form.log], future, size) for learner in learners]
-    return CommonScores.of(said, usable_of([learner.knows for learner in learners], each))
+    return CommonScores.of(
+        said, find_usable([learner.has_enough_rows for learner in learners], each)
+    )
 
 
-def usable_of(
+def find_usable(
     known: Sequence[NDArray[np.bool_]], each: Sequence[Iterable[Paths]]
 ) -> NDArray[np.bool_]:
     """(F, S) whether a form says something of a series, and in logarithms something narrow.
@@ -275,7 +281,7 @@ def usable_of(
         found = [
             (
                 np.isfinite(path.mean).all(axis=(1, 2)),
-                ~path.log | (_widest(path) <= WIDEST_LOG),
+                ~path.log | (_find_widest_step(path) <= WIDEST_LOG),
             )
             for path in parts
         ]
@@ -289,14 +295,14 @@ def usable_of(
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _widest(path: Paths) -> Array:
+def _find_widest_step(path: Paths) -> Array:
     """(S,) the largest standard deviation at a step, within draws or between them."""
     with np.errstate(over="ignore", invalid="ignore"):
         between = path.mean.std(axis=1).max(axis=1)
     return np.maximum(path.sd.max(axis=(1, 2)), between)
 
 
-def _filtered(responses: Array, shocks: Array) -> Array:
+def _filter_shocks(responses: Array, shocks: Array) -> Array:
     """(n, h) sums of shocks (n, h) by their responses (n, h)."""
     errors = np.zeros_like(shocks)
     for lag in range(shocks.shape[1]):
@@ -304,7 +310,7 @@ def _filtered(responses: Array, shocks: Array) -> Array:
     return errors
 
 
-def _summed(path: Paths, steps: slice) -> Component:
+def _sum_steps(path: Paths, steps: slice) -> Component:
     """The sum over some steps as a component with one step."""
     if not path.log:
         weights = np.zeros(path.mean.shape[2])

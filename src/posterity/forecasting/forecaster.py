@@ -23,14 +23,14 @@ from posterity.forecasting.checks import (
     warn_of_constant,
     warn_of_short,
 )
-from posterity.forecasting.ensemble import Learner, Priors, begun
-from posterity.forecasting.forecast import Forecast, answered, common_of
-from posterity.forecasting.forms import Form, forms_for, remembering
+from posterity.forecasting.ensemble import Learner, Priors, begin_learners
+from posterity.forecasting.forecast import Forecast, compute_common_scores, make_forecast
+from posterity.forecasting.forms import Form, add_memories, choose_forms
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.progress import GROWTH, Ends, Progress, progress
-from posterity.forecasting.recent import following, next_row, some_of
+from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
+from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
 from posterity.forecasting.rows import Levels
-from posterity.forecasting.trials import TrialScores, tried
+from posterity.forecasting.trials import TrialScores, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
 from posterity.transaction import all_or_nothing
@@ -170,7 +170,9 @@ class Forecaster(BaseEstimator):
         """
         if self._panel is None:
             return self.fit(y, X)
-        return self._copy_from(self._fitted_panel.then(following(self._fitted_panel, y, X)))
+        return self._copy_from(
+            self._fitted_panel.then(read_following_rows(self._fitted_panel, y, X))
+        )
 
     @all_or_nothing
     def learn_one(self, y: float, x: ArrayLike | None = None, *, series: Any = None) -> Self:
@@ -200,7 +202,7 @@ class Forecaster(BaseEstimator):
         if self._panel is None or (series is None and self._panel.single):
             columns = None if x is None else np.asarray(x, dtype=np.float64).reshape(1, -1)
             return self.partial_fit(np.array([y], dtype=np.float64), columns)
-        row = next_row(self._panel, self._recent, series, y, x)
+        row = read_next_row(self._panel, self._recent, series, y, x)
         recent = row if self._recent is None else self._recent.then(row)
         if recent.observed.sum() > GROWTH * self._panel.observed.sum():
             return self._copy_from(self._panel.then(recent))
@@ -212,7 +214,7 @@ class Forecaster(BaseEstimator):
         """Learn what ``other`` has learned: other series, or later rows of the same."""
         mine, theirs = self._fitted_panel, other._fitted_panel
         if mine.calendar != theirs.calendar and mine.calendar.kind != "numbers":
-            theirs = _in_calendar(theirs, mine)
+            theirs = _align_to_calendar(theirs, mine)
         return self._copy_from(mine.then(theirs))
 
     # ---- forecasting -----------------------------------------------------------------------------
@@ -242,17 +244,19 @@ class Forecaster(BaseEstimator):
         check_horizon(h)
         h, size, whole = int(h), self.n_draws, self._recent is None and series is None
         panel = (
-            self._fitted_panel if series is None else some_of(self._learned, self._recent, series)
+            self._fitted_panel
+            if series is None
+            else select_series(self._learned, self._recent, series)
         )
         future = reading.future(X_future, panel, h)
         numbers = NUMBERS * len(self.forms_) * len(panel) * size * h
         check_memory(8.0 * numbers, f"a forecast of {len(panel):,} series at once")
         if whole:
-            return answered(panel, *self._tried(h), future, h, size)
-        forms, priors, common = self._shared(h)
-        learners, levels = begun(forms, panel, priors)
-        said = tried(learners, levels, panel, h, size, len(self.ids_))
-        return answered(panel, learners, levels, said, future, h, size, common)
+            return make_forecast(panel, *self._run_trials(h), future, h, size)
+        forms, priors, common = self._get_common_scores(h)
+        learners, levels = begin_learners(forms, panel, priors)
+        said = run_trials(learners, levels, panel, h, size, len(self.ids_))
+        return make_forecast(panel, learners, levels, said, future, h, size, common)
 
     def predict(self, h: int, X_future: Any = None) -> Array:
         """Point forecasts, the medians, of the next ``h`` steps (S, h), or (h,) of one series."""
@@ -288,9 +292,11 @@ class Forecaster(BaseEstimator):
         >>> progress.median.shape, progress.by_step()["mae"].shape
         ((10, 1, 2), (2,))
         """
-        return self._progress(y, h, X, level)
+        return self._compute_progress(y, h, X, level)
 
-    def _progress(self, y: Any, h: int, X: Any, level: float, ends: Ends | None = None) -> Progress:
+    def _compute_progress(
+        self, y: Any, h: int, X: Any, level: float, ends: Ends | None = None
+    ) -> Progress:
         check_horizon(h)
         if self._panel is None:
             self._check_parameters()
@@ -299,17 +305,17 @@ class Forecaster(BaseEstimator):
             check_enough(whole.before(max(whole.length - first, 0)))
         else:
             known = self._fitted_panel
-            whole = known.then(following(known, y, X))
+            whole = known.then(read_following_rows(known, y, X))
             first = known.length
-            advanced = set((whole.ends - _ends(known, whole)).tolist())
+            advanced = set((whole.ends - _find_ends(known, whole)).tolist())
             if advanced != {whole.length - first}:
                 raise ValueError(
                     "forecast_then_learn needs the same number of new rows for each series, "
                     "starting right after its last row; use partial_fit for others"
                 )
         known = whole.before(whole.length - first)
-        forms = self._forms_of(known)
-        forecasts = progress(whole, first, h, forms, self.n_draws, level, ends)
+        forms = self._list_forms(known)
+        forecasts = compute_progress(whole, first, h, forms, self.n_draws, level, ends)
         self._copy_from(whole)
         return forecasts
 
@@ -367,12 +373,12 @@ class Forecaster(BaseEstimator):
     @property
     def periods_(self) -> tuple[int, ...]:
         """Seasonal periods in use."""
-        return self._periods_of(self._learned)
+        return self._find_periods(self._learned)
 
     @property
     def forms_(self) -> tuple[Form, ...]:
         """Forms that are averaged."""
-        return self._forms_of(self._learned)
+        return self._list_forms(self._learned)
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -389,21 +395,21 @@ class Forecaster(BaseEstimator):
         learned = self._learned
         return learned if self._recent is None else learned.then(self._recent)
 
-    def _periods_of(self, panel: Panel) -> tuple[int, ...]:
+    def _find_periods(self, panel: Panel) -> tuple[int, ...]:
         if self.seasonality is not None:
             return tuple(int(period) for period in np.atleast_1d(self.seasonality))
         by_times = panel.calendar.periods
-        return seasons.found(panel) if by_times is None else by_times
+        return seasons.find_periods(panel) if by_times is None else by_times
 
-    def _forms_of(self, panel: Panel) -> tuple[Form, ...]:
-        return remembering(self._memoryless(panel), self.forgetting)
+    def _list_forms(self, panel: Panel) -> tuple[Form, ...]:
+        return add_memories(self._choose_forms(panel), self.forgetting)
 
-    def _memoryless(self, panel: Panel) -> tuple[Form, ...]:
+    def _choose_forms(self, panel: Panel) -> tuple[Form, ...]:
         if self.forms is not None:
             return tuple(self.forms)
         positive = bool((np.nanmin(panel.values, axis=1) > 0.0).any())
         n = int(np.median(panel.observed))
-        return forms_for(n, self._periods_of(panel), positive=positive, n_series=len(panel))
+        return choose_forms(n, self._find_periods(panel), positive=positive, n_series=len(panel))
 
     def _check_parameters(self) -> None:
         check_parameters(self.seasonality, self.forms, self.n_draws)
@@ -420,7 +426,7 @@ class Forecaster(BaseEstimator):
         self.__dict__.pop("_together", None)
         return self
 
-    def _tried(self, h: int) -> tuple[list[Learner], dict[bool, Levels], TrialScores]:
+    def _run_trials(self, h: int) -> tuple[list[Learner], dict[bool, Levels], TrialScores]:
         """Learners of all rows, and how they did at this horizon: kept until rows come."""
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
@@ -429,19 +435,19 @@ class Forecaster(BaseEstimator):
             warn_of_short(panel, self.periods_)
             if self.forms is not None:
                 check_forms(panel, forms)
-            learners, levels = begun(forms, panel)
-            said = tried(learners, levels, panel, h, self.n_draws)
+            learners, levels = begin_learners(forms, panel)
+            said = run_trials(learners, levels, panel, h, self.n_draws)
             answers.clear()
             answers[h] = learners, levels, said
         return answers[h]
 
-    def _shared(self, h: int) -> tuple[list[Form], Priors, CommonScores]:
+    def _get_common_scores(self, h: int) -> tuple[list[Form], Priors, CommonScores]:
         """What all series say together at this horizon: kept until they are learned anew."""
         kept = self.__dict__.setdefault("_together", {})
         if h not in kept:
-            learners, levels, said = self._tried(h)
+            learners, levels, said = self._run_trials(h)
             future = np.zeros((len(self._learned), h, len(self._learned.names)))
-            common = common_of(learners, levels, said, future, self.n_draws)
+            common = compute_common_scores(learners, levels, said, future, self.n_draws)
             priors = {learner.form: learner.priors for learner in learners}
             kept[h] = [learner.form for learner in learners], priors, common
         return kept[h]
@@ -454,12 +460,12 @@ class Forecaster(BaseEstimator):
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
+def _find_ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
     """(S,) where series ended before, in the order of ``whole``; far back those that are new."""
     known = dict(zip(panel.ids, panel.ends, strict=True))
     return np.array([known.get(name, -(2**62)) for name in whole.ids])
 
 
-def _in_calendar(panel: Panel, reference: Panel) -> Panel:
+def _align_to_calendar(panel: Panel, reference: Panel) -> Panel:
     ends = reference.calendar.index(panel.calendar.times(panel.ends))
     return replace(panel, ends=ends, calendar=reference.calendar)

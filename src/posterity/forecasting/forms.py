@@ -106,18 +106,18 @@ class Form:
 
         The lag that is taken off says nothing, and is left out.
         """
-        return _window(self)
+        return _build_window(self)
 
     @property
     def reach(self) -> NDArray[np.intp]:
         """(m,) lags whose values matter."""
-        return _reach(self)
+        return _find_reach(self)
 
     def __str__(self) -> str:
         words = ["log"] if self.log else []
         words.append(f"difference {self.difference}")
         if self.lags:
-            words.append(f"lags {_runs(self.lags)}")
+            words.append(f"lags {_describe_lags(self.lags)}")
         if self.half_lives:
             words.append("means " + ", ".join(f"{half:g}" for half in self.half_lives))
         words += ["shared"] if self.shared else []
@@ -126,7 +126,7 @@ class Form:
         return ", ".join(words)
 
 
-def forms_for(
+def choose_forms(
     n: int, periods: Iterable[int], *, positive: bool = True, n_series: int = 1
 ) -> tuple[Form, ...]:
     """Forms for series of ``n`` values with these seasonal periods.
@@ -139,14 +139,18 @@ def forms_for(
 
     Examples
     --------
-    >>> [str(form) for form in forms_for(20, ())][:3]
+    >>> [str(form) for form in choose_forms(20, ())][:3]
     ['log, difference 1', 'difference 1', 'log, difference 1, lags 1-3']
     """
-    once = [form for m in periods if n // 2 < m <= n - ONCE for form in _once(int(m))]
+    once = [
+        form for m in periods if n // 2 < m <= n - ONCE for form in _make_short_season_forms(int(m))
+    ]
     periods = sorted({int(m) for m in periods if 1 < m <= n // 2})
-    plain = _plain(n) + [form for m in periods for form in _seasonal(m, dense=m == periods[0])]
+    plain = _make_plain_forms(n) + [
+        form for m in periods for form in _make_seasonal_forms(m, dense=m == periods[0])
+    ]
     if len(periods) > 1:
-        plain += _nested(periods)
+        plain += _make_nested_forms(periods)
     plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)] + once
     scales = [replace(form, drift=False) for form in plain]
     if positive:
@@ -162,13 +166,13 @@ def forms_for(
     return (*scales, *pooled)
 
 
-def remembering(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:
+def add_memories(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:
     """Each form with each memory of a way to forget.
 
     Examples
     --------
     >>> from posterity.forgetting import Window
-    >>> [str(form) for form in remembering([Form()], Window(size=50))]
+    >>> [str(form) for form in add_memories([Form()], Window(size=50))]
     ['difference 1, last 50 rows']
     """
     if forgetting is None:
@@ -184,23 +188,23 @@ def remembering(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _plain(n: int) -> list[Form]:
+def _make_plain_forms(n: int) -> list[Form]:
     long = min(LONG, max(n // 4, 1))
     return [Form(), Form(1, span(1, 3)), Form(1, span(1, long)), Form(1, (), (1.0, 3.0))]
 
 
-def _once(m: int) -> list[Form]:
+def _make_short_season_forms(m: int) -> list[Form]:
     return [Form(m), Form(m, (1,))]
 
 
-def _seasonal(m: int, *, dense: bool) -> list[Form]:
+def _make_seasonal_forms(m: int, *, dense: bool) -> list[Form]:
     forms = [Form(m, (1, 2, 3, m, m + 1)), Form(m, (1, 2, 3)), Form(m, (), (1.0, 3.0))]
     if dense and m <= DENSEST:
         forms += [Form(1, span(1, m + 1)), Form(m, (*span(1, m + 1), 2 * m, 2 * m + 1))]
     return forms
 
 
-def _nested(periods: list[int]) -> list[Form]:
+def _make_nested_forms(periods: list[int]) -> list[Form]:
     short, long = periods[0], periods[-1]
     around = (long - 1, long, long + 1)
     if short > DENSEST:
@@ -216,26 +220,26 @@ def span(first: int, last: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _window(form: Form) -> Array:
+def _build_window(form: Form) -> Array:
     length = form.length
     lags = [lag for lag in form.lags if lag != form.difference]
     window = np.zeros((length, len(lags)))
     window[np.array(lags, dtype=np.int64) - 1, np.arange(len(lags))] = 1.0
     window[form.difference - 1] -= 1.0
-    means = np.array([_smooth(form, half, length) for half in form.half_lives])
+    means = np.array([_build_exponential_mean(form, half, length) for half in form.half_lives])
     window = np.hstack([window, means.reshape(len(means), length).T])
     window.setflags(write=False)
     return window
 
 
 @lru_cache(maxsize=1024)
-def _reach(form: Form) -> NDArray[np.intp]:
+def _find_reach(form: Form) -> NDArray[np.intp]:
     looked_at = np.asarray(form.window.any(axis=1))
     looked_at[form.difference - 1] = True
     return np.flatnonzero(looked_at) + 1
 
 
-def _smooth(form: Form, half: float, length: int) -> Array:
+def _build_exponential_mean(form: Form, half: float, length: int) -> Array:
     """The exponential mean less the last value; or less itself a season ago, in seasonal forms."""
     ages = np.arange(length)
     reach = ages < np.ceil(REACH * half)
@@ -246,7 +250,7 @@ def _smooth(form: Form, half: float, length: int) -> Array:
     return np.asarray(weights - np.roll(weights, form.difference))
 
 
-def _runs(lags: tuple[int, ...]) -> str:
+def _describe_lags(lags: tuple[int, ...]) -> str:
     """Lags in words, neighbours as ranges."""
     runs: list[list[int]] = []
     for lag in sorted(lags):

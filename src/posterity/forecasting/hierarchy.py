@@ -93,7 +93,7 @@ def reconcile(
         raise ValueError("there is a single series: reconcile needs the forecast of several")
     known = forecast.ids
     added = [name for name in groups if name not in known]
-    sums = {name: _expanded(name, groups, known) for name in groups}
+    sums = {name: _count_occurrences(name, groups, known) for name in groups}
     upward = np.array(list(sums.values())).reshape(-1, len(known))
     places = [known.index(name) for name in groups if name in known]
     inner = np.array([name in known for name in groups], dtype=bool)
@@ -102,7 +102,7 @@ def reconcile(
         own[places] = upward[inner]
         steps = np.broadcast_to(own, (np.shape(forecast.times)[1], *own.shape))
     else:
-        steps = _conditioned(forecast.covariance(), own[places] - upward[inner])
+        steps = _condition(forecast.covariance(), own[places] - upward[inner])
     # What is no sum is as it was; sums that were not forecast follow from what is coherent by now.
     maps = np.vstack([np.eye(len(known)), upward[~inner]]) @ steps
     mean = np.einsum("hij,jh->ih", maps, forecast.mean())
@@ -111,14 +111,14 @@ def reconcile(
     normals = Component(mean[:, None], sd[:, None], log=False)
     marginals = Marginals([normals], np.ones((len(mean), 1)))
     last = np.asarray(forecast.times)
-    times = np.vstack([last, *([_times_of(sums[name], last) for name in added])])
+    times = np.vstack([last, *([_get_times(sums[name], last) for name in added])])
     return CoherentForecast((*known, *added), marginals, False, times, forecast, maps)
 
 
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _expanded(
+def _count_occurrences(
     name: Any,
     groups: Mapping[Any, Sequence[Any]],
     known: Sequence[Any],
@@ -138,10 +138,12 @@ def _expanded(
         return counts
     if not len(groups[name]):
         raise ValueError(f"the sum {name!r} has no parts: name at least one")
-    return np.sum([_expanded(part, groups, known, (*above, name)) for part in groups[name]], axis=0)
+    return np.sum(
+        [_count_occurrences(part, groups, known, (*above, name)) for part in groups[name]], axis=0
+    )
 
 
-def _conditioned(covariance: Array, equations: Array) -> Array:
+def _condition(covariance: Array, equations: Array) -> Array:
     """(h, s, s) I - W A' (A W A')^-1 A: what makes A y = 0 with as little variance as can be."""
     turned = covariance @ equations.T
     among = equations @ turned
@@ -149,6 +151,6 @@ def _conditioned(covariance: Array, equations: Array) -> Array:
     return np.eye(covariance.shape[1]) - pulled @ equations
 
 
-def _times_of(counts: Array, times: NDArray[Any]) -> NDArray[Any]:
+def _get_times(counts: Array, times: NDArray[Any]) -> NDArray[Any]:
     """Times of the first part."""
     return np.asarray(times[int(np.flatnonzero(counts)[0])])

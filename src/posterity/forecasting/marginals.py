@@ -76,35 +76,35 @@ class Marginals:
 
     def mean(self) -> Array:
         """(S, h) means."""
-        return self._mixed(lambda part: part.moments()[0])
+        return self._mix(lambda part: part.moments()[0])
 
     def variance(self) -> Array:
         """(S, h) variances."""
         mean = self.mean()
-        return self._mixed(lambda part: part.moments()[1] + np.square(part.moments()[0] - mean))
+        return self._mix(lambda part: part.moments()[1] + np.square(part.moments()[0] - mean))
 
     def cdf(self, y: Array) -> Array:
         """(S, h) probabilities of no more than ``y``."""
-        return self._by_blocks(lambda some, which: some._score(y[which])[0])
+        return self._compute_by_blocks(lambda some, which: some._score(y[which])[0])
 
     def logpdf(self, y: Array) -> Array:
         """(S, h) log densities."""
         with np.errstate(divide="ignore"):
-            return np.log(self._by_blocks(lambda some, which: some._score(y[which])[1]))
+            return np.log(self._compute_by_blocks(lambda some, which: some._score(y[which])[1]))
 
     def quantile(self, q: float | Array) -> Array:
         """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,) or (S, h)."""
         each = np.broadcast_to(q, self._shape)
-        return self._by_blocks(lambda some, which: some._quantile(each[which]))
+        return self._compute_by_blocks(lambda some, which: some._quantile(each[which]))
 
     def crps(self, y: Array) -> Array:
         """(S, h) continuous ranked probability score: the integral of (F(x) - [x >= y])^2."""
         outcomes = np.asarray(y, dtype=np.float64)
-        return self._by_blocks(lambda some, which: some._crps(outcomes[which]))
+        return self._compute_by_blocks(lambda some, which: some._crps(outcomes[which]))
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _mixed(self, of: Callable[[Component], Array]) -> Array:
+    def _mix(self, of: Callable[[Component], Array]) -> Array:
         total: Any = 0.0
         for number, part in enumerate(self.components):
             weight = self.weights[:, number, None]
@@ -116,15 +116,15 @@ class Marginals:
     def _shape(self) -> tuple[int, int]:
         return len(self.weights), self.components[0].mean.shape[2]
 
-    def _by_blocks(self, of: Callable[[Marginals, slice], Array]) -> Array:
+    def _compute_by_blocks(self, of: Callable[[Marginals, slice], Array]) -> Array:
         numbers = sum(part.mean.shape[1] * part.mean.shape[2] for part in self.components)
         share = max(1, BLOCK // max(1, numbers))
         if len(self.weights) <= share:
             return of(self, slice(None))
         parts = [slice(start, start + share) for start in range(0, len(self.weights), share)]
-        return np.concatenate([of(self._part(which), which) for which in parts])
+        return np.concatenate([of(self._select(which), which) for which in parts])
 
-    def _part(self, which: slice) -> Marginals:
+    def _select(self, which: slice) -> Marginals:
         return Marginals([part.part(which) for part in self.components], self.weights[which])
 
     def _score(self, y: Array) -> tuple[Array, Array]:
@@ -151,7 +151,7 @@ class Marginals:
                 counts = weights > 0.0
                 means, sds = np.where(counts, means, 0.0), np.where(counts, sds, 1.0)
                 precisions = 1.0 / np.maximum(sds, 1.0 / POINT)
-                parts.append(Normals(log, *map(_by_cell, (weights, means, precisions))))
+                parts.append(Normals(log, *map(_flatten_cells, (weights, means, precisions))))
         return Cells(parts)
 
     def _crps(self, y: Array) -> Array:
@@ -183,7 +183,7 @@ class Marginals:
         return total.reshape(shape)
 
 
-def spread_by(part: Component, factor: float | Array) -> Component:
+def scale_spread(part: Component, factor: float | Array) -> Component:
     """The same with other spreads; ``factor`` may be one for each series (S, 1)."""
     factor = np.reshape(factor, (-1, 1, 1))
     centre = part.mean.mean(axis=1, keepdims=True)
@@ -219,13 +219,15 @@ class Cells:
 
     def score(self, y: Array, which: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
         """Distribution function and density (c, m) at ``y`` (c, m) of the cells ``which`` (c,)."""
-        return self._sum(kernel.mixture_scores, y, which)
+        return self._sum_terms(kernel.mixture_scores, y, which)
 
-    def score_slowly(self, y: Array, which: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+    def score_by_scipy(
+        self, y: Array, which: NDArray[np.intp] | None = None
+    ) -> tuple[Array, Array]:
         """The same by scipy."""
-        return self._sum(_mixture_scores, y, which)
+        return self._sum_terms(_score_mixtures, y, which)
 
-    def _sum(
+    def _sum_terms(
         self,
         scores: Callable[..., tuple[Array, Array]],
         y: Array,
@@ -248,7 +250,7 @@ class Cells:
 
         By Newton's method on the scale of normal scores, within a bracket that always closes.
         """
-        answer, low, high = self._bracket(ndtri(q))
+        answer, low, high = self._bracket_quantiles(ndtri(q))
         left = np.flatnonzero(high > low)
         low, high, level = low[left], high[left], q[left]
         for _ in range(STEPS):
@@ -267,7 +269,7 @@ class Cells:
             left, low, high, level = left[~done], low[~done], high[~done], level[~done]
         return answer
 
-    def _bracket(self, u: Array) -> tuple[Array, Array, Array]:
+    def _bracket_quantiles(self, u: Array) -> tuple[Array, Array, Array]:
         """The weighted mean, the lowest and the highest of all normals' quantiles at ``u`` (n,)."""
         mean, low, high = np.zeros(len(u)), np.full(len(u), np.inf), np.full(len(u), -np.inf)
         for part in self.parts:
@@ -278,7 +280,7 @@ class Cells:
         return np.clip(mean, low, high), low, high
 
 
-def _mixture_scores(
+def _score_mixtures(
     y: Array, which: NDArray[np.intp], weight: Array, mean: Array, precision: Array
 ) -> tuple[Array, Array]:
     weight, mean, precision = weight[which], mean[which], precision[which]
@@ -291,7 +293,7 @@ def _mixture_scores(
     return cdf, density
 
 
-def crps_of_one(mean: Array, sd: Array, y: Array, *, log: bool) -> Array:
+def compute_normal_crps(mean: Array, sd: Array, y: Array, *, log: bool) -> Array:
     """CRPS of one normal, or lognormal: what forms are weighed by, of those nearest to forecasts.
 
     In closed form (Gneiting and Raftery 2007, eq. 21; Baran and Lerch 2015). Outcomes that are not
@@ -312,6 +314,6 @@ def crps_of_one(mean: Array, sd: Array, y: Array, *, log: bool) -> Array:
         return np.asarray(y * (2.0 * ndtr(z) - 1.0) - 2.0 * centre * shape)
 
 
-def _by_cell(values: Array) -> Array:
+def _flatten_cells(values: Array) -> Array:
     """(S, K, h) as (S h, K)."""
     return np.ascontiguousarray(np.swapaxes(values, 1, 2).reshape(-1, values.shape[1]))

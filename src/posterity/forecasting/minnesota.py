@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaln, logsumexp, ndtri
 
-from posterity.forecasting.posterior import sobol
+from posterity.forecasting.posterior import make_sobol_points
 
 Array = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ class SystemDraws:
     roots: Array
 
 
-def node_weights(nodes: Nodes, links: list[Regressions]) -> tuple[Array, float]:
+def compute_node_weights(nodes: Nodes, links: list[Regressions]) -> tuple[Array, float]:
     """(G,) posterior weights of the nodes, all as likely before, and the log evidence."""
     total = sum((link.log_evidence for link in links), np.zeros(len(nodes)))
     return np.exp(total - logsumexp(total)), float(logsumexp(total) - np.log(len(total)))
@@ -143,19 +143,19 @@ def node_weights(nodes: Nodes, links: list[Regressions]) -> tuple[Array, float]:
 
 def means(system: System, nodes: Nodes, links: list[Regressions]) -> Array:
     """(p, q) posterior means of the coefficients of the chain's reduced form at each mean."""
-    weights = node_weights(nodes, links)[0]
+    weights = compute_node_weights(nodes, links)[0]
     found = np.zeros((system.n_features, system.n_signals))
     for node in np.flatnonzero(weights > 1e-12):
-        steps = [_solved(link.triangles[node], 0.0) for link in links]
-        found += weights[node] * _reduced(system, steps, nodes.delta[node])[0]
+        steps = [_solve_triangle(link.triangles[node], 0.0) for link in links]
+        found += weights[node] * _reduce(system, steps, nodes.delta[node])[0]
     return found
 
 
 def draws(system: System, nodes: Nodes, links: list[Regressions], size: int) -> SystemDraws:
     """Draws of a fixed set of points of low discrepancy."""
-    weights = node_weights(nodes, links)[0]
+    weights = compute_node_weights(nodes, links)[0]
     widths = [link.triangles.shape[1] for link in links]
-    points = sobol(size, 1 + sum(widths))
+    points = make_sobol_points(size, 1 + sum(widths))
     which = np.minimum(np.searchsorted(np.cumsum(weights), points[:, 0]), len(weights) - 1)
     coefficients = np.empty((size, system.n_features, system.n_signals))
     roots = np.empty((size, system.n_signals, system.n_signals))
@@ -166,9 +166,9 @@ def draws(system: System, nodes: Nodes, links: list[Regressions], size: int) -> 
             shape, rate = link.shape[node], link.rate[node]
             sigma = np.sqrt(rate / gammainccinv(shape, points[number, first]))
             normal = ndtri(points[number, first + 1 : stop])
-            steps.append(_solved(link.triangles[node], sigma * normal))
+            steps.append(_solve_triangle(link.triangles[node], sigma * normal))
             noise.append(sigma)
-        coefficients[number], inverse = _reduced(system, steps, nodes.delta[node])
+        coefficients[number], inverse = _reduce(system, steps, nodes.delta[node])
         roots[number] = inverse * np.array(noise)
     return SystemDraws(coefficients, roots)
 
@@ -176,11 +176,11 @@ def draws(system: System, nodes: Nodes, links: list[Regressions], size: int) -> 
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _solved(triangle: Array, off: Array | float) -> Array:
+def _solve_triangle(triangle: Array, off: Array | float) -> Array:
     return np.asarray(np.linalg.solve(triangle[:-1, :-1], triangle[:-1, -1] + off))
 
 
-def _reduced(system: System, steps: list[Array], delta: float) -> tuple[Array, Array]:
+def _reduce(system: System, steps: list[Array], delta: float) -> tuple[Array, Array]:
     """Coefficients (p, q) without the signals of the same time, and (I - A)^-1."""
     p, q = system.n_features, system.n_signals
     ties = np.zeros((q, q))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.calendar import Calendar, Index, shown
+from posterity.forecasting.calendar import Calendar, Index, format_time
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Panel:
     def of_arrays(cls, series: dict[Any, Any], *, single: bool = False) -> Panel:
         """Series without times: their rows are numbered from 0."""
         arrays = {
-            name: as_values(one, "the series" if single else f"series {name!r}")
+            name: convert_to_values(one, "the series" if single else f"series {name!r}")
             for name, one in series.items()
         }
         length = max((len(one) for one in arrays.values()), default=0)
@@ -121,7 +121,7 @@ class Panel:
             columns=self.columns[which],
         )
 
-    def of_length(self, length: int) -> Panel:
+    def pad_to_length(self, length: int) -> Panel:
         """The same with so many columns, of which there must be no fewer than there are rows."""
         cut = max(self.length - length, 0)
         more = ((0, 0), (max(length - self.length, 0), 0))
@@ -138,7 +138,7 @@ class Panel:
         """
         check_same_columns(self, other)
         ids = tuple(dict.fromkeys([*self.ids, *other.ids]))
-        if _sortable(ids):
+        if _make_sortable(ids):
             ids = tuple(sorted(ids))
         place = {name: number for number, name in enumerate(ids)}
         old = np.array([place[name] for name in self.ids], dtype=np.int64)
@@ -150,10 +150,10 @@ class Panel:
         if len(early):
             first = early[0]
             raise ValueError(
-                f"{self.called(other.ids[first])} has a row at "
-                f"{shown(self.calendar.times(begun[first]))}, but its rows up to "
-                f"{shown(self.calendar.times(ends[new[first]]))} were learned already: new rows "
-                "must be later, each time once"
+                f"{self.describe_series(other.ids[first])} has a row at "
+                f"{format_time(self.calendar.times(begun[first]))}, but its rows up to "
+                f"{format_time(self.calendar.times(ends[new[first]]))} were learned already: "
+                "new rows must be later, each time once"
             )
         ends[new] = other.ends
         later = [(self, old), (other, new)]
@@ -170,14 +170,14 @@ class Panel:
         panel = replace(
             self, ids=ids, values=values, ends=ends, columns=both[:, :, 1:], single=single
         )
-        return panel.of_length(max(int(panel.lengths.max(initial=0)), 1))
+        return panel.pad_to_length(max(int(panel.lengths.max(initial=0)), 1))
 
-    def called(self, name: Any) -> str:
+    def describe_series(self, name: Any) -> str:
         """A series in words, for messages."""
         return "the series" if self.single else f"series {name!r}"
 
 
-def as_values(values: Any, name: str) -> Array:
+def convert_to_values(values: Any, name: str) -> Array:
     """A series or a column (n,), by its name in words, as numbers; NaN was not observed."""
     try:
         values = np.asarray(values, dtype=np.float64)
@@ -207,5 +207,5 @@ def check_same_columns(panel: Panel, other: Panel) -> None:
         )
 
 
-def _sortable(ids: tuple[Any, ...]) -> bool:
+def _make_sortable(ids: tuple[Any, ...]) -> bool:
     return len({type(name) for name in ids}) == 1

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.forms import Form
-from posterity.forecasting.marginals import Component, spread_by
+from posterity.forecasting.marginals import Component, scale_spread
 from posterity.forecasting.posterior import Draws
 
 Array = NDArray[np.float64]
@@ -50,9 +50,9 @@ class Paths:
         """The same where a level of 1 was ``unit`` (S, 1)."""
         return Paths(self.mean * unit[:, None], self.responses, self.noise * unit, self.log)
 
-    def spread_by(self, factor: float) -> Paths:
+    def scale_spread(self, factor: float) -> Paths:
         """The same with other spreads."""
-        mean = spread_by(self.steps, factor).mean
+        mean = scale_spread(self.steps, factor).mean
         return Paths(mean, self.responses, factor * self.noise, self.log)
 
     def covariance(self) -> Array:
@@ -76,7 +76,7 @@ def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
     takes the levels.
     Draws that explode are left out (see :func:`usual`).
     """
-    draws, responses = _without_explosions(form, draws, h)
+    draws, responses = _replace_explosions(form, draws, h)
     p, m = form.window.shape[1], ahead.shape[2]
     weights = draws.coefficients
     added = np.zeros((*draws.noise.shape, h))
@@ -84,9 +84,9 @@ def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
         added += weights[:, :, p : p + m] @ np.swapaxes(ahead, 1, 2)
     if form.drift:
         added += weights[:, :, -1:]
-    recursion = _recursion(form, weights)
-    added += recursion @ _known(last, form.reach, h)
-    levels = _continued(recursion, form.reach, added)
+    recursion = _build_recursion(form, weights)
+    added += recursion @ _get_known_levels(last, form.reach, h)
+    levels = _continue_levels(recursion, form.reach, added)
     return Paths(levels, responses, draws.noise, form.log)
 
 
@@ -103,7 +103,7 @@ def usual(responses: Array) -> NDArray[np.bool_]:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _recursion(form: Form, coefficients: Array) -> Array:
+def _build_recursion(form: Form, coefficients: Array) -> Array:
     """(S, K, m) coefficients of the levels at the lags that the form looks at."""
     lags = form.reach
     recursion = coefficients[:, :, : form.window.shape[1]] @ form.window[lags - 1].T
@@ -111,13 +111,13 @@ def _recursion(form: Form, coefficients: Array) -> Array:
     return np.asarray(recursion)
 
 
-def _known(last: Array, lags: NDArray[np.intp], h: int) -> Array:
+def _get_known_levels(last: Array, lags: NDArray[np.intp], h: int) -> Array:
     """(S, m, h) levels at these lags before each step, of the ``last`` ones (S, L); 0 of others."""
     back = lags[:, None] - np.arange(h)
     return np.where(back > 0, last[:, -np.maximum(back, 1)], 0.0)
 
 
-def _continued(recursion: Array, lags: NDArray[np.intp], added: Array) -> Array:
+def _continue_levels(recursion: Array, lags: NDArray[np.intp], added: Array) -> Array:
     """(S, K, h) levels of the steps, by the recursion of what is ``added`` (S, K, h) at each."""
     h = added.shape[2]
     near = np.zeros((*recursion.shape[:2], h))
@@ -130,16 +130,16 @@ def _continued(recursion: Array, lags: NDArray[np.intp], added: Array) -> Array:
     return levels
 
 
-def _responses(form: Form, coefficients: Array, h: int) -> Array:
+def _compute_responses(form: Form, coefficients: Array, h: int) -> Array:
     impulse = np.zeros((*coefficients.shape[:2], h))
     impulse[:, :, 0] = 1.0
-    return _continued(_recursion(form, coefficients), form.reach, impulse)
+    return _continue_levels(_build_recursion(form, coefficients), form.reach, impulse)
 
 
-def _without_explosions(form: Form, draws: Draws, h: int) -> tuple[Draws, Array]:
+def _replace_explosions(form: Form, draws: Draws, h: int) -> tuple[Draws, Array]:
     """Draws, those that explode replaced by others; where all do, halfway to the naive forecast."""
     weights, noise = draws.coefficients, draws.noise
-    responses = _responses(form, weights, h)
+    responses = _compute_responses(form, weights, h)
     fine = usual(responses)
     for _ in range(HALVINGS):
         lost = np.flatnonzero(~fine.any(axis=1))
@@ -147,7 +147,7 @@ def _without_explosions(form: Form, draws: Draws, h: int) -> tuple[Draws, Array]
             break
         weights = weights.copy() if weights is draws.coefficients else weights
         weights[lost] *= 0.5
-        responses[lost] = _responses(form, weights[lost], h)
+        responses[lost] = _compute_responses(form, weights[lost], h)
         fine[lost] = usual(responses[lost])
     chosen = np.tile(np.arange(fine.shape[1]), (len(fine), 1))
     for series in np.flatnonzero(~fine.all(axis=1) & fine.any(axis=1)):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.rows import carried
+from posterity.forecasting.rows import carry_forward
 
 Array = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ NEARLY = 0.8
 MORE = 0.05
 
 
-def found(panel: Panel) -> tuple[int, ...]:
+def find_periods(panel: Panel) -> tuple[int, ...]:
     """No period, one, or two of which the second is a multiple of the first.
 
     Lags at which the autocorrelation of differences, averaged over series, has a peak that is
@@ -29,12 +29,12 @@ def found(panel: Panel) -> tuple[int, ...]:
     Examples
     --------
     >>> t = np.arange(120.0)
-    >>> found(Panel.of_arrays({"a": np.sin(2 * np.pi * t / 12) + 0.01 * t}))
+    >>> find_periods(Panel.of_arrays({"a": np.sin(2 * np.pi * t / 12) + 0.01 * t}))
     (12,)
-    >>> found(Panel.of_arrays({"a": np.cumsum(np.random.default_rng(0).normal(size=120))}))
+    >>> find_periods(Panel.of_arrays({"a": np.cumsum(np.random.default_rng(0).normal(size=120))}))
     ()
     """
-    correlations = autocorrelations(panel)
+    correlations = compute_autocorrelations(panel)
     if len(correlations) < 3:
         return ()
     peaks = np.zeros(len(correlations), dtype=bool)
@@ -57,13 +57,13 @@ def found(panel: Panel) -> tuple[int, ...]:
     return (period, longer)
 
 
-def autocorrelations(panel: Panel) -> Array:
+def compute_autocorrelations(panel: Panel) -> Array:
     """Of differences, at lags 0, 1, ..., averaged over the longest series."""
     observed = panel.observed
     some = np.argsort(-observed, kind="stable")[:MOST_SERIES]
     lags = min(int(np.median(observed[some])) // TIMES, LONGEST) + 2
     total, count = np.zeros(max(lags, 0)), 0
-    for values in carried(panel.values[some]):
+    for values in carry_forward(panel.values[some]):
         steps = np.diff(values[np.isfinite(values)])
         steps = steps - steps.mean() if len(steps) else steps
         size = 2 * len(steps)

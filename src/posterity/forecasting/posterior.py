@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 from scipy.stats import qmc
 
-from posterity.evidence.hyperprior import log_ratio_grid
+from posterity.evidence.hyperprior import make_log_ratio_grid
 
 Array = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ class Posterior:
         left, values, right = np.linalg.svd(turned)
         projections = (np.swapaxes(left, 1, 2) @ target[:, :, None])[:, :, 0]
         squares = np.square(values)
-        ratios, log_prior = _grid(squares, count, shared=prior is not None)
+        ratios, log_prior = _make_grid(squares, count, shared=prior is not None)
         shares = ratios[:, :, None] / (ratios[:, :, None] + squares[:, None, :])
         residuals = (shares @ np.square(projections)[:, :, None])[:, :, 0]
         residuals += (np.square(triangles[:, p, p]) + NOISE_ROWS * naive)[:, None]
@@ -96,7 +96,7 @@ class Posterior:
 
     def draws(self, size: int) -> Draws:
         """``size`` draws of each series, of a fixed set of points of low discrepancy."""
-        points = sobol(size, self.values.shape[1] + 2)
+        points = make_sobol_points(size, self.values.shape[1] + 2)
         below = np.cumsum(self.weights, axis=1)
         node = (points[None, :, 0, None] > below[:, None, :]).sum(axis=2)
         node = np.minimum(node, self.weights.shape[1] - 1)
@@ -120,7 +120,7 @@ class Posterior:
 
 
 @lru_cache(maxsize=64)
-def sobol(size: int, dimensions: int) -> Array:
+def make_sobol_points(size: int, dimensions: int) -> Array:
     """Points (size, dimensions) in the unit cube, always the same."""
     with np.errstate(all="ignore"):
         points = qmc.Sobol(dimensions, scramble=True, rng=0).random_base2(
@@ -131,14 +131,14 @@ def sobol(size: int, dimensions: int) -> Array:
     return points
 
 
-def _grid(squares: Array, count: Array, *, shared: bool) -> tuple[Array, Array]:
+def _make_grid(squares: Array, count: Array, *, shared: bool) -> tuple[Array, Array]:
     """Ratios (S, G) and the log of what is believed of each before the data (G,)."""
     p = squares.shape[1]
     if shared:
         log_ratios = np.linspace(-3.0, 3.0, SHARED_POINTS) * SHARED_SPREAD
         log_prior = -0.5 * np.square(log_ratios / SHARED_SPREAD)
         return np.broadcast_to(np.exp(log_ratios), (len(squares), SHARED_POINTS)), log_prior
-    log_ratios, log_prior = log_ratio_grid(p)
+    log_ratios, log_prior = make_log_ratio_grid(p)
     some = np.abs(log_ratios) < FARTHEST
     signal = squares.sum(axis=1) / np.maximum(count, 1.0)
     signal = np.where(signal > 0.0, signal, 1.0)

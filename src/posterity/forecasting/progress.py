@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.ensemble import ArmSummaries, Learner, begun, together
-from posterity.forecasting.forecast import usable_of
+from posterity.forecasting.ensemble import ForecastOrigin, Learner, begin_learners, join_paths
+from posterity.forecasting.forecast import find_usable
 from posterity.forecasting.forms import Form
-from posterity.forecasting.marginals import Marginals, spread_by
+from posterity.forecasting.marginals import Marginals, scale_spread
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
 from posterity.forecasting.trials import (
     Trials,
     TrialScores,
-    columns_from,
-    outcomes_from,
-    windows,
+    choose_windows,
+    get_columns_from,
+    get_outcomes_from,
 )
 from posterity.forecasting.weighing import CommonScores, weights
 
@@ -97,7 +97,7 @@ class Progress:
         }
 
 
-def progress(
+def compute_progress(
     whole: Panel,
     first: int,
     h: int,
@@ -113,29 +113,29 @@ def progress(
     """
     n, series = whole.length - first, len(whole)
     median, low, high, crps, pit = (np.full((n, series, h), np.nan) for _ in range(5))
-    outcomes = outcomes_from(whole, range(first, whole.length), h).swapaxes(0, 1)
-    ends = ends or (lambda _number, _pit: _central(level, h))
-    for columns, marginals in _stretches(whole, first, h, forms, size):
+    outcomes = get_outcomes_from(whole, range(first, whole.length), h).swapaxes(0, 1)
+    ends = ends or (lambda _number, _pit: _find_central_tails(level, h))
+    for columns, marginals in _forecast_stretches(whole, first, h, forms, size):
         rows = slice(columns.start - first, columns.stop - first)
         shape = (len(columns), series, h)
         y = outcomes[rows].reshape(-1, h)
         known = np.isfinite(y)
         centre = marginals.quantile(0.5)
         came = np.where(known, y, centre)
-        median[rows] = np.where(_within(columns, whole, h), centre.reshape(shape), np.nan)
+        median[rows] = np.where(_mark_inside(columns, whole, h), centre.reshape(shape), np.nan)
         crps[rows] = np.where(known, marginals.crps(came), np.nan).reshape(shape)
         pit[rows] = np.where(known, marginals.cdf(came), np.nan).reshape(shape)
         told = np.array([ends(number, pit) for number in range(rows.start, rows.stop)])
         for side, end in enumerate((low, high)):
             found = marginals.quantile(np.repeat(told[:, side], series, axis=0))
-            end[rows] = np.where(_within(columns, whole, h), found.reshape(shape), np.nan)
+            end[rows] = np.where(_mark_inside(columns, whole, h), found.reshape(shape), np.nan)
     return Progress(whole.ids, level, median, low, high, crps, outcomes, pit)
 
 
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _stretches(
+def _forecast_stretches(
     whole: Panel, first: int, h: int, forms: tuple[Form, ...], size: int
 ) -> Iterator[tuple[range, Marginals]]:
     """Forecasts right before each column from ``first`` on, of many columns together (n S, h).
@@ -143,14 +143,14 @@ def _stretches(
     In a stretch forms have the same weights, but for what they can say.
     """
     most = max(1, BLOCK // (len(whole) * len(forms) * size * h))
-    learners, levels = begun(forms, whole.before(whole.length - first))
+    learners, levels = begin_learners(forms, whole.before(whole.length - first))
     trials = Trials.of(learners, h)
     while first < whole.length:
         now = whole.before(whole.length - first)
-        origins, steps = windows(first, h, len(whole))
+        origins, steps = choose_windows(first, h, len(whole))
         missing = [origin for origin in origins if origin not in trials.said]
         if missing:
-            trials.run(*begun(forms, now), whole, missing, size)
+            trials.run(*begin_learners(forms, now), whole, missing, size)
         tried = trials.scores(now, origins, steps)
         due = min(first + max(h, int(GROWTH * first)), whole.length)
         past = whole.before(whole.length - due)
@@ -159,11 +159,11 @@ def _stretches(
             learner.priors.clear()
         for start in range(first, due, most):
             columns = range(start, min(start + most, due))
-            yield columns, _marginals(learners, levels, trials, tried, whole, columns, size)
+            yield columns, _forecast_columns(learners, levels, trials, tried, whole, columns, size)
         first = due
 
 
-def _marginals(
+def _forecast_columns(
     learners: Sequence[Learner],
     levels: dict[bool, Levels],
     trials: Trials,
@@ -177,23 +177,23 @@ def _marginals(
     knows = []
 
     def future(column: int) -> Array:
-        return columns_from(whole, column, trials.h)
+        return get_columns_from(whole, column, trials.h)
 
     for number, learner in enumerate(learners):
-        each = list(learner.standings(levels[learner.form.log], columns, future))
+        each = list(learner.find_origins(levels[learner.form.log], columns, future))
         learner.prior(each[0])
-        start = ArmSummaries.stacked(each)
-        knows.append(start.knows)
-        paths.append(together(learner.paths_from(start, size)))
-        trials.add(number, columns, start.knows, paths[-1], whole)
-    usable = usable_of(knows, [[path] for path in paths])
-    shares, factors = _weighed(tried, usable.reshape(len(learners), len(columns), -1))
+        start = ForecastOrigin.stack(each)
+        knows.append(start.has_enough_rows)
+        paths.append(join_paths(learner.draw_paths_from(start, size)))
+        trials.add(number, columns, start.has_enough_rows, paths[-1], whole)
+    usable = find_usable(knows, [[path] for path in paths])
+    shares, factors = _weigh(tried, usable.reshape(len(learners), len(columns), -1))
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    parts = [spread_by(paths[number].steps, factors) for number in counted]
+    parts = [scale_spread(paths[number].steps, factors) for number in counted]
     return Marginals(parts, shares[:, counted])
 
 
-def _weighed(said: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _weigh(said: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
     """(n S, F) weights and (n S,) factors of the spread, where (F, n, S) forms are usable."""
     shares: list[Array] = []
     factors: list[Array] = []
@@ -209,10 +209,10 @@ def _weighed(said: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array
     return np.concatenate(shares), np.concatenate(factors)
 
 
-def _central(level: float, h: int) -> tuple[Array, Array]:
+def _find_central_tails(level: float, h: int) -> tuple[Array, Array]:
     return np.full(h, 0.5 - 0.5 * level), np.full(h, 0.5 + 0.5 * level)
 
 
-def _within(columns: range, whole: Panel, h: int) -> NDArray[np.bool_]:
+def _mark_inside(columns: range, whole: Panel, h: int) -> NDArray[np.bool_]:
     """(n, 1, h) which steps from these columns on are rows of the panel."""
     return (np.array(columns)[:, None] + np.arange(h) < whole.length)[:, None]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, shown
-from posterity.forecasting.panel import Panel, as_values, check_finite
+from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, format_time
+from posterity.forecasting.panel import Panel, check_finite, convert_to_values
 
 Array = NDArray[np.float64]
 
@@ -46,12 +46,12 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
     """
     names = columns_of(data)
     if names is None:
-        return _with_columns(_of_values(data, calendar), X)
+        return _add_columns(_read_values(data, calendar), X)
     if X is not None:
         raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
     if TARGET in names:
-        return _long(data, names, calendar)
-    return _wide(data, names, calendar)
+        return _read_long(data, names, calendar)
+    return _read_wide(data, names, calendar)
 
 
 def columns_of(data: Any) -> list[str] | None:
@@ -64,7 +64,7 @@ def columns_of(data: Any) -> list[str] | None:
 
 def has_times(data: Any) -> bool:
     """Whether rows come with a pandas index of times."""
-    return _index_times(data) is not None
+    return _read_index_times(data) is not None
 
 
 def future(data: Any, panel: Panel, h: int) -> Array:
@@ -82,10 +82,10 @@ def future(data: Any, panel: Panel, h: int) -> Array:
         )
     names = columns_of(data)
     if names is None:
-        table = _table(data, "X_future")
+        table = _read_table(data, "X_future")
         found = np.broadcast_to(table, (len(panel), *table.shape))
     else:
-        found = _future_frame(data, names, panel, h)
+        found = _read_future_frame(data, names, panel, h)
     if found.shape[1] < h or found.shape[2] != len(panel.names):
         raise ValueError(
             f"X_future has {found.shape[1]} rows and {found.shape[2]} columns: expected {h} rows "
@@ -97,7 +97,7 @@ def future(data: Any, panel: Panel, h: int) -> Array:
         series, step, column = missing[0]
         raise ValueError(
             f"X_future has no value of {panel.names[column]!r} for "
-            f"{panel.called(panel.ids[series])}, {step + 1} steps ahead"
+            f"{panel.describe_series(panel.ids[series])}, {step + 1} steps ahead"
         )
     return np.asarray(found)
 
@@ -105,15 +105,15 @@ def future(data: Any, panel: Panel, h: int) -> Array:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _of_values(data: Any, calendar: Calendar | None) -> Panel:
+def _read_values(data: Any, calendar: Calendar | None) -> Panel:
     if isinstance(data, Mapping):
         panel = Panel.of_arrays(dict(data))
     else:
-        times = _index_times(data)
+        times = _read_index_times(data)
         if times is not None:
-            rows = as_values(data, "the series")[:, None]
+            rows = convert_to_values(data, "the series")[:, None]
             which = np.zeros(len(rows), dtype=np.int64)
-            return _alone(_placed((TARGET,), which, times, rows, (), calendar))
+            return _mark_single(_place_on_grid((TARGET,), which, times, rows, (), calendar))
         try:
             array = np.asarray(data, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -129,12 +129,12 @@ def _of_values(data: Any, calendar: Calendar | None) -> Panel:
     return panel
 
 
-def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
-    y = as_values(_column(frame, TARGET), f"column {TARGET!r}")
+def _read_long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
+    y = convert_to_values(_read_column(frame, TARGET), f"column {TARGET!r}")
     exogenous = tuple(name for name in names if name not in {ID, TIME, TARGET})
-    rows = np.column_stack([y, *(_exogenous(frame, name) for name in exogenous)])
-    times = as_times(_column(frame, TIME)) if TIME in names else _index_times(frame)
-    ids = _column(frame, ID) if ID in names else np.array([TARGET] * len(y))
+    rows = np.column_stack([y, *(_read_exogenous(frame, name) for name in exogenous)])
+    times = as_times(_read_column(frame, TIME)) if TIME in names else _read_index_times(frame)
+    ids = _read_column(frame, ID) if ID in names else np.array([TARGET] * len(y))
     if times is None:
         if ID in names:
             raise ValueError(
@@ -148,22 +148,22 @@ def _long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
                 f"{ID} is missing at row {unnamed[0]} (from 0): name each row's series"
             )
     distinct, which = np.unique(ids, return_inverse=True)
-    panel = _placed(tuple(distinct.tolist()), which, times, rows, exogenous, calendar)
-    return panel if ID in names else _alone(panel)
+    panel = _place_on_grid(tuple(distinct.tolist()), which, times, rows, exogenous, calendar)
+    return panel if ID in names else _mark_single(panel)
 
 
-def _wide(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
+def _read_wide(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
     series = [name for name in names if name != TIME]
-    times = as_times(_column(frame, TIME)) if TIME in names else _index_times(frame)
-    values = [as_values(_column(frame, name), f"column {name!r}") for name in series]
+    times = as_times(_read_column(frame, TIME)) if TIME in names else _read_index_times(frame)
+    values = [convert_to_values(_read_column(frame, name), f"column {name!r}") for name in series]
     if times is None:
         return Panel.of_arrays(dict(zip(series, values, strict=True)))
     which = np.repeat(np.arange(len(series)), len(times))
     rows = np.concatenate(values)[:, None]
-    return _placed(tuple(series), which, np.tile(times, len(series)), rows, (), calendar)
+    return _place_on_grid(tuple(series), which, np.tile(times, len(series)), rows, (), calendar)
 
 
-def _placed(
+def _place_on_grid(
     ids: tuple[Any, ...],
     which: Index,
     times: NDArray[Any],
@@ -180,18 +180,18 @@ def _placed(
     double = np.flatnonzero(same & (times[1:] == times[:-1]))
     if len(double):
         raise ValueError(
-            f"{_called(ids, which[double[0]])} has the time {shown(times[double[0]])} twice: each "
-            "time may come once; add the rows up, or choose one"
+            f"{_called(ids, which[double[0]])} has the time {format_time(times[double[0]])} twice: "
+            "each time may come once; add the rows up, or choose one"
             + ("" if len(ids) > 1 else ", or name the series of each row (unique_id)")
         )
     if calendar is None:
-        calendar = _found(times, same)
+        calendar = _find_calendar(times, same)
     index = calendar.index(times)
     _warn_of_gaps(ids, which, index, same, calendar)
     return Panel.of_rows(ids, which, index, rows, calendar, names)
 
 
-def _found(times: NDArray[Any], same: NDArray[np.bool_]) -> Calendar:
+def _find_calendar(times: NDArray[Any], same: NDArray[np.bool_]) -> Calendar:
     """The calendar whose step divides all distances within series."""
     kind = Calendar.of(times, np.ones(1, dtype=np.int64)).kind
     return Calendar.of(times, np.diff(as_numbers(times, kind))[same])
@@ -208,7 +208,7 @@ def _warn_of_gaps(
     if not len(gaps):
         return
     listed = ", ".join(
-        f"after {shown(calendar.times(index[gap]))} of {_called(ids, which[gap])} "
+        f"after {format_time(calendar.times(index[gap]))} of {_called(ids, which[gap])} "
         f"({index[gap + 1] - index[gap] - 1} missing)"
         for gap in gaps[:NAMED]
     )
@@ -221,17 +221,17 @@ def _warn_of_gaps(
     )
 
 
-def _with_columns(panel: Panel, X: Any) -> Panel:
+def _add_columns(panel: Panel, X: Any) -> Panel:
     if X is None:
         return panel
     if len(panel) != 1:
         raise ValueError("X is for a single series: for several, give a frame with the columns")
     names = columns_of(X)
     if names is None:
-        table = _table(X, "X")
+        table = _read_table(X, "X")
         names = [f"x{column}" for column in range(table.shape[1])]
     else:
-        table = np.column_stack([_exogenous(X, name) for name in names])
+        table = np.column_stack([_read_exogenous(X, name) for name in names])
     if len(table) != panel.length:
         raise ValueError(f"X has {len(table)} rows and y has {panel.length}: give one for each")
     for column, name in enumerate(names):
@@ -239,21 +239,21 @@ def _with_columns(panel: Panel, X: Any) -> Panel:
     return replace(panel, columns=table[None], names=tuple(names))
 
 
-def _future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
+def _read_future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
     lost = [name for name in panel.names if name not in names]
     if lost:
         raise ValueError(
             f"X_future lacks the column {lost[0]!r}: the forecaster has learned "
             f"{list(panel.names)}, and needs each in the next {h} steps"
         )
-    table = np.column_stack([_exogenous(frame, name, " of X_future") for name in panel.names])
+    table = np.column_stack([_read_exogenous(frame, name, " of X_future") for name in panel.names])
     if TIME not in names:
         if len(panel) > 1:
             raise ValueError(f"X_future of several series needs the columns {ID!r} and {TIME!r}")
         return table[None]
-    index = panel.calendar.index(as_times(_column(frame, TIME)))
+    index = panel.calendar.index(as_times(_read_column(frame, TIME)))
     place = {name: number for number, name in enumerate(panel.ids)}
-    ids = _column(frame, ID) if ID in names else [panel.ids[0]] * len(table)
+    ids = _read_column(frame, ID) if ID in names else [panel.ids[0]] * len(table)
     found = np.full((len(panel), h, len(panel.names)), np.nan)
     for row, name, at in zip(table, ids, index, strict=True):
         series = place.get(name)
@@ -262,17 +262,17 @@ def _future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
     return found
 
 
-def _alone(panel: Panel) -> Panel:
+def _mark_single(panel: Panel) -> Panel:
     return replace(panel, single=True)
 
 
-def _column(frame: Any, name: str) -> NDArray[Any]:
+def _read_column(frame: Any, name: str) -> NDArray[Any]:
     return np.asarray(frame[name])
 
 
-def _exogenous(frame: Any, name: str, where: str = "") -> Array:
+def _read_exogenous(frame: Any, name: str, where: str = "") -> Array:
     column = f"exogenous column {name!r}{where}"
-    values = as_values(_column(frame, name), column)
+    values = convert_to_values(_read_column(frame, name), column)
     missing = np.flatnonzero(np.isnan(values))
     if len(missing):
         raise ValueError(f"{column} is missing at row {missing[0]} (from 0): only y may be")
@@ -283,7 +283,7 @@ def _called(ids: tuple[Any, ...], number: int) -> str:
     return "the series" if ids == (TARGET,) else f"series {ids[number]!r}"
 
 
-def _table(rows: Any, name: str) -> Array:
+def _read_table(rows: Any, name: str) -> Array:
     """Exogenous columns (n, m) that come as an array."""
     try:
         return np.asarray(rows, dtype=np.float64).reshape(len(rows), -1)
@@ -291,7 +291,7 @@ def _table(rows: Any, name: str) -> Array:
         raise ValueError(f"{name} must be an array (n, m) of numbers: {error}") from error
 
 
-def _index_times(data: Any) -> NDArray[Any] | None:
+def _read_index_times(data: Any) -> NDArray[Any] | None:
     """Times of a pandas index, where it has some."""
     index = getattr(data, "index", None)
     values = getattr(index, "values", None)

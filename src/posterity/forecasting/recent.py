@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.forecasting import reading
-from posterity.forecasting.panel import Panel, as_values
+from posterity.forecasting.panel import Panel, convert_to_values
 
 # Series that a message names.
 NAMED = 5
 
 
-def following(history: Panel, y: Any, X: Any) -> Panel:
+def read_following_rows(history: Panel, y: Any, X: Any) -> Panel:
     """New rows, as users give them, on the grid of those that are known."""
     timed = reading.columns_of(y) is not None or reading.has_times(y)
     panel = reading.read(y, X, history.calendar if timed else None)
@@ -36,7 +36,9 @@ def following(history: Panel, y: Any, X: Any) -> Panel:
     return replace(panel, ends=first + panel.ends, calendar=history.calendar)
 
 
-def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLike | None) -> Panel:
+def read_next_row(
+    panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLike | None
+) -> Panel:
     """The row after the last one of a series: ``y`` and its exogenous columns ``x`` (m,).
 
     Raises ``ValueError`` for a name that is not known, and numbers that are none.
@@ -47,7 +49,7 @@ def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLi
         raise ValueError(
             f"series is missing: name the one of the {len(panel)} that the value belongs to"
         )
-    end = int(panel.ends[number_of(panel, name)])
+    end = int(panel.ends[find_number(panel, name)])
     if recent is not None and name in recent.ids:
         end = int(recent.ends[recent.ids.index(name)])
     columns = np.zeros(0) if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
@@ -59,28 +61,28 @@ def next_row(panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLi
     return replace(
         panel,
         ids=(name,),
-        values=as_values([y], panel.called(name))[None],
+        values=convert_to_values([y], panel.describe_series(name))[None],
         ends=np.array([end + 1]),
         columns=columns[None, None],
     )
 
 
-def some_of(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
+def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
     """All that is known of some series, as they are in the panel of all."""
     names = [names] if isinstance(names, str) else names
     if not len(names):
         raise ValueError("series is empty: name the series to forecast, or leave it out for all")
-    some = panel.part(np.unique([number_of(panel, name) for name in names]))
+    some = panel.part(np.unique([find_number(panel, name) for name in names]))
     if recent is None:
         return some
     late = np.array([k for k, name in enumerate(recent.ids) if name in some.ids], dtype=np.int64)
     if len(late):
         some = some.then(recent.part(late))
-    before = panel.part(np.array([number_of(panel, name) for name in recent.ids])).lengths
-    return some.of_length(max(panel.length, int((before + recent.lengths).max())))
+    before = panel.part(np.array([find_number(panel, name) for name in recent.ids])).lengths
+    return some.pad_to_length(max(panel.length, int((before + recent.lengths).max())))
 
 
-def number_of(panel: Panel, name: Any) -> int:
+def find_number(panel: Panel, name: Any) -> int:
     """Which series of a panel has this name; raises ``ValueError`` where none has."""
     if name in panel.ids:
         return panel.ids.index(name)

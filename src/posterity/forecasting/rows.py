@@ -42,12 +42,12 @@ class Levels:
         """
         values = panel.values
         if not log:
-            return cls(values, carried(values), panel.columns)
+            return cls(values, carry_forward(values), panel.columns)
         known = panel.length if first is None else first
         lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
         lowest[:, :known] = lowest[:, known - 1 : known]
         values = np.log(np.where((lowest > 0.0) & (values > 0.0), values, np.nan))
-        bridged = np.where(lowest > 0.0, carried(values), np.nan)
+        bridged = np.where(lowest > 0.0, carry_forward(values), np.nan)
         return cls(values, bridged, panel.columns)
 
     def last(self, length: int) -> Array:
@@ -55,7 +55,7 @@ class Levels:
         some = self.bridged[:, -length:]
         if some.shape[1] < length:
             some = np.pad(some, ((0, 0), (length - some.shape[1], 0)), constant_values=np.nan)
-        return carried(some[:, ::-1])[:, ::-1]
+        return carry_forward(some[:, ::-1])[:, ::-1]
 
     def until(self, column: int) -> Levels:
         """The same before a column."""
@@ -82,7 +82,7 @@ def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) ->
     share = max(1, BLOCK // ((stop - first) * width))
     for start in range(0, bank.size, share):
         which = slice(start, min(start + share, bank.size))
-        rows, numbers, _ = _rows(levels, form, first, stop, which)
+        rows, numbers, _ = _build_rows(levels, form, first, stop, which)
         _learn(bank, rows, numbers, np.arange(which.start, which.stop), form.discount)
 
 
@@ -99,7 +99,7 @@ def learn_each(
     ahead = int(np.clip(TOGETHER // (size * bank.n_coefficients**2 + 1), 1, MOST_TOGETHER))
     for start in range(begin, stop, ahead):
         columns = min(ahead, stop - start)
-        rows, numbers, at = _rows(levels, form, start, start + columns, slice(0, size))
+        rows, numbers, at = _build_rows(levels, form, start, start + columns, slice(0, size))
         copy, row = np.nonzero(at <= np.arange(columns)[:, None])
         order = np.lexsort((at[row], copy))
         copy, row = copy[order], row[order]
@@ -118,19 +118,19 @@ def n_columns(form: Form, levels: Levels) -> int:
     return form.window.shape[1] + levels.columns.shape[2] + int(form.drift)
 
 
-def new_bank(form: Form, levels: Levels) -> GroupBank:
+def make_bank(form: Form, levels: Levels) -> GroupBank:
     """A triangle for each series, which knows nothing."""
     bank = GroupBank(n_columns(form, levels))
     bank.grow(len(levels.observed))
     return bank
 
 
-def carried(values: Array) -> Array:
+def carry_forward(values: Array) -> Array:
     """(S, T) each NaN replaced by the last value before it.
 
     Examples
     --------
-    >>> carried(np.array([[np.nan, 1.0, np.nan, 3.0]]))
+    >>> carry_forward(np.array([[np.nan, 1.0, np.nan, 3.0]]))
     array([[nan,  1.,  1.,  3.]])
     """
     known = np.isfinite(values)
@@ -152,7 +152,7 @@ def _learn(
         bank.learn(GroupedRows(X, y, None, False, numbers, slots), rate)
 
 
-def _rows(
+def _build_rows(
     levels: Levels, form: Form, first: int, stop: int, which: slice
 ) -> tuple[Array, NDArray[np.int32], NDArray[np.intp]]:
     """Rows [features, exogenous, 1, target] (n, p + 1), and of which series and column each is."""

@@ -23,7 +23,7 @@ QUIETEST = 0.1
 START = 0.3
 
 
-def learned(triangles: Array, count: Array) -> Prior | None:
+def learn_prior(triangles: Array, count: Array) -> Prior | None:
     """The prior of series with triangles (S, p + 1, p + 1) of ``count`` (S,) rows.
 
     None where too few series have rows to tell.

@@ -35,9 +35,9 @@ class Signals:
         never = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(never):
             raise ValueError(
-                f"{panel.called(panel.ids[never[0]])} was never observed: leave it out"
+                f"{panel.describe_series(panel.ids[never[0]])} was never observed: leave it out"
             )
-        scales = [_scale(one) for one in panel.values]
+        scales = [_estimate_scale(one) for one in panel.values]
         unit, centre = (np.array(one) for one in zip(*scales, strict=True))
         return cls(values, unit, centre, np.nanmax(values, axis=0) > np.nanmin(values, axis=0))
 
@@ -64,7 +64,7 @@ class Signals:
     def system(self, lags: int) -> minnesota.System:
         """The rows of those that vary; raises ``ValueError`` where there are too few."""
         values = self.in_units(self.values)
-        rows = _rows(values, lags)
+        rows = _build_rows(values, lags)
         q = values.shape[1]
         if len(rows) < 2:
             raise ValueError(
@@ -83,7 +83,7 @@ class Signals:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _rows(values: Array, lags: int) -> Array:
+def _build_rows(values: Array, lags: int) -> Array:
     """Rows [1, lag 1 of all, lag 2 of all, ..., now] without those that lack a value."""
     n = len(values)
     if n <= lags:
@@ -93,7 +93,7 @@ def _rows(values: Array, lags: int) -> Array:
     return np.asarray(rows[np.isfinite(rows).all(axis=1)])
 
 
-def _scale(values: Array) -> tuple[float, float]:
+def _estimate_scale(values: Array) -> tuple[float, float]:
     """The size of the AR(1) errors of a signal (n,), and its mean.
 
     Where an AR(1) says all, the size is that of the steps.
@@ -102,7 +102,7 @@ def _scale(values: Array) -> tuple[float, float]:
     if known.max() == known.min():
         return 1.0, float(known[0])
     centre = float(known.mean())
-    rows = _rows(values[:, None] - centre, 1)
+    rows = _build_rows(values[:, None] - centre, 1)
     if not len(rows):
         return float(known.std()), centre
     solution = np.linalg.lstsq(rows[:, :2], rows[:, 2], rcond=None)[0]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.ensemble import ArmSummaries, Learner, together
-from posterity.forecasting.marginals import crps_of_one
+from posterity.forecasting.ensemble import ForecastOrigin, Learner, join_paths
+from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.rows import Levels
@@ -52,7 +52,7 @@ class TrialScores:
         )
 
 
-def tried(
+def run_trials(
     learners: list[Learner],
     levels: dict[bool, Levels],
     panel: Panel,
@@ -64,7 +64,7 @@ def tried(
 
     Series may be some of ``n_series`` that are forecast.
     """
-    origins, h = windows(panel.length, h, n_series or len(panel))
+    origins, h = choose_windows(panel.length, h, n_series or len(panel))
     trials = Trials.of(learners, h)
     trials.run(learners, levels, panel, origins, size)
     for learner in learners:
@@ -103,13 +103,13 @@ class Trials:
             for window, origin in enumerate(origins):
                 own = levels[learner.form.log]
                 learner.learn_until(own, origin)
-                waiting.append(learner.standing(own, columns_from(panel, origin, self.h)))
+                waiting.append(learner.find_origin(own, get_columns_from(panel, origin, self.h)))
                 # Of few series all windows are forecast together, as if they were more series.
                 if learner.form.shared or len(panel) > FEW_SERIES or origin == origins[-1]:
-                    start = ArmSummaries.stacked(waiting)
-                    found = together(learner.paths_from(start, size, window))
+                    start = ForecastOrigin.stack(waiting)
+                    found = join_paths(learner.draw_paths_from(start, size, window))
                     before = list(origins[window + 1 - len(waiting) : window + 1])
-                    self.add(number, before, start.knows, found, panel)
+                    self.add(number, before, start.has_enough_rows, found, panel)
                     waiting = []
 
     def add(
@@ -121,10 +121,10 @@ class Trials:
         panel: Panel,
     ) -> None:
         """Paths (n S, K, h) of a form from n columns on, and how they did."""
-        y = outcomes_from(panel, columns, self.h).swapaxes(0, 1).reshape(-1, self.h)
+        y = get_outcomes_from(panel, columns, self.h).swapaxes(0, 1).reshape(-1, self.h)
         mean, sd = found.steps.matched()
         known = knows[:, None]
-        crps = crps_of_one(mean, sd, np.where(known, y, np.nan), log=found.log)
+        crps = compute_normal_crps(mean, sd, np.where(known, y, np.nan), log=found.log)
         each = np.stack([np.where(known, mean, np.nan), np.where(known, sd, np.nan), crps])
         for column, one in zip(columns, np.split(each, len(columns), axis=1), strict=True):
             if column not in self.said:
@@ -136,10 +136,10 @@ class Trials:
         shape = (3, len(self.log), len(panel), 0, h)
         some = [self.said[origin][..., None, :h] for origin in origins]
         mean, sd, crps = np.concatenate([np.empty(shape), *some], axis=3)
-        return TrialScores(mean, sd, crps, outcomes_from(panel, origins, h), self.log)
+        return TrialScores(mean, sd, crps, get_outcomes_from(panel, origins, h), self.log)
 
 
-def columns_from(panel: Panel, column: int, h: int) -> Array:
+def get_columns_from(panel: Panel, column: int, h: int) -> Array:
     """(S, h, m) exogenous columns from a column on; NaN beyond the end."""
     known = panel.columns[:, column : column + h]
     short = h - known.shape[1]
@@ -148,13 +148,13 @@ def columns_from(panel: Panel, column: int, h: int) -> Array:
     return np.pad(known, ((0, 0), (0, short), (0, 0)), constant_values=np.nan)
 
 
-def outcomes_from(panel: Panel, columns: Sequence[int], h: int) -> Array:
+def get_outcomes_from(panel: Panel, columns: Sequence[int], h: int) -> Array:
     """(S, n, h) values from each of these columns on; NaN beyond the end."""
     padded = np.pad(panel.values, ((0, 0), (0, h)), constant_values=np.nan)
     return padded[:, np.asarray(columns, dtype=np.intp)[:, None] + np.arange(h)]
 
 
-def windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:
+def choose_windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:
     """Columns right before which forms forecast, and how many steps, at most a quarter of all."""
     h = min(h, max(length // 4, 1))
     most = WINDOWS if n_series > FEW_SERIES else MOST_WINDOWS

@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from posterity.forecasting import minnesota, reading
 from posterity.forecasting.checks import check_horizon, warn_of_constant
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.recent import following
-from posterity.forecasting.rows import carried
+from posterity.forecasting.recent import read_following_rows
+from posterity.forecasting.rows import carry_forward
 from posterity.forecasting.signals import Signals
 from posterity.forecasting.vector_forecast import ImpulseResponses, VectorForecast
 
@@ -116,21 +116,21 @@ class VectorAutoregression(BaseEstimator):
         """Learn later rows of all signals: what comes of it is what `fit` makes of all."""
         if self._panel is None:
             return self.fit(y)
-        return self._copy_from(self._panel.then(following(self._panel, y, None)))
+        return self._copy_from(self._panel.then(read_following_rows(self._panel, y, None)))
 
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""
         check_horizon(h)
         warn_of_constant(self._fitted_panel)
-        weights, roots = self._draws(h)
-        signals, lags = self._signals(), self.lags_
-        last = signals.in_units(carried(self._fitted_panel.values).T[-lags:])
+        weights, roots = self._draw(h)
+        signals, lags = self._get_signals(), self.lags_
+        last = signals.in_units(carry_forward(self._fitted_panel.values).T[-lags:])
         levels = np.empty((len(weights), lags + h, last.shape[1]))
         levels[:, :lags] = last
         for step in range(h):
             past = levels[:, step : lags + step][:, ::-1].reshape(len(weights), -1)
             levels[:, lags + step] = weights[:, 0] + np.einsum("kp,kpq->kq", past, weights[:, 1:])
-        responses = signals.responses(_responses(weights, roots, lags, h))
+        responses = signals.responses(_compute_responses(weights, roots, lags, h))
         panel = self._fitted_panel
         times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
         return VectorForecast.of(panel.ids, times, signals.as_given(levels[:, lags:]), responses)
@@ -142,9 +142,9 @@ class VectorAutoregression(BaseEstimator):
     def impulse_responses(self, h: int) -> ImpulseResponses:
         """Responses of all signals to each one's shock, up to ``h`` steps later."""
         check_horizon(h)
-        weights, roots = self._draws(h)
-        responses = _responses(weights, roots, self.lags_, h + 1)
-        return ImpulseResponses(self.ids_, self._signals().responses(responses))
+        weights, roots = self._draw(h)
+        responses = _compute_responses(weights, roots, self.lags_, h + 1)
+        return ImpulseResponses(self.ids_, self._get_signals().responses(responses))
 
     def helps(self) -> dict[tuple[Any, Any], float]:
         """Which signal helps to predict which: {(from, to): natural log of the Bayes factor}.
@@ -153,7 +153,7 @@ class VectorAutoregression(BaseEstimator):
         the tightnesses. Above 3 says twenty to one that it helps, below -3 that it does not. A
         constant signal says nothing of others, nor they of it: 0.
         """
-        system, nodes, varies = self._system(), self._nodes(), self._signals().varies
+        system, nodes, varies = self._get_system(), self._get_nodes(), self._get_signals().varies
         ids = [name for name, one in zip(self.ids_, varies, strict=True) if one]
         found = {(name, to): 0.0 for to in self.ids_ for name in self.ids_ if name != to}
         for j, to in enumerate(ids):
@@ -182,28 +182,28 @@ class VectorAutoregression(BaseEstimator):
     @property
     def coef_(self) -> Array:
         """(lags, q, q) posterior means."""
-        system = self._system()
-        weights = self._means()[1:].reshape(self.lags_, system.n_signals, system.n_signals)
-        return self._signals().effects(np.swapaxes(weights, 1, 2))
+        system = self._get_system()
+        weights = self._get_means()[1:].reshape(self.lags_, system.n_signals, system.n_signals)
+        return self._get_signals().effects(np.swapaxes(weights, 1, 2))
 
     @property
     def intercept_(self) -> Array:
         """(q,) posterior means."""
-        signals = self._signals()
-        return signals.as_given(self._means()[0]) - self.coef_.sum(axis=0) @ signals.centre
+        signals = self._get_signals()
+        return signals.as_given(self._get_means()[0]) - self.coef_.sum(axis=0) @ signals.centre
 
     @property
     def tightness_(self) -> tuple[float, float]:
         """Geometric posterior means of the tightness of own lags and of others'."""
-        nodes = self._nodes()
-        weights = minnesota.node_weights(nodes, self._chain())[0]
+        nodes = self._get_nodes()
+        weights = minnesota.compute_node_weights(nodes, self._get_chain())[0]
         own, others = (float(np.exp(weights @ np.log(one))) for one in (nodes.own, nodes.others))
         return own, others
 
     @property
     def log_evidence_(self) -> float:
         """Log evidence, averaged over the grid."""
-        return minnesota.node_weights(self._nodes(), self._chain())[1]
+        return minnesota.compute_node_weights(self._get_nodes(), self._get_chain())[1]
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class VectorAutoregression(BaseEstimator):
         self._check(panel)
         fresh = type(self)(**self.get_params(deep=False))
         fresh._panel = panel
-        fresh._system()  # raises where nothing can be learned
+        fresh._get_system()  # raises where nothing can be learned
         self.__dict__ = fresh.__dict__
         return self
 
@@ -246,30 +246,30 @@ class VectorAutoregression(BaseEstimator):
                 f"the signals end at different times ({pairs}): give all up to the same time"
             )
 
-    def _nodes(self) -> minnesota.Nodes:
+    def _get_nodes(self) -> minnesota.Nodes:
         if self.tightness is None:
             return minnesota.Nodes.grid()
         return minnesota.Nodes.given(*self.tightness)
 
-    def _signals(self) -> Signals:
-        return self._kept("signals", lambda: Signals.of(self._fitted_panel))
+    def _get_signals(self) -> Signals:
+        return self._compute_once("signals", lambda: Signals.of(self._fitted_panel))
 
-    def _system(self) -> minnesota.System:
-        return self._kept("system", lambda: self._signals().system(self.lags_))
+    def _get_system(self) -> minnesota.System:
+        return self._compute_once("system", lambda: self._get_signals().system(self.lags_))
 
-    def _chain(self) -> list[minnesota.Regressions]:
-        return self._kept("chain", lambda: self._system().chain(self._nodes()))
+    def _get_chain(self) -> list[minnesota.Regressions]:
+        return self._compute_once("chain", lambda: self._get_system().chain(self._get_nodes()))
 
-    def _means(self) -> Array:
-        return minnesota.means(self._system(), self._nodes(), self._chain())
+    def _get_means(self) -> Array:
+        return minnesota.means(self._get_system(), self._get_nodes(), self._get_chain())
 
-    def _draws(self, h: int) -> tuple[Array, Array]:
+    def _draw(self, h: int) -> tuple[Array, Array]:
         """Draws of coefficients (K, p, q) and of roots of the noise, none of which explodes."""
-        system = self._system()
-        drawn = minnesota.draws(system, self._nodes(), self._chain(), self.n_draws)
-        return _without_explosions(drawn, self.lags_, h)
+        system = self._get_system()
+        drawn = minnesota.draws(system, self._get_nodes(), self._get_chain(), self.n_draws)
+        return _replace_explosions(drawn, self.lags_, h)
 
-    def _kept(self, name: str, make: Any) -> Any:
+    def _compute_once(self, name: str, make: Any) -> Any:
         kept = self.__dict__.setdefault("_answers", {})
         if name not in kept:
             kept[name] = make()
@@ -283,7 +283,7 @@ class VectorAutoregression(BaseEstimator):
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _without_explosions(drawn: minnesota.SystemDraws, lags: int, h: int) -> tuple[Array, Array]:
+def _replace_explosions(drawn: minnesota.SystemDraws, lags: int, h: int) -> tuple[Array, Array]:
     """The draws, those that explode within the horizon replaced by others."""
     weights = drawn.weights
     count, _, q = weights.shape
@@ -300,7 +300,7 @@ def _without_explosions(drawn: minnesota.SystemDraws, lags: int, h: int) -> tupl
     return weights[chosen], drawn.roots[chosen]
 
 
-def _responses(weights: Array, roots: Array, lags: int, h: int) -> Array:
+def _compute_responses(weights: Array, roots: Array, lags: int, h: int) -> Array:
     """(K, h, q, q) of signals to unit shocks, 0 to h - 1 steps later."""
     count, _, q = weights.shape
     found = np.zeros((count, lags + h - 1, q, q))

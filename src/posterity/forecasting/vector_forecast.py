@@ -40,7 +40,7 @@ class VectorForecast(StepsAhead):
     ) -> VectorForecast:
         """From means and responses."""
         sd = np.sqrt(np.cumsum(np.square(responses).sum(axis=3), axis=1))
-        marginals = _marginals(np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1)))
+        marginals = _make_marginals(np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1)))
         return cls(ids, marginals, False, times, paths, responses)
 
     def rvs(self, size: int = 1000, random_state: Any = None) -> Array:
@@ -69,7 +69,7 @@ class VectorForecast(StepsAhead):
             for t in range(h)
         )
         mean = np.einsum("khi,h->ki", self.paths, weights)
-        marginals = _marginals(mean.T[:, :, None], np.sqrt(variance).T[:, :, None])
+        marginals = _make_marginals(mean.T[:, :, None], np.sqrt(variance).T[:, :, None])
         return StepDistribution(self.ids, marginals, False)
 
     def joint_logpdf(self, y: ArrayLike) -> float:
@@ -134,7 +134,7 @@ class ImpulseResponses:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _marginals(mean: Array, sd: Array) -> Marginals:
+def _make_marginals(mean: Array, sd: Array) -> Marginals:
     """Mixtures of equally probable normals (S, K, h)."""
     part = Component(np.ascontiguousarray(mean), np.ascontiguousarray(sd), log=False)
     return Marginals([part], np.ones((len(mean), 1)))

@@ -36,7 +36,7 @@ class CommonScores:
     @classmethod
     def of(cls, tried: TrialScores, usable: NDArray[np.bool_]) -> CommonScores:
         """As they have forecast the windows."""
-        return cls(_usual(_scores(tried, usable)), spread(tried, usable))
+        return cls(_average_scores(_compute_scores(tried, usable)), spread(tried, usable))
 
 
 def weights(tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None = None) -> Array:
@@ -45,8 +45,8 @@ def weights(tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None =
     Proportional to CRPS^-3 over the windows. A form that could not be tried on a series is taken
     for as good, relative to the best, as it is ``usual`` (F,): for the other series on average.
     """
-    score = _scores(tried, usable)
-    usual = _usual(score) if usual is None else usual
+    score = _compute_scores(tried, usable)
+    usual = _average_scores(score) if usual is None else usual
     score = np.where(np.isnan(score), usual[:, None], score)
     score = np.where(usable, score, np.inf)
     score -= np.where(np.isfinite(score), score, np.inf).min(axis=0)
@@ -60,7 +60,7 @@ def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
     more so the more they differ. The factor is that whose intervals of 50, 80 and 95% held nearest
     to that in the windows, all series together; it starts from where widths and errors agree
-    (:func:`_sharpened`), and few windows move it little.
+    (:func:`_sharpen`), and few windows move it little.
     In each window the forms are weighed by the others.
     """
     others = [weights(tried.without(window), usable) for window in range(tried.n_windows)]
@@ -80,7 +80,7 @@ def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
         log = np.log(np.where(tried.outcomes > 0.0, tried.outcomes, np.nan))
         x = np.where(tried.log[:, None, None, None], log, tried.outcomes)
         z = np.where(known, (x - tried.mean) / tried.sd, 0.0)
-    begin = _sharpened(tried, share)
+    begin = _sharpen(tried, share)
     lost = []
     for factor in FACTORS:
         rank = (share * ndtr(z / factor)).sum(axis=0)[seen]
@@ -90,7 +90,7 @@ def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     return float(FACTORS[int(np.argmin(lost))])
 
 
-def _sharpened(tried: TrialScores, share: Array) -> float:
+def _sharpen(tried: TrialScores, share: Array) -> float:
     """The factor at which the mixture is as wide as its errors, where each form is.
 
     The square error of a weighted mean is the mean square error of its parts, less the variance
@@ -110,9 +110,9 @@ def _sharpened(tried: TrialScores, share: Array) -> float:
     return float(np.sqrt(np.clip(left, LEAST_LEFT, 1.0)))
 
 
-def _scores(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
+def _compute_scores(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
     """(F, S) log CRPS relative to the best form; NaN where there is none."""
-    score = _mean(tried.crps)
+    score = _average(tried.crps)
     with np.errstate(divide="ignore"):
         score = np.log(np.maximum(score, 1e-300))
     score = np.where(usable, score, np.nan)
@@ -120,12 +120,12 @@ def _scores(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
     return np.asarray(score - np.where(np.isfinite(best), best, 0.0))
 
 
-def _usual(score: Array) -> Array:
-    usual = _mean(np.clip(score, 0.0, 3.0))
+def _average_scores(score: Array) -> Array:
+    usual = _average(np.clip(score, 0.0, 3.0))
     return np.where(np.isnan(usual), 0.0, usual)
 
 
-def _mean(values: Array) -> Array:
+def _average(values: Array) -> Array:
     """(F, ...) means over all axes but the first two, or the second; NaN where there is none."""
     axes = tuple(range(2, values.ndim)) or (1,)
     known = np.isfinite(values)

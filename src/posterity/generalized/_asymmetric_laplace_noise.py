@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri, stdtrit
 
 from posterity.factor import Factor
-from posterity.generalized._interior_point import ABOUT, PRECISE, check_loss, least_check_loss
+from posterity.generalized._interior_point import ABOUT, PRECISE, check_loss, minimize_check_loss
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 from posterity.likelihoods import Quantile
@@ -61,7 +61,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         """Weight of each row, relative to the noise, and how far its target moves."""
         q = self.quantile
         e, v = error / scale, np.clip(leverage, 1e-12, OPEN)
-        log_z, above = self._normaliser(e, v)
+        log_z, above = self._compute_normaliser(e, v)
         kink = np.exp(-0.5 * e * e / v - 0.5 * np.log(v) - LOG_ROOT_2PI - log_z)
         gradient = q * above - (1.0 - q) * (1.0 - above)
         curvature = np.clip(kink - above * (1.0 - above), 0.0, 1.0 / v)
@@ -79,7 +79,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         """The same of one row."""
         q, e = self.quantile, error / scale
         v = min(max(leverage, 1e-12), OPEN)
-        log_z, above = self._normaliser_one(e, v)
+        log_z, above = self._compute_normaliser_one(e, v)
         kink = math.exp(-0.5 * e * e / v - 0.5 * math.log(v) - LOG_ROOT_2PI - log_z)
         gradient = q * above - (1.0 - q) * (1.0 - above)
         curvature = min(max(kink - above * (1.0 - above), 0.0), 1.0 / v)
@@ -102,12 +102,12 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         if not (leverage < math.inf and scale < math.inf):
             return 0.0
         q = self.quantile
-        log_z = self._normaliser_one(error / scale, max(leverage, 1e-12))[0]
+        log_z = self._compute_normaliser_one(error / scale, max(leverage, 1e-12))[0]
         return log_z + math.log(q * (1.0 - q)) - math.log(scale)
 
     def spread(self, error: Array, leverage: Array) -> Array:
         """What each row adds to the sum of check losses: b = sum rho(e) / (n - d)."""
-        lost = check_loss(error, self.quantile) / self._widened(leverage)
+        lost = check_loss(error, self.quantile) / self._compute_widening(leverage)
         return np.where(np.isinf(leverage), 0.0, lost)
 
     def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
@@ -116,7 +116,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         open_ = ~np.isfinite(leverage) | ~np.isfinite(scale)
         b = np.where(open_, 1.0, scale)
         v = np.where(open_, 1.0, np.maximum(leverage, 1e-12))
-        log_z = self._normaliser(error / b, v)[0]
+        log_z = self._compute_normaliser(error / b, v)[0]
         return np.where(open_, 0.0, log_z + np.log(q * (1.0 - q)) - np.log(b))
 
     def at(self, scale: float) -> Quantile:
@@ -127,7 +127,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         self, mean: Array, leverage: Array, scale: float | Array, df: float | Array
     ) -> AsymmetricLaplace:
         """Distribution of a new observation, widened by what is not known of the quantile."""
-        return AsymmetricLaplace(self.quantile, mean, scale * self._widened(leverage))
+        return AsymmetricLaplace(self.quantile, mean, scale * self._compute_widening(leverage))
 
     @property
     def widening(self) -> float:
@@ -137,7 +137,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         """
         return self.quantile * (1.0 - self.quantile)
 
-    def _widened(self, leverage: Array) -> Array:
+    def _compute_widening(self, leverage: Array) -> Array:
         """How much larger the loss of a row becomes where eta is open by its leverage."""
         return np.sqrt(1.0 + self.widening * leverage)
 
@@ -146,12 +146,12 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         penalty = prior.copy()
         penalty.scale(1.0 / last.scale)
         precise = ABOUT if last.rough else PRECISE
-        w = least_check_loss(rows, penalty, self.quantile, precise)
+        w = minimize_check_loss(rows, penalty, self.quantile, precise)
         fit = rows.at(w)
         loss = float(rows.weights @ check_loss(rows.y - fit, self.quantile))
-        scale = known_scale or max(_most_probable_scale(rows, prior, w, loss), rows.floor)
-        weight = self._curvature(rows, (rows.y - fit) / scale)
-        target = fit + rows.at(_offset(rows, prior, weight, w))
+        scale = known_scale or max(_find_scale_mode(rows, prior, w, loss), rows.floor)
+        weight = self._compute_curvature(rows, (rows.y - fit) / scale)
+        target = fit + rows.at(_compute_offset(rows, prior, weight, w))
         return Mode(scale, fit, weight, target, scale * rows.residual_df, rough=last.rough)
 
     def spread_at(
@@ -160,7 +160,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         """Nothing: the scale of a working likelihood is not believed in."""
         return None
 
-    def _curvature(self, rows: Rows, e: Array) -> Array:
+    def _compute_curvature(self, rows: Rows, e: Array) -> Array:
         """Each row's share in the curvature of the expected loss, e in units of the scale.
 
         That is the density of the errors at 0 (Powell 1991), seen through a normal kernel as wide
@@ -189,7 +189,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         density = (high - low) / gap * certain * max(1.0 - rows.n_flat / n, 0.1)
         return np.maximum(kernel * (density / mean), self.least_weight)
 
-    def _normaliser(self, e: Array, v: Array) -> tuple[Array, Array]:
+    def _compute_normaliser(self, e: Array, v: Array) -> tuple[Array, Array]:
         """log E exp(-rho(e - x)), x ~ N(0, v), and the share of it that comes from e > x."""
         q, root = self.quantile, np.sqrt(v)
         above = -q * e + 0.5 * q * q * v + log_ndtr((e - q * v) / root)
@@ -198,30 +198,30 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         log_z = np.logaddexp(above, below)
         return log_z, np.exp(above - log_z)
 
-    def _normaliser_one(self, e: float, v: float) -> tuple[float, float]:
+    def _compute_normaliser_one(self, e: float, v: float) -> tuple[float, float]:
         q, root = self.quantile, math.sqrt(v)
         p = 1.0 - q
-        above = -q * e + 0.5 * q * q * v + _log_ndtr_one((e - q * v) / root)
-        below = p * e + 0.5 * p * p * v + _log_ndtr_one(-(e + p * v) / root)
+        above = -q * e + 0.5 * q * q * v + _compute_log_ndtr((e - q * v) / root)
+        below = p * e + 0.5 * p * p * v + _compute_log_ndtr(-(e + p * v) / root)
         top = max(above, below)
         log_z = top + math.log(math.exp(above - top) + math.exp(below - top))
         return log_z, math.exp(above - log_z)
 
 
-def _log_ndtr_one(x: float) -> float:
+def _compute_log_ndtr(x: float) -> float:
     """Log of the normal distribution function of one number."""
     if x < FAR_TAIL:  # where erfc vanishes
         return float(log_ndtr(x))
     return math.log(0.5 * math.erfc(-ROOT_HALF * x))
 
 
-def _most_probable_scale(rows: Rows, prior: Factor, w: Array, loss: float) -> float:
+def _find_scale_mode(rows: Rows, prior: Factor, w: Array, loss: float) -> float:
     """The mode of b^-(n - d) exp(-loss / b - P / 2 b^2), P = |R0 w - z0|^2: a quadratic's root."""
     penalty = float(np.sum(np.square(prior.root @ w - prior.moments[:, 0])))
     return (loss + math.sqrt(loss**2 + 4.0 * rows.residual_df * penalty)) / (2.0 * rows.residual_df)
 
 
-def _offset(rows: Rows, prior: Factor, weight: Array, w: Array) -> Array:
+def _compute_offset(rows: Rows, prior: Factor, weight: Array, w: Array) -> Array:
     """What to add to the mode so that rows fitted there hold it against the prior's pull.
 
     The rows' information K and the prior's, Lambda: K delta = Lambda w - Lambda m0.

@@ -15,7 +15,7 @@ from posterity.factor import Rows as LabelRows
 from posterity.factor.parallel import blas_threads
 from posterity.factor.usable import check_usable
 from posterity.generalized import _many
-from posterity.generalized._labels import joined_classes, positions, read_labels
+from posterity.generalized._labels import join_classes, positions, read_labels
 from posterity.generalized.base import GeneralizedModel, learn
 from posterity.kernel import SitePath
 from posterity.likelihoods import Bernoulli, Likelihood
@@ -82,7 +82,7 @@ class Classifier(GeneralizedModel):
         many = self._many
         if many is None:
             posterior = super().posterior_
-            return negated(posterior) if self._flipped else posterior
+            return negate(posterior) if self._flipped else posterior
         names = getattr(self, "feature_names_in_", None)
         if self.basis is not None:
             names = functions.names(self.basis_, names, self._n_columns)
@@ -103,11 +103,11 @@ class Classifier(GeneralizedModel):
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
         if self._many is None:
             return super().sample_coefficients(size, rng)
-        whole = self._class_draws(size, rng)
+        whole = self._draw_classes(size, rng)
         whole -= whole.mean(axis=1, keepdims=True)
         return whole[:, :, int(self._intercept) :]
 
-    def _class_draws(self, size: int, rng: int | np.random.Generator | None) -> Array:
+    def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""
         draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
         ahead = draws.reshape(size, len(self.classes_) - 1, -1)
@@ -150,7 +150,7 @@ class Classifier(GeneralizedModel):
         """
         if self._many is None:
             return self._likelihood().expected(self._eta_draws(X, size, rng, None))
-        predictors = self._class_draws(size, rng) @ self._predicted_rows(X, None)[0].T
+        predictors = self._draw_classes(size, rng) @ self._predicted_rows(X, None)[0].T
         return np.exp(log_softmax(predictors.transpose(0, 2, 1)))
 
     _label_of_outputs: ClassVar[str] = "class"
@@ -169,7 +169,7 @@ class Classifier(GeneralizedModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def _classified(
+    def _learn_labels(
         self,
         way: Way,
         rows: tuple[Any, Any, ArrayLike | None],
@@ -180,7 +180,7 @@ class Classifier(GeneralizedModel):
         first = way == "fit" or self._posterior_or_none is None
         model = self._fresh() if first else copy.copy(self)
         labels = read_labels(rows[1])
-        met = joined_classes(None if first else self.classes_, classes, labels)
+        met = join_classes(None if first else self.classes_, classes, labels)
         if way == "fit" and len(met) == 1:
             raise ValueError(
                 f"all labels are {met.tolist()[0]!r}: a classifier needs rows of at least two "
@@ -244,7 +244,7 @@ class Classifier(GeneralizedModel):
         elif first:
             model._set_features(np.size(x), None)
         X, labels = model._reader().values(x), read_labels([y])
-        met = joined_classes(None if first else self.classes_, None, labels)
+        met = join_classes(None if first else self.classes_, None, labels)
         target = positions(met, labels)[0].astype(np.float64)[:, None]
         weights = None if weight == 1.0 else read_weights([weight], 1)
         times = None if time is None else [time]
@@ -303,16 +303,18 @@ class Classifier(GeneralizedModel):
         y = 1.0 - y if self._flipped else y
         if many is None:
             rows = LabelRows(columns, y, weights, elapsed)
-            learned = learn(self._posterior, way, rows, self.approximation, few=self._are_few(rows))
+            learned = learn(
+                self._posterior, way, rows, self.approximation, few=self._has_few_rows(rows)
+            )
         else:
             with blas_threads((n_classes - 1) * many.n_coefficients):
                 learned = getattr(many, way)(columns, y, weights, elapsed)
         if way != "predict_then_learn":
             return None
-        logs = self._log_odds_columns(learned) if many is None else learned.log_probabilities
+        logs = self._predict_log_odds(learned) if many is None else learned.log_probabilities
         return Categorical(self.classes_, logs)
 
-    def _are_few(self, rows: LabelRows) -> bool:
+    def _has_few_rows(self, rows: LabelRows) -> bool:
         """Whether their mode lies far from their mean, and so the prior that is learned there."""
         posterior: Any = self._posterior
         return bool(posterior.learns_prior and rows.total < FEW_LABELS * posterior.n_coefficients)
@@ -325,7 +327,7 @@ class Classifier(GeneralizedModel):
 
     def _begun(self, n_classes: int) -> Any:
         self._check_approximation()
-        return _many.begun(
+        return _many.begin_posterior(
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
@@ -349,7 +351,7 @@ class Classifier(GeneralizedModel):
         if many is None:
             old = self._posterior
             started = before if len(before) == 2 else None
-            many = _many.from_two(old, self._begun(2), flipped=self._flipped)
+            many = _many.convert_from_two(old, self._begun(2), flipped=self._flipped)
             self._flipped = False
             if started is None:  # of one class so far: it took the place of the first
                 before = np.concatenate([before, met[met != before[0]][:1]])
@@ -374,7 +376,7 @@ class Classifier(GeneralizedModel):
     def _intercept(self) -> bool:
         return self._posterior.intercept
 
-    def _log_odds_columns(self, joint: Any) -> Array:
+    def _predict_log_odds(self, joint: Any) -> Array:
         """(n, K) log probabilities, K up to 2, from a prediction of 0 or 1."""
         if hasattr(joint, "log_yes"):
             both = np.stack([joint.log_no, joint.log_yes], axis=1)
@@ -388,7 +390,7 @@ class Classifier(GeneralizedModel):
         many = self._many
         if many is not None:
             return many.predictive(columns).log_probabilities
-        return self._log_odds_columns(self._posterior.predictive(columns))
+        return self._predict_log_odds(self._posterior.predictive(columns))
 
     def _check_mergeable(self, other: Self) -> None:
         if not np.array_equal(self.classes_, other.classes_):
@@ -409,11 +411,11 @@ class Classifier(GeneralizedModel):
         super()._begin_as(other)
 
 
-def negated(joint: Joint) -> Joint:
+def negate(joint: Joint) -> Joint:
     """The joint distribution of minus the coefficients."""
     if isinstance(joint, MultivariateNormal):
         return MultivariateNormal(-joint.mean, joint.precision_root, joint.scale, names=joint.names)
     assert isinstance(joint, MultivariateMixture)
     twin = copy.copy(joint)
-    twin.components = tuple(cast(JointOfOne, negated(one)) for one in joint.components)
+    twin.components = tuple(cast(JointOfOne, negate(one)) for one in joint.components)
     return twin

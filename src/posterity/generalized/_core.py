@@ -23,20 +23,20 @@ FURTHEST = 4.0
 LEVELS = (np.arange(2_000) + 0.5) / 4_000.0
 
 
-def core_weights(square: Array, variance: Array | float) -> Array:
+def compute_core_weights(square: Array, variance: Array | float) -> Array:
     """(n,) how much each squared error belongs to the core of this variance."""
     with np.errstate(over="ignore"):
         return np.exp(-0.5 * GAMMA * square / variance)
 
 
-def core_variance(square: Array, weights: Array, start: float, floor: float) -> float:
+def compute_core_variance(square: Array, weights: Array, start: float, floor: float) -> float:
     """Variance of the core of squared errors (n,), from a first guess; at least ``floor``."""
     variance = max(start, floor)
     for _ in range(MOST_ROUNDS):
-        once = _next_variance(square, weights, variance, floor)
+        once = _update_variance(square, weights, variance, floor)
         if abs(once / variance - 1.0) < 1e-13:
             return once
-        twice = _next_variance(square, weights, once, floor)
+        twice = _update_variance(square, weights, once, floor)
         # Steps shrink by nearly the same ratio, and their sum is known (Aitken 1926).
         first, second = once - variance, twice - once
         shrinks = 0.0 < second / first < 1.0
@@ -46,8 +46,8 @@ def core_variance(square: Array, weights: Array, start: float, floor: float) -> 
     return variance
 
 
-def _next_variance(square: Array, weights: Array, variance: float, floor: float) -> float:
-    w = weights * core_weights(square, variance)
+def _update_variance(square: Array, weights: Array, variance: float, floor: float) -> float:
+    w = weights * compute_core_weights(square, variance)
     total = float(w.sum())
     if total == 0.0:
         return variance * 100.0  # so small that every row is an outlier
@@ -55,17 +55,17 @@ def _next_variance(square: Array, weights: Array, variance: float, floor: float)
 
 
 @lru_cache(maxsize=64)
-def core_of_t(df: float) -> float:
+def compute_t_core(df: float) -> float:
     """Standard deviation of the core of Student-t noise of scale 1."""
-    return _core_of(stdtrit(df, LEVELS))
+    return _compute_core(stdtrit(df, LEVELS))
 
 
 @lru_cache(maxsize=1)
-def core_of_laplace() -> float:
+def compute_laplace_core() -> float:
     """Standard deviation of the core of Laplace noise of scale 1."""
-    return _core_of(np.log(2.0 * LEVELS))
+    return _compute_core(np.log(2.0 * LEVELS))
 
 
-def _core_of(quantiles: Array) -> float:
+def _compute_core(quantiles: Array) -> float:
     square = np.square(quantiles)
-    return core_variance(square, np.ones_like(square), 1.0, 1e-300) ** 0.5
+    return compute_core_variance(square, np.ones_like(square), 1.0, 1e-300) ** 0.5

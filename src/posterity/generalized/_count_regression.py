@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from posterity.basis.contract import Bases
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, log_exposure
+from posterity.generalized.base import Approximation, compute_log_exposure
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.estimator import LinearEstimator
@@ -149,11 +149,11 @@ class CountRegression(BayesianGeneralizedLinear):
     def predict(  # type: ignore[override]
         self, X: Any, *, exposure: ArrayLike | None = None
     ) -> Array:
-        """(n,) expected counts at the coefficients' mean (after ``fit`` the mode).
+        """(n,) expected counts at the posterior mean of the coefficients, not averaged over it.
 
-        The rate at the coefficients that are reported, as a generalised linear model's; the mean
-        of :meth:`predict_distribution`, which is larger where they are uncertain, averages over
-        them.
+        The rate at ``coef_``, as of a generalised linear model; after ``fit`` that is the posterior
+        mode. The mean of :meth:`predict_distribution` averages over the coefficients: it is larger
+        where they are uncertain.
 
         Examples
         --------
@@ -271,4 +271,4 @@ class CountRegression(BayesianGeneralizedLinear):
         return super()._means_and_variances(X, size, rng, offset=exposure)
 
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
-        return log_exposure(added, n)
+        return compute_log_exposure(added, n)

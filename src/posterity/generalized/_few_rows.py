@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import polygamma
 
-from posterity.generalized._matching import trigamma_inverse
+from posterity.generalized._matching import invert_trigamma
 from posterity.generalized._working_noise import Rows, Spread
 from posterity.noise import LearnedNoise
 from posterity.posteriors import LinearPosterior
@@ -101,7 +101,7 @@ def spread_of(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: flo
     log_widths = 0.5 * np.log(variances + np.square(nodes.noise)[:, None])
     off = log_widths - nodes.weights @ log_widths
     own = polygamma(1, 0.5 * max(rows.residual_df, 1.0)) / 4.0
-    df = 2.0 * float(trigamma_inverse(np.array([4.0 * (own + np.mean(nodes.weights @ off**2))]))[0])
+    df = 2.0 * float(invert_trigamma(np.array([4.0 * (own + np.mean(nodes.weights @ off**2))]))[0])
     ratio = float(np.mean(wider) / (scale**2 * np.mean(leverage)))
     return Spread(scale, df, math.sqrt(ratio * max(1.0 - 2.0 / df, LEAST_SHARE)), 0.0)
 

@@ -24,17 +24,17 @@ def nothing(values: Values) -> None:
 
 def heavy_tailed_posterior(values: Values) -> HeavyTailedPosterior:
     """The posterior of reweighted rows, whose prior rests now by itself."""
-    return HeavyTailedPosterior(*_reweighted(values))
+    return HeavyTailedPosterior(*_restore_reweighted(values))
 
 
 def quantile_posterior(values: Values) -> QuantilePosterior:
     """The same of a quantile, with the plain rows beside."""
     if not isinstance(values["design"], LinearPosterior):
         raise TypeError("a posterior of a quantile is incomplete")
-    return QuantilePosterior(*_reweighted(values), values["design"])  # type: ignore[call-arg]
+    return QuantilePosterior(*_restore_reweighted(values), values["design"])  # type: ignore[call-arg]
 
 
-def _reweighted(values: Values) -> tuple[Any, ...]:
+def _restore_reweighted(values: Values) -> tuple[Any, ...]:
     kinds: dict[str, Any] = {"fresh": LinearPosterior, "inner": LinearPosterior}
     kinds |= {"tally": NoiseTally, "kept": Kept | None, "clock": int, "due": int}
     optional = {"spread": Spread | None, "begun": WarmStart}
@@ -42,7 +42,7 @@ def _reweighted(values: Values) -> tuple[Any, ...]:
     if not all(isinstance(there[key], kind) for key, kind in (kinds | optional).items()):
         raise TypeError("a posterior with heavy tails is incomplete")
     state = HeavyTailsState(
-        inner=_resting(values["inner"]),
+        inner=_fix_prior(values["inner"]),
         log_predictive=float(values["evidence"]),
         seen=float(values["_seen"]),
         **{key: there[key] for key in ("tally", "kept", "clock", "due", "spread", "begun")},
@@ -50,7 +50,7 @@ def _reweighted(values: Values) -> tuple[Any, ...]:
     return values["fresh"].with_one_node(), values["noise"], state
 
 
-def _resting(inner: LinearPosterior) -> LinearPosterior:
+def _fix_prior(inner: LinearPosterior) -> LinearPosterior:
     """With the node of a prior that is learned at rest, the one that the file has if there is."""
     known: Any = inner
     if not (inner.learns_prior and known.alone):

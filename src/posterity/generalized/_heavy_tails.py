@@ -102,7 +102,7 @@ class HeavyTailedPosterior(LinearPosterior):
         g = np.ones(len(X)) if weights is None else weights
         ahead, rows = self.copy(), Kept(X, y[:, 0], g, elapsed)
         state = ahead.state
-        found = ahead._fitted(rows)
+        found = ahead._fit_mode(rows)
         state.settle(found)
         state.log_predictive, state.seen = found.log_evidence, float(np.sum(g))
         state.clock = int(np.count_nonzero(g))
@@ -124,13 +124,13 @@ class HeavyTailedPosterior(LinearPosterior):
         ahead = self.copy()
         state = ahead.state
         if state.kept is None and len(X):
-            state.go_on()
+            state.begin_sequence()
         if state.clock == 0:
             elapsed = np.where(np.cumsum(g > 0.0) - (g > 0.0) == 0, 0.0, elapsed)
         predictions: list[RowPredictions] = []
         first = 0
         while first < len(X) or not predictions:
-            stop = ahead._stretch(g, elapsed, first)
+            stop = ahead._find_stretch_end(g, elapsed, first)
             part = slice(first, stop)
             predictions.append(ahead._learn_stretch(X[part], target[part], g[part], elapsed[part]))
             first = stop
@@ -194,12 +194,12 @@ class HeavyTailedPosterior(LinearPosterior):
         if both.kept is not None and its.kept is not None:
             one = its.kept
             rows = both.kept.joined(one.X, one.y, one.weights, one.elapsed)
-            both.settle(ahead._fitted(rows, in_order=over))
+            both.settle(ahead._fit_mode(rows, in_order=over))
             both.kept = None if over else rows
         else:
             both.inner.merge(its.inner.with_noise(both.inner.noise))
             both.tally.merge(its.tally)
-            both.go_on()
+            both.begin_sequence()
         both.log_predictive, both.seen = both.log_predictive + its.log_predictive, seen
         ahead._set_due()
         self.copy_from(ahead)
@@ -348,7 +348,7 @@ class HeavyTailedPosterior(LinearPosterior):
     def _raw(self, X: Array) -> tuple[Array, Array]:
         inner = self.state.inner
         predictive = inner.predictive(X)
-        return predictive.mean(), _leverage(predictive, inner.noise)
+        return predictive.mean(), _compute_leverage(predictive, inner.noise)
 
     @property
     def _widened(self) -> float:
@@ -375,7 +375,7 @@ class HeavyTailedPosterior(LinearPosterior):
     def _n_start(self) -> int:
         return max(START_ROWS, ROWS_A_COEFFICIENT * self.n_coefficients)
 
-    def _stretch(self, g: Array, elapsed: Array, first: int) -> int:
+    def _find_stretch_end(self, g: Array, elapsed: Array, first: int) -> int:
         """Where the stretch of rows that starts at ``first`` ends."""
         last = min(first + 2 * LONGEST_STRETCH, len(g))
         rows = np.cumsum(g[first:last] > 0.0)
@@ -404,12 +404,12 @@ class HeavyTailedPosterior(LinearPosterior):
             new_before = tally.before(added, discounts)
             inner = state.inner.copy()
             predictive = inner.predict_then_learn(X, (y + shift)[:, None], weight * g, elapsed)
-            new_mean, new_leverage = predictive.mean(), _leverage(predictive, inner.noise)
+            new_mean, new_leverage = predictive.mean(), _compute_leverage(predictive, inner.noise)
             done = (
-                _same(new_mean, mean, before.scale[:-1])
-                and _same(new_leverage, leverage, 1.0 + leverage)
-                and _same(new_before.scale[:-1], before.scale[:-1], before.scale[:-1])
-                and _same(new_before.core[:-1], before.core[:-1], before.core[:-1])
+                _is_same(new_mean, mean, before.scale[:-1])
+                and _is_same(new_leverage, leverage, 1.0 + leverage)
+                and _is_same(new_before.scale[:-1], before.scale[:-1], before.scale[:-1])
+                and _is_same(new_before.core[:-1], before.core[:-1], before.core[:-1])
             )
             mean, leverage, before = new_mean, new_leverage, new_before
             if done:
@@ -442,10 +442,10 @@ class HeavyTailedPosterior(LinearPosterior):
         if state.clock < state.due:
             return
         if state.kept is not None and state.clock >= self._n_start:
-            state.settle(self._fitted(state.kept, WarmStart(), in_order=True))
-            state.go_on()
+            state.settle(self._fit_mode(state.kept, WarmStart(), in_order=True))
+            state.begin_sequence()
         elif state.kept is not None:
-            state.settle(self._fitted(state.kept, state.begun))
+            state.settle(self._fit_mode(state.kept, state.begun))
         elif self.fresh.learns_prior:  # with the noise of today
             state.inner = state.inner.with_noise(noise_of(state.tally.scale))
         self._set_due()
@@ -462,7 +462,7 @@ class HeavyTailedPosterior(LinearPosterior):
         else:
             self.state.due = n + min(n // 4, LONGEST_STRETCH)
 
-    def _fitted(
+    def _fit_mode(
         self, kept: Kept, begun: WarmStart | None = None, *, in_order: bool = False
     ) -> ModeFit:
         """The most probable fit of these rows."""
@@ -470,12 +470,12 @@ class HeavyTailedPosterior(LinearPosterior):
         return most_probable(*problem, self._left(kept.elapsed), begun, in_order=in_order)
 
 
-def _leverage(predictive: Any, noise: Any) -> Array:
+def _compute_leverage(predictive: Any, noise: Any) -> Array:
     """What a predictive variance says beyond the noise's own, relative to it."""
     return np.maximum(predictive.var() * noise.known_precision - 1.0, 0.0)
 
 
-def _same(one: Array, other: Array, scale: Array | float) -> bool:
+def _is_same(one: Array, other: Array, scale: Array | float) -> bool:
     with np.errstate(invalid="ignore"):
         moved = np.abs(one - other) > SETTLED * np.minimum(scale, 1e300)
     return not moved.any()

@@ -34,7 +34,7 @@ def check_loss(error: Array, quantile: float) -> Array:
 
 
 @dataclass
-class _Point:
+class _Iterate:
     """u, v, s, t (n,), all positive, and the coefficients (p,)."""
 
     w: Array
@@ -48,7 +48,9 @@ class _Point:
         return float(self.u @ self.s + self.v @ self.t)
 
 
-def least_check_loss(rows: Rows, prior: Factor, quantile: float, precise: float = PRECISE) -> Array:
+def minimize_check_loss(
+    rows: Rows, prior: Factor, quantile: float, precise: float = PRECISE
+) -> Array:
     """(p,) coefficients of the least check loss plus half the prior's squares."""
     w = solution(rows.under(prior, rows.y, np.ones(len(rows.y))))
     error = rows.y - rows.at(w)
@@ -57,7 +59,7 @@ def least_check_loss(rows: Rows, prior: Factor, quantile: float, precise: float 
         return w  # every row is met
     g = rows.weights
     away = 0.1 * size
-    point = _Point(
+    point = _Iterate(
         w,
         np.maximum(error, 0.0) + away,
         np.maximum(-error, 0.0) + away,
@@ -69,7 +71,7 @@ def least_check_loss(rows: Rows, prior: Factor, quantile: float, precise: float 
         loss = float(g @ check_loss(rows.y - rows.at(point.w), quantile))
         if point.gap <= precise * (loss + 1e-3 * size * float(np.sum(g))):
             break
-        ahead = _step(rows, prior, quantile, point)
+        ahead = _take_step(rows, prior, quantile, point)
         stuck = stuck + 1 if ahead.gap > STUCK * point.gap else 0
         if stuck > MOST_STUCK:
             break  # rounding has the last word
@@ -79,23 +81,23 @@ def least_check_loss(rows: Rows, prior: Factor, quantile: float, precise: float 
     return best.w
 
 
-def _step(rows: Rows, prior: Factor, quantile: float, now: _Point) -> _Point:
+def _take_step(rows: Rows, prior: Factor, quantile: float, now: _Iterate) -> _Iterate:
     """Predict with mu = 0, see how far that would go, then correct for it."""
     n = len(rows.y)
     newton = _Newton(rows, prior, quantile, now)
     zero = np.zeros(n)
-    ahead = newton.direction(zero, zero)
-    reach = _reach(now, ahead)
+    ahead = newton.solve_step(zero, zero)
+    reach = _find_step_length(now, ahead)
     would_be = float(
         (now.u + reach * ahead.u) @ (now.s + reach * ahead.s)
         + (now.v + reach * ahead.v) @ (now.t + reach * ahead.t)
     )
     # Mehrotra 1992: centre the more, the less the prediction achieved.
     mu = (would_be / now.gap) ** 3 * now.gap / (2 * n)
-    step = newton.direction(mu - ahead.u * ahead.s, mu - ahead.v * ahead.t)
-    reach = min(1.0, BOLD * _reach(now, step))
-    moved = (one + reach * by for one, by in zip(_parts(now), _parts(step), strict=True))
-    return _Point(*moved)
+    step = newton.solve_step(mu - ahead.u * ahead.s, mu - ahead.v * ahead.t)
+    reach = min(1.0, BOLD * _find_step_length(now, step))
+    moved = (one + reach * by for one, by in zip(_list_parts(now), _list_parts(step), strict=True))
+    return _Iterate(*moved)
 
 
 class _Newton:
@@ -106,7 +108,7 @@ class _Newton:
     is least squares in w, of rows with weight theta. The second of them has the first one's factor.
     """
 
-    def __init__(self, rows: Rows, prior: Factor, quantile: float, now: _Point) -> None:
+    def __init__(self, rows: Rows, prior: Factor, quantile: float, now: _Iterate) -> None:
         self.rows, self.prior, self.now = rows, prior, now
         self.theta = 1.0 / (now.u / now.s + now.v / now.t)
         self.fit = rows.at(now.w)
@@ -115,7 +117,7 @@ class _Newton:
         self.apart = rows.y - self.fit - (now.u - now.v)
         self.solved: tuple[Factor, Array, Array] | None = None
 
-    def direction(self, to_us: Array, to_vt: Array) -> _Point:
+    def solve_step(self, to_us: Array, to_vt: Array) -> _Iterate:
         """The step to these products (n,)."""
         now = self.now
         rest = to_us / now.s - now.u - to_vt / now.t + now.v - self.apart
@@ -123,7 +125,7 @@ class _Newton:
         ds = self.theta * (rest + self.rows.at(w) - self.fit)
         du = to_us / now.s - now.u - now.u / now.s * ds
         dv = to_vt / now.t - now.v + now.v / now.t * ds
-        return _Point(w - now.w, du, dv, ds, -ds)
+        return _Iterate(w - now.w, du, dv, ds, -ds)
 
     def _least_squares(self, target: Array) -> Array:
         if self.solved is None:
@@ -139,14 +141,14 @@ class _Newton:
         return np.asarray(w + dtrtrs(factor.root, half)[0])
 
 
-def _reach(now: _Point, step: _Point) -> float:
+def _find_step_length(now: _Iterate, step: _Iterate) -> float:
     """The share of a step, at most 1, that keeps everything positive."""
     least = 1.0
-    for one, by in zip(_parts(now)[1:], _parts(step)[1:], strict=True):
+    for one, by in zip(_list_parts(now)[1:], _list_parts(step)[1:], strict=True):
         fastest = float((by / one).min())
         least = min(least, -1.0 / min(fastest, -1.0))
     return least
 
 
-def _parts(point: _Point) -> tuple[Array, ...]:
+def _list_parts(point: _Iterate) -> tuple[Array, ...]:
     return point.w, point.u, point.v, point.s, point.t

@@ -57,7 +57,7 @@ def read_labels(y: Any) -> Labels:
     return labels
 
 
-def joined_classes(known: Labels | None, named: ArrayLike | None, labels: Labels) -> Labels:
+def join_classes(known: Labels | None, named: ArrayLike | None, labels: Labels) -> Labels:
     """Classes known, named in the call, or met in it: sorted.
 
     Raises ``ValueError`` when a label is not among the classes that were named in this call, or is
@@ -65,7 +65,7 @@ def joined_classes(known: Labels | None, named: ArrayLike | None, labels: Labels
 
     Examples
     --------
-    >>> joined_classes(np.array([0, 2]), None, np.array([1, 1]))
+    >>> join_classes(np.array([0, 2]), None, np.array([1, 1]))
     array([0, 1, 2])
     """
     parts = [np.unique(labels)] if len(labels) else []
@@ -73,7 +73,7 @@ def joined_classes(known: Labels | None, named: ArrayLike | None, labels: Labels
         parts.append(known)
     if named is not None:
         listed = np.unique(np.asarray(named))
-        allowed = listed if known is None else _united([listed, known])
+        allowed = listed if known is None else _unite([listed, known])
         _, there = (
             positions(allowed, labels) if len(allowed) else (None, np.zeros(len(labels), bool))
         )
@@ -83,10 +83,10 @@ def joined_classes(known: Labels | None, named: ArrayLike | None, labels: Labels
                 f"y is {labels[row]!r} in row {row}, which is not in classes: name every class"
             )
         parts.append(listed)
-    return _united(parts)
+    return _unite(parts)
 
 
-def _united(parts: list[Labels]) -> Labels:
+def _unite(parts: list[Labels]) -> Labels:
     if len({part.dtype.kind in "US" or part.dtype.kind == "O" for part in parts}) > 1:
         raise ValueError(
             f"y has labels like {parts[0][:1].tolist()}, but earlier labels are like "
@@ -95,4 +95,4 @@ def _united(parts: list[Labels]) -> Labels:
     return np.unique(np.concatenate(parts))
 
 
-__all__ = ["joined_classes", "positions", "read_labels"]
+__all__ = ["join_classes", "positions", "read_labels"]

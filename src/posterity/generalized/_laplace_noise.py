@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import polygamma
 
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
-from posterity.generalized._core import core_of_laplace
+from posterity.generalized._core import compute_laplace_core
 from posterity.generalized._matched_noise import GROSS, MatchedNoise
 from posterity.generalized._matching import Sites
 from posterity.generalized._working_noise import Rows
@@ -33,7 +33,7 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
     @property
     def core_ratio(self) -> float:  # type: ignore[override]
         """Standard deviation of its core, over its scale."""
-        return 2.0 * core_of_laplace()
+        return 2.0 * compute_laplace_core()
 
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves.

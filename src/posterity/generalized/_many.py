@@ -33,7 +33,7 @@ MOST_WORK = 4_000_000
 LEARNED: dict[str, Strategy] = {"auto": OddsScale(), "ard": Relevance()}
 
 
-def begun(
+def begin_posterior(
     n_classes: int,
     n_features: int,
     *,
@@ -51,7 +51,7 @@ def begun(
     linear_moments = GaussianPrior(0.0, 1.0 if strategy is not None else precision)  # type: ignore[arg-type]
     root = linear_moments.factor(n_features, intercept=False).root.copy()
     p = n_features + int(intercept)
-    separate = not keeps_all(n_classes, p)
+    separate = not keeps_full_covariance(n_classes, p)
     if separate and not (strategy is None or isinstance(strategy, OddsScale)):
         raise ValueError(
             f"prior_precision is {precision!r}, but {n_classes} classes of {p} coefficients are "
@@ -73,12 +73,12 @@ def begun(
     return forgetting.begin(posterior)  # type: ignore[arg-type]
 
 
-def keeps_all(n_classes: int, n_columns: int) -> bool:
+def keeps_full_covariance(n_classes: int, n_columns: int) -> bool:
     """Whether all of the contrasts' covariance is kept.
 
     Examples
     --------
-    >>> keeps_all(10, 20), keeps_all(200, 2)
+    >>> keeps_full_covariance(10, 20), keeps_full_covariance(200, 2)
     (True, False)
     """
     size = (n_classes - 1) * n_columns
@@ -87,7 +87,7 @@ def keeps_all(n_classes: int, n_columns: int) -> bool:
 
 def check_growth(n_classes: int, n_columns: int) -> None:
     """Raise ``ValueError`` where classes that come late would be more than can be kept apart."""
-    if not keeps_all(n_classes, n_columns):
+    if not keeps_full_covariance(n_classes, n_columns):
         raise ValueError(
             f"y has new classes, {n_classes} in all: with {n_columns} columns so many can't be "
             "added later; name all classes in the first call, as in "
@@ -95,7 +95,7 @@ def check_growth(n_classes: int, n_columns: int) -> None:
         )
 
 
-def from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> SoftmaxPosterior:
+def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> SoftmaxPosterior:
     """What a posterior of two classes knows, as the one contrast of ``fresh``.
 
     The log odds of the second class (of the first, if ``flipped``) are sqrt(2) times the contrast,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 
 from posterity.factor import Factor
-from posterity.generalized._interior_point import ABOUT, PRECISE, least_check_loss
+from posterity.generalized._interior_point import ABOUT, PRECISE, minimize_check_loss
 from posterity.generalized._matching import MOST_ROUNDS, ROUGH, SETTLED, Fit, Matcher, Sites
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 
@@ -40,7 +40,7 @@ ROWS_A_COEFFICIENT = 10
 NARROWER = 0.5
 
 
-class Hill(NamedTuple):
+class LocalMode(NamedTuple):
     """Log evidence, which rows are no gross errors, and what stands for them."""
 
     log_evidence: float
@@ -75,7 +75,7 @@ class MatchedNoise(WorkingNoise):
             start = Sites(last.scale, last.weight[honest], last.target[honest])
         else:
             honest, start = self._begin(rows, prior, known_scale, last)
-        matcher = self._matcher(rows.only(honest), prior, last)
+        matcher = self._make_matcher(rows.only(honest), prior, last)
         known = known_scale is not None
         matched = matcher.climb(start, known=known, settled=settled, rounds=rounds)
         weight, target = np.zeros(len(rows.y)), np.zeros(len(rows.y))
@@ -104,11 +104,11 @@ class MatchedNoise(WorkingNoise):
     ) -> Spread | None:
         """How well the scale is known at this mode."""
         honest = mode.weight > 0.0
-        matcher = self._matcher(rows.only(honest), prior, mode)
+        matcher = self._make_matcher(rows.only(honest), prior, mode)
         if mode.rough:
             if known_scale is not None or mode.in_order:
                 return Spread(mode.scale, math.inf, 1.0, 0.0)
-            return matcher.rough_spread(mode)
+            return matcher.approximate_spread(mode)
         assert mode.leverage is not None
         weight, target = mode.weight[honest], mode.target[honest]
         fit, leverage = mode.fit[honest], mode.leverage[honest]
@@ -116,12 +116,12 @@ class MatchedNoise(WorkingNoise):
         if known_scale is not None or mode.in_order:
             return Spread(mode.scale, math.inf, 1.0, best.log_evidence)
         spread = matcher.spread(best)
-        gross = _log_gross(np.abs(rows.y - mode.fit)[~honest], rows.weights, honest)
+        gross = _compute_log_gross(np.abs(rows.y - mode.fit)[~honest], rows.weights, honest)
         return replace(spread, log_evidence=spread.log_evidence + gross)
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _matcher(self, rows: Rows, prior: Factor, last: Start) -> Matcher:
+    def _make_matcher(self, rows: Rows, prior: Factor, last: Start) -> Matcher:
         largest = float(np.abs(rows.y).max(initial=0.0)) + rows.floor
         core_ratio = self.core_ratio if last.in_order else None
         least, most = rows.floor, 10.0 * largest
@@ -146,21 +146,21 @@ class MatchedNoise(WorkingNoise):
 
     def _find_local_modes(
         self, rows: Rows, prior: Factor, known: float | None, last: Start
-    ) -> list[Hill]:
-        fit, starts = self._starts(rows, prior, known, last)
-        gross: list[Hill] = []
+    ) -> list[LocalMode]:
+        fit, starts = self._find_starts(rows, prior, known, last)
+        gross: list[LocalMode] = []
         if known is None:
             # Many gross errors lead least absolute deviations astray, but not the targets' median.
             for seen_from in (fit, np.full(len(rows.y), rows.median(rows.y))):
                 gross += self._fit_without_outliers(rows, prior, seen_from, last)
         all_ = np.ones(len(rows.y), dtype=bool)
         if last.rough and len(starts) == 1 and not gross:
-            return [Hill(0.0, all_, self.around(rows, *starts[0]))]
-        first = self._climbed(rows, all_, prior, known, *starts[0], last)
-        others = [self._climbed(rows, all_, prior, known, *at, last, first) for at in starts[1:]]
-        return [Hill(one.log_evidence, all_, one) for one in (first, *others)] + gross
+            return [LocalMode(0.0, all_, self.around(rows, *starts[0]))]
+        first = self._climb(rows, all_, prior, known, *starts[0], last)
+        others = [self._climb(rows, all_, prior, known, *at, last, first) for at in starts[1:]]
+        return [LocalMode(one.log_evidence, all_, one) for one in (first, *others)] + gross
 
-    def _starts(
+    def _find_starts(
         self, rows: Rows, prior: Factor, known: float | None, last: Start
     ) -> tuple[Array, list[tuple[Array, float]]]:
         """A robust fit, and the fits and scales from which to climb."""
@@ -169,7 +169,7 @@ class MatchedNoise(WorkingNoise):
             narrow = self._estimate_narrow_scale(rows, fit)
             less = known is None and narrow < NARROWER * last.scale
             return fit, [(fit, last.scale), *([(fit, narrow)] if less else [])]
-        fit = _least_absolute(rows, prior, rows, last.rough)
+        fit = _fit_least_absolute(rows, prior, rows, last.rough)
         starts = [(fit, known or self._estimate_narrow_scale(rows, fit))]
         if not last.in_order:
             broad = rows.under(prior, rows.y, np.ones(len(rows.y)))
@@ -177,7 +177,7 @@ class MatchedNoise(WorkingNoise):
             starts.append((rows.fitted(broad), known or max(wide, rows.floor)))
         return fit, starts
 
-    def _climbed(
+    def _climb(
         self,
         rows: Rows,
         honest: Mask,
@@ -190,7 +190,7 @@ class MatchedNoise(WorkingNoise):
     ) -> Fit:
         some = rows.only(honest)
         start = self.around(some, fit[honest], scale)
-        matcher = self._matcher(some, prior, last)
+        matcher = self._make_matcher(some, prior, last)
         rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
         return matcher.climb(
             start, known=known is not None, settled=ROUGH, rounds=rounds, unlike=unlike
@@ -198,7 +198,7 @@ class MatchedNoise(WorkingNoise):
 
     def _fit_without_outliers(
         self, rows: Rows, prior: Factor, fit: Array, last: Start
-    ) -> list[Hill]:
+    ) -> list[LocalMode]:
         """The hill without gross errors, seen from a fit; none where there are none."""
         scale = self._estimate_narrow_scale(rows, fit)
         honest = np.zeros(len(rows.y), dtype=bool)
@@ -210,18 +210,18 @@ class MatchedNoise(WorkingNoise):
             if (honest == before).all():
                 break
             some = rows.only(honest)
-            fit = _least_absolute(some, prior, rows, last.rough)
+            fit = _fit_least_absolute(some, prior, rows, last.rough)
             scale = self._estimate_narrow_scale(some, fit[honest])
-        best = self._climbed(rows, honest, prior, None, fit, scale, last)
-        gross = _log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
-        return [Hill(best.log_evidence + gross, honest, best)]
+        best = self._climb(rows, honest, prior, None, fit, scale, last)
+        gross = _compute_log_gross(np.abs(rows.y - fit)[~honest], rows.weights, honest)
+        return [LocalMode(best.log_evidence + gross, honest, best)]
 
     def _estimate_narrow_scale(self, rows: Rows, fit: Array) -> float:
         """Scale that the median error says."""
         return max(1.4826 / self.core_ratio * rows.median(np.abs(rows.y - fit)), rows.floor)
 
 
-def _log_gross(off: Array, weights: Array, honest: Mask) -> float:
+def _compute_log_gross(off: Array, weights: Array, honest: Mask) -> float:
     """Log probability of errors so large, any share of the rows being as likely."""
     if honest.all():
         return 0.0
@@ -230,11 +230,11 @@ def _log_gross(off: Array, weights: Array, honest: Mask) -> float:
     return float(betaln(k + 1.0, n - k + 1.0)) - sizes
 
 
-def _least_absolute(rows: Rows, prior: Factor, at: Rows, rough: bool) -> Array:
+def _fit_least_absolute(rows: Rows, prior: Factor, at: Rows, rough: bool) -> Array:
     """Least absolute deviations of rows, fitted ``at`` others."""
     # A prior too weak to matter, so that few rows do.
     weak = prior.copy()
     size = float(np.mean(np.abs(rows.y - rows.median(rows.y))))
     weak.scale(1e-6 / max(size, rows.floor))
     few = len(rows.y) < ROWS_A_COEFFICIENT * len(prior.root)
-    return at.at(least_check_loss(rows, weak, 0.5, PRECISE if few and not rough else ABOUT))
+    return at.at(minimize_check_loss(rows, weak, 0.5, PRECISE if few and not rough else ABOUT))

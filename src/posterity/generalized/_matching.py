@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
 from posterity.factor import Factor
-from posterity.generalized._core import core_variance
+from posterity.generalized._core import compute_core_variance
 from posterity.generalized._working_noise import Mode, Rows, Spread, solution
 from posterity.kernel import match_rows
 from posterity.likelihoods import Likelihood
@@ -111,13 +111,13 @@ class Matcher:
         most = 1.0 if many else BOLD
         now, bold, last = start, most, math.inf
         for _ in range(rounds):
-            one = self._round(now, bold)
+            one = self._update_sites(now, bold)
             step = 0.0 if known else min(max(one.step, -LONGEST_STEP), LONGEST_STEP)
             scale = min(max(now.scale * math.exp(step), self.least), self.most)
             if one.move < settled and abs(math.log(scale / now.scale)) < settled:
-                return self._told(one, settled=True)
+                return self._make_fit(one, settled=True)
             if unlike is not None and _close(one, unlike):
-                return self._told(one)
+                return self._make_fit(one)
             if one.move > 1.2 * last:
                 bold = max(0.7 * bold, TIMID)
             elif one.move < CALM * last:
@@ -125,14 +125,14 @@ class Matcher:
             last, now = one.move, replace(one.ahead, scale=scale)
         return self.log_predictive(now)
 
-    def rough_spread(self, mode: Mode) -> Spread:
+    def approximate_spread(self, mode: Mode) -> Spread:
         """The same by a formula: as of an inverse gamma whose mode this is.
 
         A row tells its information, less what the fit takes.
         """
         assert mode.leverage is not None
         taken = float(self.rows.weights @ (mode.weight * mode.leverage)[mode.weight > 0.0])
-        df = _df_of(1.0 / (self.information * max(self.rows.total - taken, 1.0)))
+        df = _compute_df(1.0 / (self.information * max(self.rows.total - taken, 1.0)))
         drawn = math.exp(0.5 * (math.log(0.5 * df) - float(digamma(0.5 * df))))
         return Spread(mode.scale * drawn, df, 1.0 / drawn, 0.0)
 
@@ -151,7 +151,7 @@ class Matcher:
         logs = np.log([one.scale for one in fits])
         mean = float(weight @ logs) / total
         variance = max(float(weight @ np.square(logs - mean)) / total, 1e-12)
-        df = _df_of(variance)
+        df = _compute_df(variance)
         # Variances of the fits, over those at the best scale.
         fitted = np.array([one.fit for one in fits])
         centre = weight @ fitted / total
@@ -169,7 +169,7 @@ class Matcher:
         start = Sites(best.scale * math.exp(off), best.weight, best.target)
         return self.climb(start, known=True, settled=ROUGH)
 
-    def _round(self, now: Sites, bold: float) -> Round:
+    def _update_sites(self, now: Sites, bold: float) -> Round:
         """The next sites, how far fits move in their standard deviations, and the log scale."""
         rows, prior, s = self.rows, self.prior, now.scale
         factor = rows.under(prior, now.target, now.weight)
@@ -181,33 +181,33 @@ class Matcher:
             *known, rows.y, fit, leverage, rows.weights, now.weight, now.target, s, bold
         )
         if self.core_ratio is None:
-            slope += self._penalty(factor) / s**2 + prior.n_coefficients - prior.rank
+            slope += self._compute_penalty(factor) / s**2 + prior.n_coefficients - prior.rank
             step = slope / (self.information * rows.total)
         else:
-            step = self._step_to_core(square, self.core_ratio)
+            step = self._compute_core_step(square, self.core_ratio)
         return Round(Sites(s, weight, target), move, step, now, factor, fit, leverage, evidence)
 
-    def _step_to_core(self, square: Array, ratio: float) -> float:
+    def _compute_core_step(self, square: Array, ratio: float) -> float:
         """From the scale to that of the core of errors (n,), squared and relative, in logarithms.
 
         The errors are those of each row without itself, as of rows that come one after another.
         """
-        variance = core_variance(square, self.rows.weights, ratio**2, 1e-300)
+        variance = compute_core_variance(square, self.rows.weights, ratio**2, 1e-300)
         return 0.5 * math.log(variance) - math.log(ratio)
 
     def log_predictive(self, now: Sites) -> Fit:
         """Fits of these sites, and their evidence (Minka 2001): flat directions have density 1."""
-        return self._told(self._round(now, 1.0))
+        return self._make_fit(self._update_sites(now, 1.0))
 
-    def _told(self, one: Round, *, settled: bool = False) -> Fit:
+    def _make_fit(self, one: Round, *, settled: bool = False) -> Fit:
         now, prior, s = one.now, self.prior, one.now.scale
-        value = one.evidence - 0.5 * self._penalty(one.factor) / s**2
+        value = one.evidence - 0.5 * self._compute_penalty(one.factor) / s**2
         value += 0.5 * (prior.log_determinant() - one.factor.log_determinant())
         d = prior.n_coefficients - prior.rank
         value += 0.5 * d * math.log(2.0 * math.pi * s**2)
         return Fit(s, now.weight, now.target, one.fit, one.leverage, value, settled)
 
-    def _penalty(self, factor: Factor) -> float:
+    def _compute_penalty(self, factor: Factor) -> float:
         off = self.prior.root @ solution(factor) - self.prior.moments[:, 0]
         return float(off @ off)
 
@@ -220,15 +220,15 @@ def _close(one: Round, other: Fit) -> bool:
     return float(off.max(initial=0.0)) < (SAME_FIT * other.scale) ** 2
 
 
-def _df_of(variance: float) -> float:
+def _compute_df(variance: float) -> float:
     """Degrees of freedom d of an inverse gamma whose log scale has this variance.
 
     trigamma(d / 2) / 4 = variance.
     """
-    return 2.0 * float(trigamma_inverse(np.array([4.0 * variance]))[0])
+    return 2.0 * float(invert_trigamma(np.array([4.0 * variance]))[0])
 
 
-def trigamma_inverse(values: Array) -> Array:
+def invert_trigamma(values: Array) -> Array:
     """(n,) where trigamma is this, by Newton's method."""
     at = 1.0 / values + 0.5
     for _ in range(50):

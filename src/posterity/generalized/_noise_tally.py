@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.generalized._core import GAMMA, core_variance, core_weights
+from posterity.generalized._core import GAMMA, compute_core_variance, compute_core_weights
 from posterity.generalized._working_noise import Mode, Rows, WorkingNoise
 
 Array = NDArray[np.float64]
@@ -101,8 +101,8 @@ class NoiseTally:
 
     def before(self, added: Array, discounts: Array) -> Before:
         """Scales before each row, of which each adds ``added`` (5, n)."""
-        sums = self._sums(added, discounts)
-        return Before(self._scales(sums), self._cores(sums))
+        sums = self._accumulate(added, discounts)
+        return Before(self._compute_scales(sums), self._compute_cores(sums))
 
     def adds(self, error: Array, leverage: Array, weights: Array, before: Before) -> Array:
         """(5, n) what the rows add, given the scales before them."""
@@ -110,12 +110,12 @@ class NoiseTally:
         e, h = np.where(wide, 0.0, error), np.where(wide, 0.0, leverage)
         spread = self.noise.spread(e, h)
         square = np.square(e) / (1.0 + h)
-        core = np.where(wide, 0.0, core_weights(square, np.square(before.core[:-1])))
+        core = np.where(wide, 0.0, compute_core_weights(square, np.square(before.core[:-1])))
         return weights * np.array([spread, np.ones_like(e), core * square, core, np.zeros_like(e)])
 
     def learn(self, added: Array, discounts: Array) -> None:
         """Add rows to the sums."""
-        last = self._sums(added, discounts)[:, -1]
+        last = self._accumulate(added, discounts)[:, -1]
         for name, value in zip(SUMS, last, strict=True):
             setattr(self, name, float(value))
 
@@ -126,10 +126,10 @@ class NoiseTally:
         honest = rows.only(mode.weight > 0.0)
         square = np.square(rows.y - mode.fit)[mode.weight > 0.0]
         start, floor = 2.2 * honest.median(square), honest.floor**2
-        variance = core_variance(square, honest.weights, start, floor)
+        variance = compute_core_variance(square, honest.weights, start, floor)
         # The fit has taken its share of the squares.
         variance *= honest.total / honest.residual_df
-        self.core_weight = float(honest.weights @ core_weights(square, variance))
+        self.core_weight = float(honest.weights @ compute_core_weights(square, variance))
         self.core_square = variance * self.core_weight / (1.0 + GAMMA)
         if self.noise.core_ratio is not None:
             self.beyond_core = self.count * math.log(scale * self.noise.core_ratio / self.core)
@@ -139,7 +139,7 @@ class NoiseTally:
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
-    def _sums(self, added: Array, discounts: Array) -> Array:
+    def _accumulate(self, added: Array, discounts: Array) -> Array:
         """(5, n + 1): what has faded before each row is added, and the last as it stands."""
         start = self._now
         if (discounts == 1.0).all():
@@ -149,20 +149,20 @@ class NoiseTally:
         before = fade * (start + np.concatenate([np.zeros((len(SUMS), 1)), past[:, :-1]], axis=1))
         return np.concatenate([before, before[:, -1:] + added[:, -1:]], axis=1)
 
-    def _scales(self, sums: Array) -> Array:
+    def _compute_scales(self, sums: Array) -> Array:
         """(n,) scales that five sums (5, n) say."""
         spread, count = sums[:2]
         if self.known_scale is not None:
             return np.full(spread.shape, self.known_scale)
         if self.noise.core_ratio is not None:
             lift = sums[4] / np.where(count > 0.0, count, 1.0)
-            scale = np.exp(lift) * self._cores(sums) / self.noise.core_ratio
+            scale = np.exp(lift) * self._compute_cores(sums) / self.noise.core_ratio
         else:
             residual_df = count - self.n_flat
             scale = spread / np.where(residual_df > 0.0, residual_df, 1.0)
         return np.where(count > self.n_flat, np.maximum(scale, SMALLEST), math.inf)
 
-    def _cores(self, sums: Array) -> Array:
+    def _compute_cores(self, sums: Array) -> Array:
         count, square, weight = sums[1:4]
         with np.errstate(all="ignore"):
             sigma = np.sqrt((1.0 + GAMMA) * square / weight)

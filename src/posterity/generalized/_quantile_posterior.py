@@ -98,10 +98,10 @@ class QuantilePosterior(HeavyTailedPosterior):
         super().remove(X, y, weights)
         self.design.remove(X, np.zeros_like(y), weights)
 
-    def of_the_quantile(self, X: Array) -> Normal:
+    def quantile_distribution(self, X: Array) -> Normal:
         """Posterior of the quantile at the rows of ``X``."""
         mean, leverage = self.relative(X)
-        covariance = self._adjusted()
+        covariance = self._compute_adjusted_covariance()
         if covariance is None:
             scale = np.where(np.isinf(leverage), math.inf, self.scale * np.sqrt(leverage))
             return Normal(mean, np.where(np.isnan(scale), math.inf, scale))
@@ -110,7 +110,7 @@ class QuantilePosterior(HeavyTailedPosterior):
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
         """Joint posterior of [intercept, coefficients], adjusted where all of it is determined."""
-        covariance = self._adjusted()
+        covariance = self._compute_adjusted_covariance()
         if covariance is None:
             return super().joint(names)
         # Scaled to a unit diagonal, so that coefficients of any size keep their digits.
@@ -123,7 +123,7 @@ class QuantilePosterior(HeavyTailedPosterior):
         root = solve_triangular(upper, np.eye(len(size)))
         return MultivariateNormal(self.coefficients(), root, 1.0, names=names)
 
-    def _adjusted(self) -> Array | None:
+    def _compute_adjusted_covariance(self) -> Array | None:
         """(p, p) adjusted covariance; None while a direction, or the scale, is open.
 
         Or while the prior says much: of rows that are few for it, the scale's spread is known.

@@ -109,7 +109,7 @@ def most_probable(
     prior, last = _begin(fresh, rows, known_scale)
     if nodes is not None:
         precision = nodes.prior_precision * noise.scale_of_normal**2
-        prior = _prior(fresh, precision)
+        prior = _make_prior(fresh, precision)
     last = replace(last, rough=begun is not None, in_order=in_order, nearly=fresh.learns_prior)
     rounds, agreed = MOST_ROUNDS, AGREED
     if begun is not None:
@@ -118,11 +118,11 @@ def most_probable(
             scale = max(known_scale or begun.scale, rows.floor)
             last = replace(last, scale=scale, fit=rows.at(begun.coefficients))
         if begun.precision is not None and fresh.learns_prior and nodes is None:
-            prior = _prior(fresh, begun.precision)
+            prior = _make_prior(fresh, begun.precision)
     lean, last_move = 1.0, math.inf
     for _ in range(rounds):
         mode = noise.mode(rows, prior, known_scale, last)
-        inner = _learned(fresh, kept, some, mode)
+        inner = _learn_sites(fresh, kept, some, mode)
         move = _move(mode, last)
         # Where mode and prior answer each other too strongly, the prior only leans.
         lean = max(0.5 * lean, LEAST_LEAN) if move > last_move else min(1.1 * lean, 1.0)
@@ -132,18 +132,18 @@ def most_probable(
             break
         if learning:
             chosen = np.asarray(inner.central().prior_precision)
-            precision = chosen if precision is None else _between(precision, chosen, lean)
-            prior = _prior(fresh, precision)
+            precision = chosen if precision is None else _interpolate(precision, chosen, lean)
+            prior = _make_prior(fresh, precision)
     if nodes is None or precision is None:
         spread = noise.spread_at(rows, prior, known_scale, mode)
     else:
         inner.rest_on(precision)
         spread = spread_of(nodes, inner.central(), rows, mode.scale)
-        spread = replace(spread, log_evidence=_log_evidence(rows, noise, prior, mode))
+        spread = replace(spread, log_evidence=_approximate_log_evidence(rows, noise, prior, mode))
     if begun is not None:
         return ModeFit(inner, rows, mode, 0.0, spread, precision)
     if spread is None:
-        return ModeFit(inner, rows, mode, _log_evidence(rows, noise, prior, mode))
+        return ModeFit(inner, rows, mode, _approximate_log_evidence(rows, noise, prior, mode))
     return ModeFit(inner, rows, mode, spread.log_evidence, spread)
 
 
@@ -156,7 +156,7 @@ def _check_size(y: Array) -> None:
         )
 
 
-def _learned(
+def _learn_sites(
     fresh: LinearPosterior, kept: Kept, some: NDArray[np.bool_], mode: Mode
 ) -> LinearPosterior:
     """A posterior that has learned the rows that stand for the likelihood at its mode."""
@@ -174,23 +174,23 @@ def _begin(fresh: LinearPosterior, rows: Rows, known_scale: float | None) -> tup
     if fresh.learns_prior:
         # As much as one row says.
         squares = rows.weights @ np.square(rows.X) / rows.total
-        prior = _prior(fresh, np.where(squares > 0.0, squares, 1.0))
+        prior = _make_prior(fresh, np.where(squares > 0.0, squares, 1.0))
     return prior, Start(known_scale or size, None)
 
 
-def _prior(fresh: LinearPosterior, precision: Array) -> Factor:
+def _make_prior(fresh: LinearPosterior, precision: Array) -> Factor:
     belief = replace(fresh.belief, precision=precision)
     return belief.factor(len(precision), intercept=fresh.intercept)
 
 
-def _between(one: Array, other: Array, lean: float) -> Array:
+def _interpolate(one: Array, other: Array, lean: float) -> Array:
     """From one precision to another, by ``lean`` of the way between their logarithms."""
     usable = (one > 0.0) & (other > 0.0)
     ratio = np.where(usable, other, 1.0) / np.where(usable, one, 1.0)
     return np.where(usable, one * ratio**lean, other)
 
 
-def _log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mode: Mode) -> float:
+def _approximate_log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mode: Mode) -> float:
     """Laplace's approximation of log p(y), the scale plugged in (MacKay 1992).
 
     log p(y | mode) - |R0 w - z0|^2 / 2 s^2 + (log |Lambda_0| - log |Lambda_n|) / 2

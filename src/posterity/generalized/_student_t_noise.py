@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
 from posterity.distributions import StudentT
-from posterity.generalized._core import core_of_t
+from posterity.generalized._core import compute_t_core
 from posterity.generalized._matched_noise import MatchedNoise
-from posterity.generalized._matching import Sites, trigamma_inverse
+from posterity.generalized._matching import Sites, invert_trigamma
 from posterity.generalized._working_noise import Rows
 from posterity.likelihoods import noises
 
@@ -37,23 +37,23 @@ LEAST_VARIANCE = 1e-6
 
 
 @lru_cache(maxsize=64)
-def _nearest_t(df: float, scale_df: float) -> tuple[Array, Array]:
+def _match_t(df: float, scale_df: float) -> tuple[Array, Array]:
     """The t nearest to s (t + Normal(0, h)): 1 / its df, and its scale over sqrt(1 + h).
 
     ``scale_df`` says how well the scale s around 1 is known. Given the gamma precision g of the t's
     mixture the sum is normal, of precision g / (s^2 (1 + g h)). That is taken as gamma, too: of the
     same mean and variance of the logarithm, which fit the tails as well as the middle.
     """
-    mean, variance = _log_precision(df)
+    mean, variance = _compute_log_precision(df)
     variance = variance + float(polygamma(1, 0.5 * scale_df))
     # A gamma of shape a has a logarithm of variance trigamma(a).
-    half = trigamma_inverse(np.maximum(variance, LEAST_VARIANCE))
+    half = invert_trigamma(np.maximum(variance, LEAST_VARIANCE))
     log_scale = 0.5 * (digamma(half) - np.log(half) - mean)
     return 0.5 / half, np.exp(log_scale)
 
 
 @lru_cache(maxsize=64)
-def _log_precision(df: float) -> tuple[Array, Array]:
+def _compute_log_precision(df: float) -> tuple[Array, Array]:
     """Mean and variance of log(g (1 + h) / (1 + g h)) at all places, g gamma with mean 1."""
     half = 0.5 * df
     reach = 40.0 / half + 9.0 / np.sqrt(half)
@@ -85,12 +85,12 @@ class StudentTNoise(MatchedNoise):
     @property
     def core_ratio(self) -> float:
         """Standard deviation of the noise's core, over its scale."""
-        return core_of_t(self.df)
+        return compute_t_core(self.df)
 
     def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
         """Rows that stand for the likelihood around a fit, roughly."""
         error = rows.y - fit
-        u = self._weight(error, np.zeros(1), np.array([scale]))
+        u = self._compute_weight(error, np.zeros(1), np.array([scale]))
         return Sites(scale, self.information * u, fit + error / self.information)
 
     def sites(self, error: Number, leverage: Number, scale: Number) -> tuple[Number, Number]:
@@ -99,7 +99,7 @@ class StudentTNoise(MatchedNoise):
         ``error`` is the target less its prediction. With weight u the row moves its own fit by
         u h e / (1 + u h): u is that of the error which is then left, and of the variance.
         """
-        u = self._weight(error, leverage, scale)
+        u = self._compute_weight(error, leverage, scale)
         left = error / (1.0 + u * leverage)
         return self.information * u, left * (1.0 / self.information - 1.0)
 
@@ -113,7 +113,7 @@ class StudentTNoise(MatchedNoise):
         """Log predictive density of one row; 0 where nothing is known."""
         if not (leverage < math.inf and scale < math.inf):
             return 0.0
-        per_dfs, narrowing = _nearest_t(self.df, df)
+        per_dfs, narrowing = _match_t(self.df, df)
         place = (1.0 - 1.0 / (1.0 + leverage)) * (len(PLACES) - 1)
         low = min(int(place), len(PLACES) - 2)
         share = place - low
@@ -146,7 +146,7 @@ class StudentTNoise(MatchedNoise):
         certain = np.broadcast_to(df, place.shape)
         for one in np.unique(certain):
             some = certain == one
-            per_dfs, narrowing = _nearest_t(self.df, float(one))
+            per_dfs, narrowing = _match_t(self.df, float(one))
             per_df[some] = np.interp(place[some], PLACES, per_dfs)
             width[some] *= np.interp(place[some], PLACES, narrowing)
         return StudentT(1.0 / per_df, mean, scale * width)
@@ -155,7 +155,7 @@ class StudentTNoise(MatchedNoise):
         """The likelihood of this scale."""
         return noises.StudentT(self.df, scale)
 
-    def _weight(self, error: Number, leverage: Number, scale: Number) -> Number:
+    def _compute_weight(self, error: Number, leverage: Number, scale: Number) -> Number:
         df, off = self.df, error / scale
         far = off * off
         u = (df + 1.0) / (df + far / (1.0 + leverage))

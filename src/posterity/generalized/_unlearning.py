@@ -87,7 +87,7 @@ def take_out(
         mean, leverage = inner.central().factor.predict(X, intercept=inner.intercept)
         if not np.isfinite(leverage).all():
             raise ValueError(never_learned(f"row {int(np.argmax(~np.isfinite(leverage)))}"))
-        weight, target, error, before, said = _within(site, y, mean[:, 0], leverage, g)
+        weight, target, error, before, said = _make_site_rows(site, y, mean[:, 0], leverage, g)
         left = inner.rows_alone().factor
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             gone = X, target[:, None], weight * g
@@ -99,7 +99,7 @@ def take_out(
     return tally, slope
 
 
-def _within(
+def _make_site_rows(
     site: Site, y: Array, mean: Array, leverage: Array, g: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Weights and targets of sites that are part of what is known; errors and leverages before.

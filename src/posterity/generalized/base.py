@@ -45,7 +45,7 @@ class GeneralizedModel(LinearEstimator):
     def _likelihood(self) -> Likelihood:
         raise NotImplementedError
 
-    def _learned_likelihood(self) -> Likelihood:
+    def _get_learned_likelihood(self) -> Likelihood:
         """The likelihood with the parameters that were learned."""
         return self._likelihood()
 
@@ -57,7 +57,7 @@ class GeneralizedModel(LinearEstimator):
     def _means_and_variances(
         self, X: Any, size: int, rng: np.random.Generator, *, offset: ArrayLike | None = None
     ) -> tuple[Array, Array]:
-        likelihood, eta = self._learned_likelihood(), self._eta_draws(X, size, rng, offset)
+        likelihood, eta = self._get_learned_likelihood(), self._eta_draws(X, size, rng, offset)
         around = likelihood.predictive(eta, np.zeros_like(eta))
         return likelihood.expected(eta), np.asarray(around.var()).mean(axis=1)
 
@@ -109,12 +109,12 @@ def learn(
     return (known.append if way == "append" else known.predict_then_learn)(*learned)
 
 
-def one_for_each_row(name: str, values: ArrayLike, n: int) -> Array:
+def expand_to_rows(name: str, values: ArrayLike, n: int) -> Array:
     """``values`` as floats (n,); one number is meant for all rows.
 
     Examples
     --------
-    >>> one_for_each_row("offset", 1.0, 2)
+    >>> expand_to_rows("offset", 1.0, 2)
     array([1., 1.])
     """
     array = np.asarray(values, dtype=np.float64)
@@ -125,17 +125,17 @@ def one_for_each_row(name: str, values: ArrayLike, n: int) -> Array:
     return array
 
 
-def log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:
+def compute_log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:
     """Log exposures (n,), or None for ones. Raises ``ValueError`` naming the row.
 
     Examples
     --------
-    >>> log_exposure([1.0, 2.0], 2).round(3)
+    >>> compute_log_exposure([1.0, 2.0], 2).round(3)
     array([0.   , 0.693])
     """
     if exposure is None:
         return None
-    values = one_for_each_row("exposure", exposure, n)
+    values = expand_to_rows("exposure", exposure, n)
     bad = ~((values > 0.0) & np.isfinite(values))
     if bad.any():
         row = int(np.argmax(bad))

@@ -13,7 +13,7 @@ from posterity.basis.contract import Bases
 from posterity.distributions import Normal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, GeneralizedModel, one_for_each_row
+from posterity.generalized.base import Approximation, GeneralizedModel, expand_to_rows
 from posterity.likelihoods import Likelihood
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points
@@ -350,7 +350,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
         if added is None:
             return None
-        values = one_for_each_row("offset", added, n)
+        values = expand_to_rows("offset", added, n)
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             raise ValueError(f"offset is {values[bad[0]]} in row {bad[0]}: it must be finite")

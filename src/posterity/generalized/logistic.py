@@ -163,7 +163,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         array(['b'], dtype='<U1')
         """
         refuse_no_weight(sample_weight)
-        self._classified("fit", (X, y, sample_weight), times)
+        self._learn_labels("fit", (X, y, sample_weight), times)
         return self
 
     @all_or_nothing
@@ -189,7 +189,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.partial_fit([[2.0]], [4]).classes_
         array([3, 4, 5])
         """
-        self._classified("append", (X, y, sample_weight), times, classes)
+        self._learn_labels("append", (X, y, sample_weight), times, classes)
         return self
 
     @all_or_nothing
@@ -214,7 +214,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> predictive.pmf("a").round(2)[0]
         np.float64(0.5)
         """
-        predictive = self._classified("predict_then_learn", (X, y, sample_weight), times, classes)
+        predictive = self._learn_labels("predict_then_learn", (X, y, sample_weight), times, classes)
         assert predictive is not None
         return predictive
 

@@ -116,7 +116,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
     # Its dispersion, which is learned in stretches, would be that of rows fitted under another one.
     _keeps_start = False
 
-    def _learned_likelihood(self) -> DispersedCounts:
+    def _get_learned_likelihood(self) -> DispersedCounts:
         return DispersedCounts(self.dispersion_)
 
     def _start(self) -> None:

@@ -120,7 +120,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         """
         self._posterior  # noqa: B018 - not fitted comes first
         columns = self._columns(read_points(self, X))
-        return self._posterior.mixture_of(lambda one: one.of_the_quantile(columns))
+        return self._posterior.mixture_of(lambda one: one.quantile_distribution(columns))
 
     def predict_interval(  # type: ignore[override]
         self, X: Any, level: float = 0.95, *, of: Literal["quantile", "observation"] = "quantile"

@@ -181,7 +181,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         for probability, share in zip(ndtr(NODES), NODE_SHARES, strict=True):
             with np.errstate(all="ignore"):
                 off = np.abs(targets[:, 0] - line.ppf(probability)) / scale
-                weights += share * self._weight_at(off)
+                weights += share * self._compute_weight_at(off)
         return np.where(known, weights, 1.0)
 
     @property
@@ -192,7 +192,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
             "it doubts"
         )
 
-    def _weight_at(self, off: Array) -> Array:
+    def _compute_weight_at(self, off: Array) -> Array:
         """Weight of a row that is so many scales off."""
         if self.likelihood == "laplace":
             return 1.0 / np.maximum(off, 1.0)

@@ -208,14 +208,14 @@ def _add_new_features(model: Any, names: Sequence[str]) -> None:
     n_known = getattr(model, "n_features_in_", len(names))
     if n_known == len(names):
         return
-    from posterity.generalized._growth import widened
+    from posterity.generalized._growth import widen_model
 
     if not isinstance(model, LinearModel):
         raise TableError(
             f'levels="growing" needs one of posterity\'s own models, not a {type(model).__name__}: '
             "name the levels beforehand, as in levels={'zone': ['a', 'b']}"
         )
-    wider = widened(model, len(names) - n_known)
+    wider = widen_model(model, len(names) - n_known)
     wider.feature_names_in_ = np.asarray(names, dtype=object)
     model._take_over(wider)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, multigammaln
 
 from posterity.distributions.joint_prediction import correlations_of
-from posterity.evidence.correlation import correlations_after
+from posterity.evidence.correlation import compute_correlations
 from posterity.noise import Noise
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def followed(
         each[i], counts[i] = products, count
         products = products + weights[i] * np.outer(steps[i], steps[i])
         count += weights[i]
-    return correlations_after(before.noise, counts - before.n_flat, each + fixed)
+    return compute_correlations(before.noise, counts - before.n_flat, each + fixed)
 
 
 def log_dependence(noise: Noise, residual_df: float, products: Array) -> float:
@@ -76,7 +76,7 @@ def log_dependence(noise: Noise, residual_df: float, products: Array) -> float:
     def constant(a: float) -> float:
         return float(multigammaln(a + 0.5 * (q - 1.0), q)) - q * float(gammaln(a))
 
-    correlation = correlations_after(noise, residual_df, products)
+    correlation = compute_correlations(noise, residual_df, products)
     half_nu = after + (0.5 * (q - 1.0) if rate > 0.0 else 0.0)
     value = constant(after) - half_nu * float(np.linalg.slogdet(correlation)[1])
     if shape > 0.0 and rate > 0.0:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Integrated, Strategy
 from posterity.evidence.columns import FeatureScales
-from posterity.evidence.members import single_node
+from posterity.evidence.members import use_single_node
 from posterity.evidence.together import Together
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
@@ -62,9 +62,9 @@ class Chooser:
         single: bool = False,
     ) -> Choice:
         """By the evidence of all data, or as they were at a turn of the stream."""
-        strategy = single_node(self.strategy) if single else self.strategy
+        strategy = use_single_node(self.strategy) if single else self.strategy
         if stream and isinstance(strategy, Integrated):
-            strategy = strategy.in_stream
+            strategy = strategy.for_stream
         with blas_threads(len(self.mean)):
             return strategy.choose(
                 state.data.factor if turn is None else turn,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Categorical, MultivariateNormal
 from posterity.evidence import Strategy
-from posterity.evidence.members import single_node
+from posterity.evidence.members import use_single_node
 from posterity.factor.sites import softmax_path
 from posterity.kernel import SoftmaxPath
 from posterity.noise import KnownNoise, Noise
@@ -143,7 +143,7 @@ class SoftmaxReading:
         """All nodes with their weights: factors of prior and data."""
         if self.nodes is None:
             strategy = self.strategy
-            if strategy is None or strategy == single_node(strategy) or not self.n_effective:
+            if strategy is None or strategy == use_single_node(strategy) or not self.n_effective:
                 self.nodes = [(1.0, self.contrasts.joined(self.prior))]
             else:
                 choice = choice_of(self.contrasts, self.prior, strategy, self.shapes)
@@ -158,7 +158,7 @@ class SoftmaxReading:
     @property
     def predicts_lean(self) -> bool:
         """Whether one factor of all contrasts, open in no direction, predicts."""
-        one_node = self.strategy is None or self.strategy == single_node(self.strategy)
+        one_node = self.strategy is None or self.strategy == use_single_node(self.strategy)
         if self.contrasts.separate or not (one_node or not self.n_effective):
             return False
         (joined,) = self.contrasts.joined(self.prior)

@@ -14,7 +14,7 @@ from posterity.evidence import (
     Strategy,
 )
 from posterity.evidence.columns import LARGEST
-from posterity.evidence.members import single_node
+from posterity.evidence.members import use_single_node
 from posterity.noise import KnownNoise
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import Array
@@ -27,7 +27,7 @@ def chosen(
     contrasts: Contrasts, prior: ContrastPrior, strategy: Strategy, shapes: Array | None
 ) -> ContrastPrior:
     """The one prior that stands for all that the strategy would choose."""
-    one = single_node(strategy)
+    one = use_single_node(strategy)
     if contrasts.separate:
         assert isinstance(one, OddsScale)
         return prior.scaled(_choose_shared_scale(contrasts, prior, one))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy, matched
 from posterity.evidence.columns import PINNED
-from posterity.evidence.members import InUnits, Weak, many_nodes, single_node
+from posterity.evidence.members import InUnits, Weak, many_nodes, use_single_node
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import of_target
@@ -127,7 +127,7 @@ class EvidencePosterior(LinearPosterior):
 
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
-        return replace(self.copy(), strategy=single_node(self.strategy))
+        return replace(self.copy(), strategy=use_single_node(self.strategy))
 
     def member(self, *, weak: bool) -> LinearPosterior:
         """One node that predicts in units of the noise; under a weak prior, or the one it learns.
@@ -136,7 +136,7 @@ class EvidencePosterior(LinearPosterior):
         """
         weak = weak and self.shapes is None and isinstance(self.strategy, Integrated)
         return replace(
-            self.copy(), strategy=InUnits(Weak() if weak else single_node(self.strategy))
+            self.copy(), strategy=InUnits(Weak() if weak else use_single_node(self.strategy))
         )
 
     # ---- many targets --------------------------------------------------------------------------

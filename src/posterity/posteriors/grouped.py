@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence.shared import GroupSample, SharedPrior, of_all
+from posterity.evidence.shared import GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError, predicted, solved
 from posterity.factor.grouped_rows import GroupedRows
@@ -281,7 +281,7 @@ class GroupedPosterior:
             log_determinants = bank.size * prior.log_determinants - 2.0 * float(logs.sum())
             return self.noise.log_evidence(known.residual_df, known.residual, log_determinants)
         if bank.size > MOST_GROUPS:
-            prior = of_all(self._sample(bank.size), prior, self.belief.free)
+            prior = learn_from_all(self._sample(bank.size), prior, self.belief.free)
         return self.noise.log_evidence(known.residual_df, prior.residual, prior.log_determinants)
 
     # ---- inner ---------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ class GroupedPosterior:
     def _compute_residual(self, prior: SharedPrior, sample: GroupSample) -> float:
         """Residual of groups under a prior that was learned from them, or given."""
         if self.belief.is_given:
-            return of_all(sample, prior, self.belief.free).residual
+            return learn_from_all(sample, prior, self.belief.free).residual
         return prior.residual
 
     def _predicted(self, X: Array, slots: Slots) -> tuple[Array, Array]:

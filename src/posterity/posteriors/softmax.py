@@ -25,7 +25,7 @@ import numpy as np
 
 from posterity.distributions import Categorical
 from posterity.evidence import OddsScale
-from posterity.evidence.members import single_node
+from posterity.evidence.members import use_single_node
 from posterity.factor.factor import NotInFactorError
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import (
@@ -74,7 +74,7 @@ class SoftmaxPosterior(SoftmaxReading):
     def single(self) -> SoftmaxPosterior:
         """A copy to be one of many that are averaged: of one node."""
         twin = self.copy()
-        twin.strategy = self.strategy and single_node(self.strategy)
+        twin.strategy = self.strategy and use_single_node(self.strategy)
         return twin
 
     # ---- classes, models, rows that leave ------------------------------------------------------
@@ -356,7 +356,7 @@ class SoftmaxPosterior(SoftmaxReading):
             prior, trial = self.prior.scaled(math.exp(log_scale)), before.copy()
             trial.learn(rows, prior, averaged=False, start=start)
             start = trial.coordinates(trial.joined(prior))
-            return trial.log_density(prior) + float(strategy.log_belief(np.asarray(log_scale)))
+            return trial.log_density(prior) + float(strategy.log_scale_prior(np.asarray(log_scale)))
 
         return math.exp(peak(log_posterior, math.log(self.prior.scale), STEP))
 

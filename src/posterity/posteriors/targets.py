@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import JointPrediction, Normal, StudentT
-from posterity.evidence.correlation import correlations_after
+from posterity.evidence.correlation import compute_correlations
 from posterity.factor import Factor
 from posterity.kernel import RowPath, TargetsPath
 from posterity.noise import Distribution, Noise
@@ -232,7 +232,7 @@ class TargetsPosterior:
 
     def correlation(self) -> Array:
         """(q, q) correlations of the targets given the features."""
-        return np.asarray(correlations_after(self.noise, self.residual_df, self.products()))
+        return np.asarray(compute_correlations(self.noise, self.residual_df, self.products()))
 
     def _compute_penalized_residuals(self) -> Array:
         """(r, q) rows whose products are Psi, each target's from its own solution."""

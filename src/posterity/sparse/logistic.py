@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 
 from posterity.distributions.categorical import Categorical, positions
 from posterity.forgetting import Stabilized
-from posterity.generalized._labels import joined_classes, read_labels
+from posterity.generalized._labels import join_classes, read_labels
 from posterity.kernel import mix_labels
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.posteriors.diagonal import hypothesis_weights
@@ -205,7 +205,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
             y, named = y.labels, y.classes
         labels = read_labels(y)
         known = self.__dict__.get("classes_")
-        met = joined_classes(known, named, labels)
+        met = join_classes(known, named, labels)
         if len(met) > 2:
             raise ValueError(
                 f"there are more than two classes, {met[:4].tolist()}: a diagonal model "
