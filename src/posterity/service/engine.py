@@ -18,7 +18,6 @@ from posterity.service.changes import check_features, check_name, check_ranges, 
 from posterity.service.errors import ClaimedError, RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.messages import (
-    Activate,
     Decide,
     ExperimentSettings,
     Predict,
@@ -27,7 +26,8 @@ from posterity.service.messages import (
 )
 from posterity.service.predictors import Predictor
 from posterity.service.schema import audit, decision, model, snapshot
-from posterity.service.store import Group, LogEntries, Record, Store, erasures
+from posterity.service.store import Group, LogEntries, Record, Store, erasures, thin_snapshots
+from posterity.service.upkeep import Upkeep
 from posterity.service.work import Predictions, Work, outcome_of, said_of, settle
 
 Served = Experiment | Predictor
@@ -39,6 +39,8 @@ MOST_AT_ONCE = 1_000
 GATHER = 0.001
 # Events between two snapshots of a model: what a restart has to learn again, at most.
 SNAPSHOT_EVERY = 1_000
+# Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
+KEPT_EVERY = 10_000
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 
 
@@ -67,12 +69,13 @@ class Engine:
         self._made, self._process = 0, secrets.token_hex(8)
         self._secret = ""
         self._snapshots: dict[str, int] = {}
-        self._heard: dict[str, float] = {}
+        self._due: set[str] = set()  # models that get a snapshot with the group at hand
         self._queue: deque[Work] = deque()
         self._wake = asyncio.Event()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
         self._tasks: list[asyncio.Task[None]] = []
         self._predictions = Predictions()
+        self.upkeep = Upkeep(self)
 
     # ---- life ------------------------------------------------------------------------------------
 
@@ -80,7 +83,7 @@ class Engine:
         """Read what there is, and begin to work."""
         await self._on_disk(self._restore)
         self.ready = True
-        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._expire())]
+        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(self.upkeep.run())]
 
     async def stop(self) -> None:
         """Do what waits, keep snapshots, and close."""
@@ -101,6 +104,7 @@ class Engine:
         self._number = self.store.last_number()
         self._secret = self.store.secret(secrets.token_hex(32))
         self.models = {one["name"]: self.restored(one) for one in self.store.models()}
+        self._due.clear()
         self._snapshots = {
             name: (self.store.snapshot(name) or {"learned_through": 0})["learned_through"]
             for name in self.models
@@ -185,6 +189,7 @@ class Engine:
             else:
                 check_features(settings)
                 served = Predictor(name, version, settings)
+                served.check_forgetting()
             written = msgspec.json.encode(settings).decode()
             now = self.clock()
             group.add(
@@ -213,8 +218,8 @@ class Engine:
         def do(found: LogEntries, group: Group) -> list[Any]:
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
-                if one["context"] != given[2].tobytes():
-                    gone = one["context"] is None
+                gone = one["context"] is None
+                if gone or not experiment.is_same(one, given[2]):
                     said = "was deleted" if gone else "was made in another context"
                     field = "id" if len(read) == 1 else f"decisions[{position}].id"
                     raise RefusedError(
@@ -240,7 +245,8 @@ class Engine:
             self._number = max(self._number, experiment.learned_through)
             if kind == "delete":
                 group.statements += erasures(name, [asked.decision_id])
-                self._snapshots[name] = -SNAPSHOT_EVERY  # a new one, with this group
+                self._snapshots[name] = 0
+                self.keep_soon(name)
             return told
 
         return await self.submit(Work(do, decisions=((name, asked.decision_id),)))
@@ -337,11 +343,18 @@ class Engine:
     def _keep(self, group: Group, every: int) -> None:
         """Snapshots of models that have learned enough since the last, in the same transaction."""
         for name, served in self.models.items():
-            through = served.learned_through
-            if through and through - self._snapshots.get(name, 0) >= every:
+            through, former = served.learned_through, self._snapshots.get(name, 0)
+            if through > former and (through - former >= every or name in self._due):
                 file = dumps(served.model, getattr(served, "notes", None))
+                if former // KEPT_EVERY == through // KEPT_EVERY:
+                    group.statements.append(thin_snapshots(name, former))
                 group.add(snapshot, model=name, learned_through=through, file=file, at=self.clock())
                 self._snapshots[name] = through
+        self._due.clear()
+
+    def keep_soon(self, name: str) -> None:
+        """Have a snapshot of a model written with the group that is being done."""
+        self._due.add(name)
 
     def _count(self, group: Group) -> None:
         self.counts["commits"] += 1
@@ -364,26 +377,6 @@ class Engine:
             else:
                 self.ready = True
                 return
-
-    # ---- time ------------------------------------------------------------------------------------
-
-    async def _expire(self) -> None:
-        """Learn the default of decisions whose horizon has passed."""
-        while True:
-            await asyncio.sleep(0.5)
-            for name, served in list(self.models.items()):
-                if isinstance(served, Experiment) and served.settings.horizon and self.ready:
-                    await self.expire(name)
-
-    async def expire(self, name: str) -> int:
-        """Learn the default of an experiment's decisions whose horizon has passed; how many."""
-        now = self.clock()
-        ids = await self._on_disk(self.store.expired, name, now, self._heard.get(name, 0.0))
-        works = [self.happened(name, "default", Activate(decision_id=id)) for id in ids]
-        await asyncio.gather(*works, return_exceptions=True)
-        if not ids:
-            self._heard[name] = now - 60.0
-        return len(ids)
 
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""

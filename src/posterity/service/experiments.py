@@ -107,6 +107,7 @@ class Experiment:
         allowed = np.stack([may for _, _, _, may in asked])
         told, means, widths = self.propensities(X, allowed)
         expires = None if self.settings.horizon is None else now + self.settings.horizon
+        forget = self._next_erasure(now, -math.inf)
         places = pick(told, np.array([self.draw(id) for _, id, _, _ in asked]))
         return [
             {
@@ -124,6 +125,7 @@ class Experiment:
                 "widths": width.tobytes(),
                 "active": int(one.activate),
                 "expires": expires,
+                "forget": forget,
             }
             for (one, id, context, may), number, place, chances, mean, width in zip(
                 asked, numbers, places, told, means, widths, strict=True
@@ -143,6 +145,30 @@ class Experiment:
             made["learned_through"],
             made["expires"],
         )
+
+    def is_same(self, made: Record, context: Array) -> bool:
+        """Whether a decision was made in this context, as far as the log still has it."""
+        if made["context"] == context.tobytes():
+            return True
+        known = np.frombuffer(made["context"])
+        return bool(np.all((known == context) | np.isnan(known)))
+
+    def erased(self, made: Record, now: float) -> Record:
+        """A decision's context without the features whose time has passed."""
+        context = np.frombuffer(made["context"]).copy()
+        for place, name in enumerate(self.settings.features):
+            if made["at"] + self.settings.erase_after.get(name, math.inf) <= now:
+                context[place] = math.nan
+        return {
+            "number": made["seq"],
+            "left": context.tobytes(),
+            "next": self._next_erasure(made["at"], now),
+        }
+
+    def _next_erasure(self, at: float, now: float) -> float | None:
+        """When the next feature of a decision of that time expires."""
+        times = [at + seconds for seconds in self.settings.erase_after.values()]
+        return min((time for time in times if time > now), default=None)
 
     # ---- what comes for a decision ---------------------------------------------------------------
 
@@ -227,6 +253,10 @@ class Experiment:
             if happened["context"] is None:
                 raise RefusedError(410, "what was learned is not known: a decision was deleted")
             x, arm = np.frombuffer(happened["context"]), self.settings.arms[happened["arm"]]
+            if math.isnan(sum(x)):
+                raise RefusedError(
+                    410, "a feature of this decision has expired: nothing more can be learned of it"
+                )
             try:
                 if former is None:
                     self.model.learn_one(x, arm, total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -36,7 +37,10 @@ def rows_of(served: Experiment, store: Store, after: int) -> Iterator[dict[str, 
         row |= {f"p_{arm}": chance for arm, chance in zip(arms, chances, strict=True)}
         if features:
             context = np.frombuffer(one["context"]).tolist()
-            row |= {f"x_{name}": value for name, value in zip(features, context, strict=True)}
+            row |= {
+                f"x_{name}": None if math.isnan(value) else value  # it has expired
+                for name, value in zip(features, context, strict=True)
+            }
         yield row
 
 
@@ -123,7 +127,8 @@ def evaluated(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
         raise RefusedError(
             409, "fewer than two decisions have rewards: there is nothing to judge by"
         )
-    contexts = np.stack([np.frombuffer(one["context"]) for one in log])
+    # These policies look at no context: what has expired may be anything.
+    contexts = np.nan_to_num(np.stack([np.frombuffer(one["context"]) for one in log]))
     chosen = [arms[one["arm"]] for one in log]
     rewards = [one["reward"] for one in log]
     chances = np.stack([np.frombuffer(one["propensities"]) for one in log])

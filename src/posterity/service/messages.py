@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-LONGEST_NAME = 200
+LONGEST_NAME = 256
 # PostgreSQL keeps no character of number 0.
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Context = dict[str, float] | list[float]
@@ -36,6 +36,8 @@ class ExperimentSettings(Asked):
     aggregation: Literal["sum", "first", "last"] = "sum"
     horizon: Annotated[float, Meta(gt=0.0)] | None = None
     default_reward: float = 0.0
+    # Seconds after which a feature's value is erased from the log.
+    erase_after: dict[str, Annotated[float, Meta(gt=0.0)]] = {}
 
 
 class PredictorSettings(Asked):
@@ -45,6 +47,8 @@ class PredictorSettings(Asked):
     model: Literal["linear", "robust", "quantile", "poisson"] = "linear"
     parameters: dict[str, str | float | bool | None] = {}
     level: Annotated[float, Meta(gt=0.0, lt=1.0)] = 0.9
+    # Seconds after which a row is unlearned.
+    forget_after: Annotated[float, Meta(gt=0.0)] | None = None
 
 
 class Decide(Asked):

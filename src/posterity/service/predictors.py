@@ -21,7 +21,7 @@ from posterity.service.errors import RefusedError
 from posterity.service.inputs import read_context
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
-from posterity.service.store import Group, LogEntries, Record
+from posterity.service.store import Group, LogEntries, Record, keep_row
 
 Array = NDArray[np.float64]
 
@@ -117,6 +117,24 @@ class Predictor:
         self.scores = Scores(**(notes or {}))
         self.learned_through = learned_through
 
+    def check_forgetting(self) -> None:
+        """Refuse ``forget_after`` where the model can't unlearn a row.
+
+        Raises
+        ------
+        RefusedError
+            422, with what the model says.
+        """
+        if self.settings.forget_after is None:
+            return
+        x, trial = np.ones(len(self.settings.features)), self._fresh()
+        try:
+            trial.learn_one(x, 1.0)
+            trial.unlearn(x[None], [1.0])
+        except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
+            said = f"this model can't unlearn: {error}"
+            raise RefusedError(422, said, "forget_after") from error
+
     def _fresh(self) -> Any:
         settings = self.settings
         kind = _CLASSES[settings.model]
@@ -182,6 +200,7 @@ class Predictor:
                 said = f"row {asked.id!r} was learned with other values: unlearn it first"
                 raise RefusedError(409, said, "id")
             return _learned("duplicate", known)
+        seconds = self.settings.forget_after
         made = {
             "seq": number,
             "model": self.name,
@@ -190,6 +209,7 @@ class Predictor:
             "x": x.tobytes(),
             "y": asked.y,
             "at": now,
+            "forget": None if seconds is None else now + seconds,
             **self._told(x, asked.y),
         }
         self._apply(made)
@@ -208,9 +228,11 @@ class Predictor:
         if known["kind"] == "unlearn":
             return Learned("duplicate")
         nothing = dict.fromkeys(("mean", "low", "high", "log_score"))
-        made = {**known, "seq": number, "kind": "unlearn", "at": now, **nothing}
+        made = {**known, "seq": number, "kind": "unlearn", "at": now, "forget": None, **nothing}
         self._apply(made)
         group.add(row, **made)
+        if known["forget"] is not None:
+            group.updates.append((keep_row(), [{"of": self.name, "id": asked.id}]))
         found.rows[key] = made
         return Learned("unlearned")
 

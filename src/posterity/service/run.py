@@ -130,6 +130,10 @@ def audit(folder: str, experiment: str, id: str, database: str | None = None) ->
         served = engine.as_it_was(kept, made)
         if made["context"] is None or not isinstance(served, Experiment):
             raise ValueError(f"decision {id!r} was deleted: there is nothing to audit")
+        if np.isnan(np.frombuffer(made["context"])).any():
+            raise ValueError(f"a feature of decision {id!r} has expired: nothing can be computed")
+        if np.isnan(np.frombuffer(made["means"])).all():
+            raise ValueError(f"decision {id!r} was imported: another service made it")
         return _compared(served, made)
     except RefusedError as error:
         raise ValueError(f"decision {id!r} can't be computed again: {error}") from error

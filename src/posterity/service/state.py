@@ -158,7 +158,7 @@ def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
     """Seconds between a decision and its first reward: quantiles, and counts by powers of ten."""
     waited: dict[str, float] = {}
     decided = {one["id"]: one["at"] for one in log}
-    events = islice(store.learned(name, log[0]["seq"]), RECENT) if log else ()
+    events = islice(store.learned(name, log[0]["learned_through"]), RECENT) if log else ()
     for one in events:
         if one["kind"] == "reward" and one["decision_id"] in decided:
             waited.setdefault(one["decision_id"], one["at"] - decided[one["decision_id"]])
