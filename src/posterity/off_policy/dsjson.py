@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -131,6 +132,21 @@ def _features(said: Any, above: str = "") -> Iterator[tuple[str, float | str]]:
             yield full, value
         elif value is not None:
             yield full, float(value)
+
+
+_NUMBERED = re.compile(r"^(?:FromUrl\.)?\d+\.")
+
+
+def named_features(said: Any) -> Iterator[tuple[str, float | str]]:
+    """Names and values of a context; that they stood in a list, or in a URL, is not in the names.
+
+    Examples
+    --------
+    >>> list(named_features([{"hour": 7, "user": {"kind": "new"}}]))
+    [('hour', 7.0), ('user.kind', 'new')]
+    """
+    for name, value in _features(said):
+        yield _NUMBERED.sub("", name), value
 
 
 def _in_order(name: str) -> tuple[int, str]:

@@ -22,6 +22,7 @@ from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.page import page_routes
+from posterity.service.personalizer import DEFAULT_EXPERIMENT
 from posterity.service.routing import Routes
 from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
@@ -99,7 +100,7 @@ class App:
         if scope["type"] != "http":
             return await self.pages(scope, receive, send)
         try:
-            methods, values = self._routes.find(scope["raw_path"])
+            methods, values = self._routes.find(_full(scope["raw_path"]))
         except KeyError:
             return await self.pages(scope, receive, send)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
@@ -115,9 +116,9 @@ class App:
             raise
         if isinstance(told, Response):
             return await told(scope, receive, send)
-        content = _encode(told)
+        content, status = _encode(told), methods[method].status
         length = (b"content-length", str(len(content)).encode())
-        await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
+        await send({"type": "http.response.start", "status": status, "headers": [_JSON, length]})
         await send({"type": "http.response.body", "body": content})
 
     async def _answer(
@@ -132,10 +133,19 @@ class App:
         return await endpoint.answer(Call(self._engine, self._tokens, token, body, named, scope))
 
 
+def _full(path: bytes) -> bytes:
+    """A path with the experiment that it means."""
+    if path.startswith(b"/personalizer/"):
+        return f"/v1/experiments/{DEFAULT_EXPERIMENT}".encode() + path
+    return path
+
+
 def _authorization(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == b"authorization":
             return str(value.decode("latin-1"))
+        if name == b"ocp-apim-subscription-key":  # as clients of Personalizer send it
+            return f"Bearer {value.decode('latin-1')}"
     return ""
 
 
@@ -233,7 +243,10 @@ def openapi() -> dict[str, Any]:
                 {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
                 for name in re.findall(r"{(\w+)}", endpoint.path)
             ],
-            "responses": {"200": {"description": "done"}, "4XX": {"description": "refused"}},
+            "responses": {
+                str(endpoint.status): {"description": "done"},
+                "4XX": {"description": "refused"},
+            },
             "security": [{"token": []}] if endpoint.role else [],
         }
         if endpoint.body is not None:

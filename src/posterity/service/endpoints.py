@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
 from posterity.files import dumps
-from posterity.service import logs
+from posterity.service import logs, personalizer
 from posterity.service import messages as say
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
@@ -55,6 +55,7 @@ class Endpoint:
     body: Any
     answer: Callable[[Call], Awaitable[Any]]
     largest: int = 65_536
+    status: int = 200
 
     @property
     def summary(self) -> str:
@@ -244,6 +245,8 @@ async def _changes(engine: Engine) -> AsyncIterator[str]:
 
 
 _EXPERIMENT, _PREDICTOR = "/v1/experiments/{name}", "/v1/predictors/{name}"
+_RANK = _EXPERIMENT + "/personalizer/v1.0/rank"
+_EVENT = _EXPERIMENT + "/personalizer/v1.0/events/{id}"
 _BATCH_BYTES = 1_048_576
 
 ENDPOINTS = (
@@ -260,6 +263,16 @@ ENDPOINTS = (
     Endpoint("GET", _EXPERIMENT + "/log", "read", None, log),
     Endpoint("GET", _EXPERIMENT + "/evaluate", "read", None, evaluate),
     Endpoint("GET", _EXPERIMENT + "/model", "read", None, experiment_file),
+    Endpoint("POST", _RANK, "decide", say.RankRequest, personalizer.rank, status=201),
+    Endpoint(
+        "POST",
+        _EVENT + "/reward",
+        "decide",
+        say.EventReward,
+        personalizer.reward_event,
+        status=204,
+    ),
+    Endpoint("POST", _EVENT + "/activate", "decide", None, personalizer.activate_event, status=204),
     Endpoint("PUT", _PREDICTOR, "admin", say.PredictorSettings, put_predictor, _BATCH_BYTES),
     Endpoint("GET", _PREDICTOR, "read", None, predictor_state),
     Endpoint("POST", _PREDICTOR + "/predict", "read", say.Predict, predict),

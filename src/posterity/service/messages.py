@@ -114,6 +114,44 @@ class Told(Struct):
     total: float | None = None
 
 
+class RankedAction(Struct):
+    """An action, and with what probability it was picked."""
+
+    id: str
+    probability: float
+
+
+class Ranking(Struct, rename="camel"):
+    """All actions, the chosen one first."""
+
+    ranking: list[RankedAction]
+    event_id: str
+    reward_action_id: str
+
+
+class Action(Asked):
+    """An arm. Each arm has a model of its own, which what describes the arm tells nothing."""
+
+    id: Name
+    features: list[dict[str, Any]] = []
+
+
+class RankRequest(Asked, rename="camel"):
+    """A context, and the arms to choose from."""
+
+    actions: list[Action]
+    context_features: list[dict[str, Any]] = []
+    excluded_actions: list[str] = []
+    event_id: Name | None = None
+    defer_activation: bool = False
+
+
+class EventReward(Asked):
+    """What an event earned."""
+
+    value: float
+
+
 class Predict(Asked):
     """One row."""
 
