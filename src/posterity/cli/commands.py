@@ -223,5 +223,27 @@ def audit(folder: str, experiment: str, decision: str, database: str | None) -> 
     guarded(run_audit, folder, experiment, decision, database)
 
 
+@posterity.group("import", short_help="Take over the log of another service.")
+def import_() -> None:
+    """Take over the log of another service into an experiment of ours."""
+
+
+@import_.command("dsjson", short_help="A log of Vowpal Wabbit or Azure Personalizer.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.argument("experiment")
+@click.option("--database", metavar="URL", help="As in serve.")
+def import_dsjson(file: str, folder: str, experiment: str, database: str | None) -> None:
+    """Import FILE into EXPERIMENT of the service in FOLDER, which must not run meanwhile.
+
+    An experiment that is not there is created with the arms and features of FILE. The logged
+    propensities are kept, and rewards are learned in order. What was imported before is left as
+    it is.
+    """
+    from posterity.cli.serve import run_import
+
+    guarded(run_import, file, folder, experiment, database)
+
+
 for verb in (*verbs.VERBS, *decisions.VERBS):
     posterity.add_command(verb)

@@ -146,6 +146,29 @@ class Experiment:
             made["expires"],
         )
 
+    def imported(self, row: Record, number: int, now: float) -> Record:
+        """A row of the log, of a decision that another service made: what it believed is NaN."""
+        arms = self.settings.arms
+        unknown = np.full(len(arms), math.nan).tobytes()
+        chances = np.array([row["p"].get(arm, 0.0) for arm in arms])
+        return {
+            "seq": number,
+            "model": self.name,
+            "id": row["id"],
+            "at": now,
+            "learned_through": self.learned_through,
+            "settings_version": self.version,
+            "context": row["context"].tobytes(),
+            "allowed": (chances > 0.0).tobytes(),
+            "arm": self._places[row["arm"]],
+            "propensities": chances.tobytes(),
+            "means": unknown,
+            "widths": unknown,
+            "active": int(row["active"]),
+            "expires": None,
+            "forget": self._next_erasure(now, -math.inf),
+        }
+
     def is_same(self, made: Record, context: Array) -> bool:
         """Whether a decision was made in this context, as far as the log still has it."""
         if made["context"] == context.tobytes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -15,10 +16,8 @@ from posterity.service.messages import Activate, Decide, RankedAction, Ranking, 
 DEFAULT_EXPERIMENT = "personalizer"
 
 
-def context_of(said: Any, features: list[str]) -> list[float]:
-    """The numbers (m,) of features in order, where those that are missing are 0.
-
-    A number is the feature of its name; a word is 1 in the feature ``name=word``.
+def context_of(said: Any, features: Sequence[str]) -> list[float]:
+    """The numbers (m,) of features in order: a word is 1 in the feature ``name=word``.
 
     Raises
     ------
@@ -29,15 +28,27 @@ def context_of(said: Any, features: list[str]) -> list[float]:
         named = list(named_features(said))
     except (RecursionError, OverflowError) as error:
         raise RefusedError(422, f"no features: {error}", "contextFeatures") from error
+    return vector_of(named, features, "contextFeatures")
+
+
+def vector_of(
+    named: Sequence[tuple[str, float]], features: Sequence[str], field: str
+) -> list[float]:
+    """Numbers (m,) in the order of the features, where those that are missing are 0.
+
+    Raises
+    ------
+    RefusedError
+        422, with the name of a feature that the experiment does not have.
+    """
     places = {name: place for place, name in enumerate(features)}
     values = [0.0] * len(features)
     for name, value in named:
-        full, number = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, value)
-        if full not in places:
+        if name not in places:
             words = ", ".join(features[:10]) + (", ..." if len(features) > 10 else "")
-            said = f"unknown feature {full!r}: the experiment has {words}"
-            raise RefusedError(422, said, f"contextFeatures.{full}")
-        values[places[full]] = number
+            said = f"unknown feature {name!r}: the experiment has {words}"
+            raise RefusedError(422, said, f"{field}.{name}")
+        values[places[name]] = value
     return values
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import ipaddress
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +41,7 @@ def serve(
         has the folder.
     """
     refuse_public(host, public)
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (place / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ValueError(f"another server uses {folder}: stop it first") from error
+    with locked(folder):
         store = opened(folder, database)
         store.claim()
 
@@ -70,6 +66,25 @@ def serve(
         server.run()
         if not server.started:
             sys.exit(3)
+
+
+@contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Be the only one who uses a folder, which is made where it is not there.
+
+    Raises
+    ------
+    ValueError
+        A server uses it.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ValueError(f"another server uses {folder}: stop it first") from error
+        yield
 
 
 class _Server(uvicorn.Server):
