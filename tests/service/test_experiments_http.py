@@ -162,6 +162,31 @@ def test_the_default_is_learned_at_the_horizon_and_a_late_reward_takes_its_place
     with_service(tmp_path, do, clock=lambda: now[0])
 
 
+def test_models_of_shards_merge_into_the_model_of_all(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        rng = np.random.default_rng(5)
+        for name in ("all", "east", "west"):
+            await service.put(f"/v1/experiments/{name}", ARMS)
+        for n in range(40):
+            shard = "east" if n % 3 else "west"
+            asked = {"id": str(n), "context": [float(rng.normal())]}
+            arm = (await service.post(f"/v1/experiments/{shard}/decide", asked))["arm"]
+            await service.post("/v1/experiments/all/decide", {**asked, "arms": [arm]})
+            for name in ("all", shard):
+                reward = {"decision_id": str(n), "value": float(n % 4)}
+                await service.post(f"/v1/experiments/{name}/reward", reward)
+        models = [
+            loads((await service.ask("GET", f"/v1/experiments/{name}/model")).content)
+            for name in ("all", "east", "west")
+        ]
+        X = np.array([[0.5], [-2.0]])
+        want, told = models[0].beliefs(X), models[1].merge(models[2]).beliefs(X)
+        np.testing.assert_allclose(told.mean, want.mean, atol=1e-10)
+        np.testing.assert_allclose(told.std, want.std, rtol=1e-10)
+
+    with_service(tmp_path, do)
+
+
 def test_deleting_a_decision_unlearns_it_and_erases_its_context(tmp_path: Path) -> None:
     async def do(service: Service) -> None:
         await service.put(URL, ARMS)

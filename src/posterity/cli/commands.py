@@ -200,6 +200,9 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
 @click.option("--database", metavar="URL", help="postgresql://...; default: a file in FOLDER.")
 @click.option("--public", is_flag=True, help="Listen on an address that others can reach.")
 @click.option("--demo", is_flag=True, help="Serve an example too, with simulated traffic.")
+@click.option(
+    "--decide-only", is_flag=True, help="Decide beside a server that learns, in one PostgreSQL."
+)
 def serve(folder: str, **how: Any) -> None:
     """Serve experiments and predictors from FOLDER, until stopped.
 

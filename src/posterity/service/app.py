@@ -6,10 +6,11 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -28,6 +29,8 @@ from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work
 
+# Seconds after which a server that only decides knows of a token, or of its end.
+TOKENS_EVERY = 1.0
 _encode = msgspec.json.Encoder().encode
 _JSON = (b"content-type", b"application/json")
 
@@ -55,13 +58,17 @@ def create_app(
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
+        tasks: list[asyncio.Task[None]] = []
         await engine.start()
-        tokens.__init__(await engine.read(engine.store.tokens))  # type: ignore[misc]
-        if not len(tokens):
+        tokens.read(await engine.read(engine.store.tokens))
+        if not engine.learns:
+            tasks.append(asyncio.create_task(_follow(engine, tokens)))
+        elif not len(tokens):
             say(await _first_token(engine, tokens))
         elif visitor:
             say(await _visitors_token(engine, tokens))
-        tasks = [] if beside is None else [asyncio.create_task(beside(engine))]
+        if beside is not None:
+            tasks.append(asyncio.create_task(beside(engine)))
         yield
         for task in tasks:
             task.cancel()
@@ -147,6 +154,14 @@ def _authorization(scope: Scope) -> str:
         if name == b"ocp-apim-subscription-key":  # as clients of Personalizer send it
             return f"Bearer {value.decode('latin-1')}"
     return ""
+
+
+async def _follow(engine: Engine, tokens: Tokens) -> None:
+    """Let in, and refuse, whom the server that learns does."""
+    while True:
+        await asyncio.sleep(TOKENS_EVERY)
+        with suppress(SQLAlchemyError):  # the database is away: there is a next time
+            tokens.read(await engine.read(engine.store.tokens))
 
 
 async def _first_token(engine: Engine, tokens: Tokens) -> str:

@@ -17,6 +17,7 @@ from posterity.files import dumps, loads_with_notes
 from posterity.service.changes import check_features, check_name, check_ranges, refuse_other
 from posterity.service.errors import ClaimedError, RefusedError
 from posterity.service.experiments import Experiment
+from posterity.service.follow import Follower
 from posterity.service.messages import (
     Decide,
     ExperimentSettings,
@@ -55,10 +56,14 @@ class Engine:
     store : Store
     clock : callable
         Seconds since 1970; it may jump, for nothing hangs on its order.
+    learns : bool
+        Whether it learns. If not it only decides, and follows the server that learns.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self.store, self.clock = store, clock
+    def __init__(
+        self, store: Store, clock: Callable[[], float] = time.time, *, learns: bool = True
+    ) -> None:
+        self.store, self.clock, self.learns = store, clock, learns
         self.models: dict[str, Served] = {}
         self.counts = {"decisions": 0, "events": 0, "rows": 0, "commits": 0, "failures": 0}
         self.changed: list[asyncio.Event] = []
@@ -75,7 +80,7 @@ class Engine:
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
         self._tasks: list[asyncio.Task[None]] = []
         self._predictions = Predictions()
-        self.upkeep = Upkeep(self)
+        self.upkeep, self.follower = Upkeep(self), Follower(self)
 
     # ---- life ------------------------------------------------------------------------------------
 
@@ -83,7 +88,8 @@ class Engine:
         """Read what there is, and begin to work."""
         await self._on_disk(self._restore)
         self.ready = True
-        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(self.upkeep.run())]
+        beside = self.upkeep if self.learns else self.follower
+        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(beside.run())]
 
     async def stop(self) -> None:
         """Do what waits, keep snapshots, and close."""
@@ -100,9 +106,12 @@ class Engine:
         self.store.close()
 
     def _restore(self) -> None:
-        self.store.claim()
+        if self.learns:
+            self.store.claim()
         self._number = self.store.last_number()
-        self._secret = self.store.secret(secrets.token_hex(32))
+        self._secret = self.store.secret(secrets.token_hex(32) if self.learns else "")
+        if not self._secret:
+            raise ClaimedError("the database is empty: start the server that learns first")
         self.models = {one["name"]: self.restored(one) for one in self.store.models()}
         self._due.clear()
         self._snapshots = {
@@ -120,10 +129,9 @@ class Engine:
         served: Served
         if isinstance(settings, ExperimentSettings):
             served = Experiment(name, kept["version"], settings, self._secret, known, after)
-            served.replay(self.store.learned(name, after, through))
         else:
             served = Predictor(name, kept["version"], settings, known, notes, after)
-            served.replay(self.store.rows(name, after, through))
+        served.replay(served.read_log(self.store, after, through))
         return served
 
     def as_it_was(self, kept: Record, made: Record) -> Served:
@@ -141,6 +149,9 @@ class Engine:
         """Wait until it is done and on the disk."""
         if not self.ready:
             raise RefusedError(503, "the database is away: try again", retry_after=1)
+        if not self.learns and work.decides is None:
+            said = "this server only decides: send this to the server that learns"
+            raise RefusedError(421, said)
         if len(self._queue) >= MOST_WAITING:
             raise RefusedError(503, "too many requests wait: try again", retry_after=1)
         self._queue.append(work)
@@ -310,6 +321,9 @@ class Engine:
         except asyncio.CancelledError:
             raise
         except Exception as error:
+            if isinstance(error, sql.exc.IntegrityError) and not self.learns:
+                # Another server made one of these decisions meanwhile: now it is found.
+                return await self._do_together(works)
             self.counts["failures"] += 1
             self.ready = False  # the models hold what the log does not
             refused = RefusedError(503, f"nothing was written: {said_of(error)}", retry_after=1)
@@ -342,7 +356,7 @@ class Engine:
 
     def _keep(self, group: Group, every: int) -> None:
         """Snapshots of models that have learned enough since the last, in the same transaction."""
-        for name, served in self.models.items():
+        for name, served in self.models.items() if self.learns else ():
             through, former = served.learned_through, self._snapshots.get(name, 0)
             if through > former and (through - former >= every or name in self._due):
                 file = dumps(served.model, getattr(served, "notes", None))

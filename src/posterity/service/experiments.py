@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -17,7 +17,7 @@ from posterity.service.inputs import read_context
 from posterity.service.messages import Decide, Decided, ExperimentSettings, Reward, Told
 from posterity.service.propensities import policy_of, propensities_of
 from posterity.service.schema import event
-from posterity.service.store import Group, Key, LogEntries, Record
+from posterity.service.store import Group, Key, LogEntries, Record, Store
 
 Array = NDArray[np.float64]
 
@@ -289,6 +289,12 @@ class Experiment:
             except ValueError as error:
                 raise RefusedError(422, str(error), "value") from error
         self.learned_through = happened["seq"]
+
+    def read_log(
+        self, store: Store, after: int, through: int | None = None, limit: int | None = None
+    ) -> Iterator[Record]:
+        """What the log holds to be learned after a number."""
+        return store.learned(self.name, after, through, limit)
 
     def replay(self, log: Iterable[Record]) -> None:
         """Learn what the log holds after a snapshot."""

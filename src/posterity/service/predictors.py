@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from posterity.service.errors import RefusedError
 from posterity.service.inputs import read_context
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
-from posterity.service.store import Group, LogEntries, Record, keep_row
+from posterity.service.store import Group, LogEntries, Record, Store, keep_row
 
 Array = NDArray[np.float64]
 
@@ -257,6 +257,12 @@ class Predictor:
             raise RefusedError(422, str(error), "y") from error
         self.scores.add(made)
         self.learned_through = made["seq"]
+
+    def read_log(
+        self, store: Store, after: int, through: int | None = None, limit: int | None = None
+    ) -> Iterator[Record]:
+        """What the log holds to be learned after a number."""
+        return store.rows(self.name, after, through, limit)
 
     def replay(self, log: Iterable[Record]) -> None:
         """Learn what the log holds after a snapshot."""

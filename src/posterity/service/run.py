@@ -31,8 +31,12 @@ def serve(
     database: str | None = None,
     public: bool = False,
     demo: bool = False,
+    decide_only: bool = False,
 ) -> None:
     """Serve until the process is told to stop; with ``demo``, an example with simulated traffic.
+
+    With ``decide_only`` it decides and predicts beside a server that learns, in a database of
+    PostgreSQL that both have.
 
     Raises
     ------
@@ -41,16 +45,19 @@ def serve(
         has the folder.
     """
     refuse_public(host, public)
+    if decide_only and not (database or "").startswith("postgresql"):
+        raise ValueError("a server that only decides needs --database postgresql://...")
     with locked(folder):
         store = opened(folder, database)
-        store.claim()
+        if not decide_only:
+            store.claim()
 
         async def begun(engine: Engine) -> None:
             _say(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}/")
             if demo:
                 await demo_traffic(engine)
 
-        engine = Engine(store)
+        engine = Engine(store, learns=not decide_only)
         app = create_app(engine, say=_say_token, beside=begun, visitor=demo)
         config = uvicorn.Config(
             app,

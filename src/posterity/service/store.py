@@ -271,11 +271,11 @@ class Store:
         return self._all(sql.select(audit).order_by(audit.c.seq))
 
     def secret(self, made: str) -> str:
-        """What arms are drawn by; ``made`` where there is none yet."""
+        """What arms are drawn by; ``made`` where there is none yet, and kept unless it is ""."""
         asked = sql.select(meta.c.value).where(meta.c.name == "secret")
         with self.engine.begin() as connection:
             known = connection.scalar(asked)
-            if known is None:
+            if known is None and made:
                 connection.execute(meta.insert(), {"name": "secret", "value": made})
             return str(known or made)
 

@@ -44,8 +44,12 @@ class Tokens:
     """All tokens, in memory; what changes goes through the writer like everything else."""
 
     def __init__(self, known: list[Record]) -> None:
-        self._by_hash = {one["hash"]: one for one in known}
         self._buckets: dict[str, Bucket] = {}
+        self.read(known)
+
+    def read(self, known: list[Record]) -> None:
+        """Let in those that the database has."""
+        self._by_hash = {one["hash"]: one for one in known}
 
     def __len__(self) -> int:
         return len(self._by_hash)
