@@ -33,6 +33,12 @@ from tests.service.test_crashes import killed
 URL = "/v1/experiments/e"
 
 
+def program(name: str) -> str:
+    """A program of the server, which Debian does not put where programs are looked for."""
+    folders = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(folders)) or ""
+
+
 class Postgres:
     """A server in a folder of its own, which never listens beyond this machine."""
 
@@ -46,16 +52,21 @@ class Postgres:
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))
             self.port = one.getsockname()[1]
-        self.run("initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "posterity")
+        self.run("initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "posterity", "--no-sync")
 
     @property
     def url(self) -> str:
         return f"postgresql://posterity@127.0.0.1:{self.port}/postgres"
 
-    def run(self, *command: str) -> None:
+    def run(self, name: str, *given: str) -> None:
         nothing = subprocess.DEVNULL
         subprocess.run(
-            command, check=True, cwd=self.folder, stdout=nothing, stderr=nothing, **self.user
+            [program(name), *given],
+            check=True,
+            cwd=self.folder,
+            stdout=nothing,
+            stderr=nothing,
+            **self.user,
         )
 
     def start(self) -> None:
@@ -85,7 +96,7 @@ class Postgres:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    if shutil.which("initdb") is None or shutil.which("pg_ctl") is None:
+    if not (program("initdb") and program("pg_ctl")):
         pytest.skip("needs the programs of a PostgreSQL server: initdb and pg_ctl")
     folder = tempfile.mkdtemp(prefix="posterity-postgres-")
     try:
