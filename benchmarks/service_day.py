@@ -23,7 +23,7 @@ import numpy as np
 
 from posterity.service.engine import Engine
 from posterity.service.messages import Decide, ExperimentSettings, PredictorSettings, Reward, Row
-from posterity.service.state import metrics, overview
+from posterity.service.state import build_overview, format_metrics
 from posterity.service.store import Store
 
 STEP, DAY = 10.0, 86_400.0
@@ -65,11 +65,11 @@ class Day:
         while self.due and self.due[0][0] <= self.now:
             _, id, value = heapq.heappop(self.due)
             asked = Reward(decision_id=id, value=value)
-            works.append(self.engine.happened("e", "reward", asked))
+            works.append(self.engine.record_event("e", "reward", asked))
         for a, b in self.rng.normal(size=(2, 2)).tolist():
             self.rows += 1
             row = Row(id=str(self.rows), x=[a, b], y=a - b + float(self.rng.normal()))
-            works.append(self.engine.row("p", "learn", row))
+            works.append(self.engine.record_row("p", "learn", row))
         await asyncio.gather(*works)
 
     async def keep(self) -> None:
@@ -78,7 +78,7 @@ class Day:
         await upkeep.expire("e")
         await upkeep.erase("e")
         await upkeep.forget("p")
-        metrics(self.engine)
+        format_metrics(self.engine)
 
     def tell(self, hour: int) -> None:
         """A line of the table."""
@@ -110,12 +110,12 @@ async def run(folder: str, hours: int, rate: float) -> None:
             await day.step()
         await day.keep()
         if minute % 60 == 59:
-            await day.engine.read(overview, day.engine)
+            await day.engine.read(build_overview, day.engine)
             day.tell((minute + 1) // 60)
     await day.engine.stop()
     begun = time.process_time()
-    Engine(Store(f"sqlite:///{folder}/posterity.db"))._restore()
-    print(f"opened again in {time.process_time() - begun:.3f} s of processor")
+    Engine(Store(f"sqlite:///{folder}/posterity.db"))._restore_all()
+    print(f"open_store again in {time.process_time() - begun:.3f} s of processor")
 
 
 def main() -> None:

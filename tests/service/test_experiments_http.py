@@ -350,10 +350,10 @@ def test_an_overview_tells_all_that_a_page_shows(tmp_path: Path) -> None:
 
 
 def test_events_say_that_something_changed(tmp_path: Path) -> None:
-    from posterity.service.endpoints import _changes
+    from posterity.service.endpoints import _watch_changes
 
     async def do(service: Service) -> None:
-        changes = _changes(service.engine)
+        changes = _watch_changes(service.engine)
         assert "hello" in await anext(changes)
         waiting = asyncio.ensure_future(anext(changes))
         await asyncio.sleep(0)

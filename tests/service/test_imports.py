@@ -16,7 +16,7 @@ pytest.importorskip("uvicorn")
 from posterity.bandits import Bandit
 from posterity.files import dumps
 from posterity.service.imports import import_dsjson
-from posterity.service.run import audit, locked
+from posterity.service.run import audit, lock_folder
 from tests.service.harness import Service, with_service
 
 URL = "/v1/experiments/e"
@@ -98,7 +98,7 @@ def test_what_cannot_be_imported_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="contains no decisions"):
         import_dsjson(str(path), str(folder), "other")
     with (
-        locked(str(folder)),
+        lock_folder(str(folder)),
         pytest.raises(ValueError, match="another server uses"),
     ):
         import_dsjson(str(path), str(folder), "e")

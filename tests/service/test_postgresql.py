@@ -205,7 +205,7 @@ def test_a_second_server_of_one_database_is_refused_also_after_it_was_away(
         group.add(schema.meta, name="written", value="by the first")
         with pytest.raises(sql.exc.SQLAlchemyError):
             first.commit(group)
-        first.last_number()  # it may read, by other connections
+        first.read_last_number()  # it may read, by other connections
         with pytest.raises(ValueError, match="another server has this database"):
             first.claim()
     finally:
@@ -304,7 +304,7 @@ def test_a_server_that_only_decides_needs_one_that_learns(tmp_path: Path, url: s
     store = Store(url)
     try:
         with pytest.raises(ValueError, match="start the server that learns first"):
-            Engine(store, learns=False)._restore()
+            Engine(store, learns=False)._restore_all()
     finally:
         store.close()
 

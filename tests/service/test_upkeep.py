@@ -36,7 +36,7 @@ def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 def rebuilt(folder: Path) -> bytes:
     """The model of the first name, from the database alone."""
     store = Store(f"sqlite:///{folder / 'posterity.db'}")
-    content = dumps(Engine(store).restored(store.models()[0]).model)
+    content = dumps(Engine(store).restore(store.read_models()[0]).model)
     store.close()
     return content
 
@@ -64,9 +64,12 @@ def test_rows_are_unlearned_after_their_time(tmp_path: Path) -> None:
         np.testing.assert_allclose(told.mean(), want.mean(), atol=1e-9)
         np.testing.assert_allclose(told.std(), want.std(), rtol=1e-9)
         row = Row(id="one group", x=[1.0], y=1.0)
-        there = service.engine.row("p", "learn", row), service.engine.row("p", "unlearn", row)
+        there = (
+            service.engine.record_row("p", "learn", row),
+            service.engine.record_row("p", "unlearn", row),
+        )
         await asyncio.gather(*there)
-        due = service.engine.store.rows_to_forget("p", 1e9)
+        due = service.engine.store.find_forgettable("p", 1e9)
         assert sorted(due) == [str(n) for n in range(50, 60)]
         return (await service.ask("GET", f"{PREDICTOR}/model")).content
 

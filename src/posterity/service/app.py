@@ -60,13 +60,13 @@ def create_app(
     async def life(_: Starlette) -> AsyncIterator[None]:
         tasks: list[asyncio.Task[None]] = []
         await engine.start()
-        tokens.read(await engine.read(engine.store.tokens))
+        tokens.read(await engine.read(engine.store.read_tokens))
         if not engine.learns:
             tasks.append(asyncio.create_task(_follow(engine, tokens)))
         elif not len(tokens):
-            say(await _first_token(engine, tokens))
+            say(await _make_first_token(engine, tokens))
         elif visitor:
-            say(await _visitors_token(engine, tokens))
+            say(await _make_visitors_token(engine, tokens))
         if beside is not None:
             tasks.append(asyncio.create_task(beside(engine)))
         yield
@@ -107,17 +107,19 @@ class App:
         if scope["type"] != "http":
             return await self.pages(scope, receive, send)
         try:
-            methods, values = self._routes.find(_full(scope["raw_path"]))
+            methods, values = self._routes.find(_expand_path(scope["raw_path"]))
         except KeyError:
             return await self.pages(scope, receive, send)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
             refused = RefusedError(405, f"this path has no {method}: it has {', '.join(methods)}")
-            return await _refusal(refused, {"allow": ", ".join(methods)})(scope, receive, send)
+            return await _respond_refused(refused, {"allow": ", ".join(methods)})(
+                scope, receive, send
+            )
         try:
             told = await self._answer(methods[method], values, scope, receive)
         except RefusedError as refused:
-            return await _refusal(refused)(scope, receive, send)
+            return await _respond_refused(refused)(scope, receive, send)
         except Exception:
             await _internal_error()(scope, receive, send)
             raise
@@ -133,21 +135,21 @@ class App:
     ) -> Any:
         token, body = "", None
         if endpoint.role:
-            token = self._tokens.check(_authorization(scope), endpoint.role)
+            token = self._tokens.check(_read_authorization(scope), endpoint.role)
         if endpoint.body is not None:
-            content = await _body(receive, endpoint.largest)
-            body = _decoded(self._decoders[endpoint.body], content)
+            content = await _read_body(receive, endpoint.largest)
+            body = _decode(self._decoders[endpoint.body], content)
         return await endpoint.answer(Call(self._engine, self._tokens, token, body, named, scope))
 
 
-def _full(path: bytes) -> bytes:
+def _expand_path(path: bytes) -> bytes:
     """A path with the experiment that it means."""
     if path.startswith(b"/personalizer/"):
         return f"/v1/experiments/{DEFAULT_EXPERIMENT}".encode() + path
     return path
 
 
-def _authorization(scope: Scope) -> str:
+def _read_authorization(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == b"authorization":
             return str(value.decode("latin-1"))
@@ -161,10 +163,10 @@ async def _follow(engine: Engine, tokens: Tokens) -> None:
     while True:
         await asyncio.sleep(TOKENS_EVERY)
         with suppress(SQLAlchemyError):  # the database is away: there is a next time
-            tokens.read(await engine.read(engine.store.tokens))
+            tokens.read(await engine.read(engine.store.read_tokens))
 
 
-async def _first_token(engine: Engine, tokens: Tokens) -> str:
+async def _make_first_token(engine: Engine, tokens: Tokens) -> str:
     def do(_: LogEntries, group: Group) -> Any:
         return tokens.make(group, "first", "admin")
 
@@ -173,7 +175,7 @@ async def _first_token(engine: Engine, tokens: Tokens) -> str:
     return str(made)
 
 
-async def _visitors_token(engine: Engine, tokens: Tokens) -> str:
+async def _make_visitors_token(engine: Engine, tokens: Tokens) -> str:
     """For who looks at a demonstration that was there before: to read, and for a day."""
 
     def do(_: LogEntries, group: Group) -> Any:
@@ -184,7 +186,7 @@ async def _visitors_token(engine: Engine, tokens: Tokens) -> str:
     return str(made)
 
 
-async def _body(receive: Receive, largest: int) -> bytes:
+async def _read_body(receive: Receive, largest: int) -> bytes:
     parts, size, more = [], 0, True
     while more:
         message = await receive()
@@ -199,7 +201,7 @@ async def _body(receive: Receive, largest: int) -> bytes:
     return b"".join(parts)
 
 
-def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
+def _decode(decode: Callable[[bytes], Any], body: bytes) -> Any:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
@@ -212,7 +214,7 @@ def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
         raise RefusedError(400, f"the body is no JSON: {error}") from error
 
 
-def _refusal(refused: RefusedError, more: dict[str, str] | None = None) -> Response:
+def _respond_refused(refused: RefusedError, more: dict[str, str] | None = None) -> Response:
     headers = dict(more or {})
     if refused.retry_after is not None:
         headers["retry-after"] = str(refused.retry_after)
@@ -239,10 +241,10 @@ def _internal_error() -> Response:
 
 
 async def _openapi(_: Request) -> Response:
-    return JSONResponse(openapi())
+    return JSONResponse(describe_api())
 
 
-def openapi() -> dict[str, Any]:
+def describe_api() -> dict[str, Any]:
     """The description of all endpoints, as OpenAPI has it."""
     bodies = [endpoint.body for endpoint in ENDPOINTS if endpoint.body is not None]
     found, parts = msgspec.json.schema_components(

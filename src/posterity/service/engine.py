@@ -27,9 +27,16 @@ from posterity.service.messages import (
 )
 from posterity.service.predictors import Predictor
 from posterity.service.schema import audit, decision, model, snapshot
-from posterity.service.store import Group, LogEntries, Record, Store, erasures, thin_snapshots
+from posterity.service.store import (
+    Group,
+    LogEntries,
+    Record,
+    Store,
+    erase_decisions,
+    thin_snapshots,
+)
 from posterity.service.upkeep import Upkeep
-from posterity.service.work import Predictions, Work, outcome_of, said_of, settle
+from posterity.service.work import Predictions, Work, compute_outcome, settle, summarize_error
 
 Served = Experiment | Predictor
 
@@ -86,7 +93,7 @@ class Engine:
 
     async def start(self) -> None:
         """Read what there is, and begin to work."""
-        await self._on_disk(self._restore)
+        await self._run_on_disk(self._restore_all)
         self.ready = True
         beside = self.upkeep if self.learns else self.follower
         self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(beside.run())]
@@ -99,30 +106,30 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         group = Group()
-        self._keep(group, every=1)
+        self._add_snapshots(group, every=1)
         if group and self.ready:
-            await self._on_disk(self.store.commit, group)
+            await self._run_on_disk(self.store.commit, group)
         self._disk.shutdown()
         self.store.close()
 
-    def _restore(self) -> None:
+    def _restore_all(self) -> None:
         if self.learns:
             self.store.claim()
-        self._number = self.store.last_number()
-        self._secret = self.store.secret(secrets.token_hex(32) if self.learns else "")
+        self._number = self.store.read_last_number()
+        self._secret = self.store.read_secret(secrets.token_hex(32) if self.learns else "")
         if not self._secret:
             raise ClaimedError("the database is empty: start the server that learns first")
-        self.models = {one["name"]: self.restored(one) for one in self.store.models()}
+        self.models = {one["name"]: self.restore(one) for one in self.store.read_models()}
         self._due.clear()
         self._snapshots = {
-            name: (self.store.snapshot(name) or {"learned_through": 0})["learned_through"]
+            name: (self.store.read_snapshot(name) or {"learned_through": 0})["learned_through"]
             for name in self.models
         }
 
-    def restored(self, kept: Record, through: int | None = None) -> Served:
+    def restore(self, kept: Record, through: int | None = None) -> Served:
         """A model as the log has it, or as it was when it had learned no more than ``through``."""
         name, kind = kept["name"], kept["kind"]
-        found = self.store.snapshot(name, through)
+        found = self.store.read_snapshot(name, through)
         after = found["learned_through"] if found else 0
         known, notes = loads_with_notes(found["file"]) if found else (None, None)
         settings = msgspec.json.decode(kept["settings"], type=_SETTINGS[kind])
@@ -134,13 +141,13 @@ class Engine:
         served.replay(served.read_log(self.store, after, through))
         return served
 
-    def as_it_was(self, kept: Record, made: Record) -> Served:
+    def restore_at(self, kept: Record, made: Record) -> Served:
         """The experiment that made a decision, with the settings and the model of that time."""
-        self._secret = self.store.secret("")
-        settings = self.store.settings(kept["name"], made["settings_version"])
-        return self.restored({**kept, **settings}, made["learned_through"])
+        self._secret = self.store.read_secret("")
+        settings = self.store.read_settings(kept["name"], made["settings_version"])
+        return self.restore({**kept, **settings}, made["learned_through"])
 
-    async def _on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
+    async def _run_on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
 
     # ---- what is asked ---------------------------------------------------------------------------
@@ -165,13 +172,13 @@ class Engine:
 
     def experiment(self, name: str) -> Experiment:
         """The experiment of that name."""
-        return self._named(name, Experiment)
+        return self._find_model(name, Experiment)
 
     def predictor(self, name: str) -> Predictor:
         """The predictor of that name."""
-        return self._named(name, Predictor)
+        return self._find_model(name, Predictor)
 
-    def _named(self, name: str, kind: Any) -> Any:
+    def _find_model(self, name: str, kind: Any) -> Any:
         if not self.ready:
             raise RefusedError(503, "the log is being read: try again", retry_after=1)
         found = self.models.get(name)
@@ -205,7 +212,7 @@ class Engine:
             now = self.clock()
             group.add(
                 model,
-                seq=self.number(),
+                seq=self.next_number(),
                 name=name,
                 version=version,
                 kind=kind,
@@ -213,7 +220,7 @@ class Engine:
                 at=now,
             )
             was = None if before is None else msgspec.json.encode(before.settings).decode()
-            self.audit(group, token, f"{kind} {name}", was, written)
+            self.add_audit(group, token, f"{kind} {name}", was, written)
             self.models[name] = served
             return {"name": name, "version": version}
 
@@ -230,7 +237,7 @@ class Engine:
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
                 gone = one["context"] is None
-                if gone or not experiment.is_same(one, given[2]):
+                if gone or not experiment.matches_context(one, given[2]):
                     said = "was deleted" if gone else "was made in another context"
                     field = "id" if len(read) == 1 else f"decisions[{position}].id"
                     raise RefusedError(
@@ -246,18 +253,20 @@ class Engine:
         self._made += 1
         return f"{int(1000.0 * self.clock()):012x}-{self._process}-{self._made:x}"
 
-    async def happened(self, name: str, kind: str, asked: Any) -> Any:
+    async def record_event(self, name: str, kind: str, asked: Any) -> Any:
         """A reward, a correction, a retraction, an activation or a deletion."""
         self.experiment(name)
 
         def do(found: LogEntries, group: Group) -> Any:
             experiment = self.experiment(name)
-            told = experiment.happened(kind, asked, found, group, self._number + 1, self.clock())
+            told = experiment.record_event(
+                kind, asked, found, group, self._number + 1, self.clock()
+            )
             self._number = max(self._number, experiment.learned_through)
             if kind == "delete":
-                group.statements += erasures(name, [asked.decision_id])
+                group.statements += erase_decisions(name, [asked.decision_id])
                 self._snapshots[name] = 0
-                self.keep_soon(name)
+                self.request_snapshot(name)
             return told
 
         return await self.submit(Work(do, decisions=((name, asked.decision_id),)))
@@ -267,7 +276,7 @@ class Engine:
         predictor = self.predictor(name)
         return await self._predictions.of(predictor, predictor.read(asked.x))
 
-    async def row(self, name: str, way: str, asked: Any) -> Any:
+    async def record_row(self, name: str, way: str, asked: Any) -> Any:
         """A row to learn, or to unlearn."""
         self.predictor(name)
 
@@ -279,14 +288,20 @@ class Engine:
 
         return await self.submit(Work(do, rows=((name, asked.id),)))
 
-    def audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
+    def add_audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
         """Note who changed what."""
         now = self.clock()
         group.add(
-            audit, seq=self.number(), at=now, token=token, what=what, before=before, after=after
+            audit,
+            seq=self.next_number(),
+            at=now,
+            token=token,
+            what=what,
+            before=before,
+            after=after,
         )
 
-    def number(self) -> int:
+    def next_number(self) -> int:
         """The next number of the log."""
         self._number += 1
         return self._number
@@ -311,12 +326,12 @@ class Engine:
             rows = [key for work in works for key in work.rows]
             found = LogEntries()
             if keys or rows:
-                found = await self._on_disk(self.store.find, keys, rows)
+                found = await self._run_on_disk(self.store.find, keys, rows)
             self._decide_together(works, found, group)
-            told = [outcome_of(work, found, group) for work in works]
-            self._keep(group, every=SNAPSHOT_EVERY)
+            told = [compute_outcome(work, found, group) for work in works]
+            self._add_snapshots(group, every=SNAPSHOT_EVERY)
             if group:
-                await self._on_disk(self.store.commit, group)
+                await self._run_on_disk(self.store.commit, group)
                 self._count(group)
         except asyncio.CancelledError:
             raise
@@ -326,7 +341,9 @@ class Engine:
                 return await self._do_together(works)
             self.counts["failures"] += 1
             self.ready = False  # the models hold what the log does not
-            refused = RefusedError(503, f"nothing was written: {said_of(error)}", retry_after=1)
+            refused = RefusedError(
+                503, f"nothing was written: {summarize_error(error)}", retry_after=1
+            )
             for work in works:
                 settle(work, refused)
             await self._recover()
@@ -349,12 +366,12 @@ class Engine:
                         new.setdefault(one[1], one)
         for name, new in asked.items():
             if new:
-                numbers = [self.number() for _ in new]
+                numbers = [self.next_number() for _ in new]
                 made = self.experiment(name).decide(list(new.values()), numbers, self.clock())
                 group.inserts += [(decision, one) for one in made]
                 found.decisions.update({(name, one["id"]): one for one in made})
 
-    def _keep(self, group: Group, every: int) -> None:
+    def _add_snapshots(self, group: Group, every: int) -> None:
         """Snapshots of models that have learned enough since the last, in the same transaction."""
         for name, served in self.models.items() if self.learns else ():
             through, former = served.learned_through, self._snapshots.get(name, 0)
@@ -366,7 +383,7 @@ class Engine:
                 self._snapshots[name] = through
         self._due.clear()
 
-    def keep_soon(self, name: str) -> None:
+    def request_snapshot(self, name: str) -> None:
         """Have a snapshot of a model written with the group that is being done."""
         self._due.add(name)
 
@@ -381,7 +398,7 @@ class Engine:
         """Read the models anew: what was done in memory is not in the log."""
         while not self.stops:
             try:
-                await self._on_disk(self._restore)
+                await self._run_on_disk(self._restore_all)
             except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
                     settle(

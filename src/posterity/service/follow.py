@@ -41,10 +41,10 @@ class Follower:
     async def catch_up(self) -> None:
         """Learn what is new."""
         engine = self._engine
-        newest = await engine.read(engine.store.newest)
+        newest = await engine.read(engine.store.read_newest)
         if newest == self._seen:
             return
-        for kept in await engine.read(engine.store.models):
+        for kept in await engine.read(engine.store.read_models):
             await self._follow(kept)
         self._seen = newest
         for changed in engine.changed:
@@ -58,7 +58,7 @@ class Follower:
                 return await self._learn(served)
         except RefusedError:  # what was learned has been erased: a snapshot has it
             pass
-        engine.models[kept["name"]] = await engine.read(engine.restored, kept)
+        engine.models[kept["name"]] = await engine.read(engine.restore, kept)
 
     async def _learn(self, served: Any) -> None:
         """Learn page by page, in the thread that decides: no decision sees half of a row."""

@@ -14,8 +14,8 @@ from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.messages import ExperimentSettings, Reward
-from posterity.service.personalizer import vector_of
-from posterity.service.run import locked, opened
+from posterity.service.personalizer import to_vector
+from posterity.service.run import lock_folder, open_store
 from posterity.service.schema import decision
 from posterity.service.store import Group, LogEntries
 from posterity.service.work import Work
@@ -51,17 +51,17 @@ def import_dsjson(
         A line is no decision, names an arm or a feature that the experiment does not have, or a
         server uses the folder. Decisions of lines before it, by the five hundred, were imported.
     """
-    with locked(folder):
-        store = opened(folder, database)
-        return asyncio.run(_imported(path, experiment, Engine(store)))
+    with lock_folder(folder):
+        store = open_store(folder, database)
+        return asyncio.run(_import(path, experiment, Engine(store)))
 
 
-async def _imported(path: str, name: str, engine: Engine) -> dict[str, Any]:
+async def _import(path: str, name: str, engine: Engine) -> dict[str, Any]:
     await engine.start()
     counts = {"decisions": 0, "rewards": 0}
     try:
         if name not in engine.models:
-            await engine.put(name, settings_of(path), "import")
+            await engine.put(name, infer_settings(path), "import")
         served = engine.experiment(name)
         rows = (_read(row, served) for row in decisions_in(path))
         while some := list(islice(rows, _AT_ONCE)):
@@ -74,7 +74,7 @@ async def _imported(path: str, name: str, engine: Engine) -> dict[str, Any]:
     return counts
 
 
-def settings_of(path: str) -> ExperimentSettings:
+def infer_settings(path: str) -> ExperimentSettings:
     """Arms and features of all lines of a file."""
     arms: set[str] = set()
     features: dict[str, None] = {}
@@ -94,7 +94,7 @@ def _read(row: dict[str, Any], served: Experiment) -> dict[str, Any]:
         said = f"decision {row['id']!r} has an arm {unknown[0]!r}: the experiment has {arms}"
         raise RefusedError(422, said)
     named = list(named_features(row["context"]))
-    context = vector_of(named, features, "context") if features else [1.0]
+    context = to_vector(named, features, "context") if features else [1.0]
     if not math.isfinite(sum(context) + row["reward"]):
         raise RefusedError(422, f"decision {row['id']!r} has a number that is not finite")
     return {**row, "context": np.array(context)}
@@ -109,11 +109,11 @@ def _work(engine: Engine, served: Experiment, rows: list[dict[str, Any]]) -> Wor
             key, now = (served.name, row["id"]), row["at"] or engine.clock()
             if key in found.decisions:
                 continue
-            made = served.imported(row, engine.number(), now)
+            made = served.import_decision(row, engine.next_number(), now)
             group.add(decision, **made)
             found.decisions[key] = made
             asked = Reward(decision_id=row["id"], value=row["reward"])
-            served.happened("reward", asked, found, group, engine.number(), now)
+            served.record_event("reward", asked, found, group, engine.next_number(), now)
             counts["decisions"] += 1
             counts["rewards"] += row["active"]
         return counts

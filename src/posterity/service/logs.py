@@ -18,10 +18,10 @@ from posterity.service.store import Record, Store
 _BATCH = 10_000
 
 
-def rows_of(served: Experiment, store: Store, after: int) -> Iterator[dict[str, Any]]:
+def read_log_rows(served: Experiment, store: Store, after: int) -> Iterator[dict[str, Any]]:
     """Decisions in order, with rewards, propensities and features; erased ones are left out."""
     arms, features = served.settings.arms, served.settings.features
-    for one in store.decisions(served.name, after):
+    for one in store.read_decisions(served.name, after):
         if one["context"] is None:
             continue
         chances = np.frombuffer(one["propensities"]).tolist()
@@ -44,13 +44,13 @@ def rows_of(served: Experiment, store: Store, after: int) -> Iterator[dict[str, 
         yield row
 
 
-def lines(served: Experiment, store: Store, after: int) -> Iterator[bytes]:
+def stream_lines(served: Experiment, store: Store, after: int) -> Iterator[bytes]:
     """A line of JSON for each decision."""
-    for row in rows_of(served, store, after):
+    for row in read_log_rows(served, store, after):
         yield msgspec.json.encode(row) + b"\n"
 
 
-def arrow(served: Experiment, store: Store, after: int, *, parquet: bool) -> Iterator[bytes]:
+def stream_arrow(served: Experiment, store: Store, after: int, *, parquet: bool) -> Iterator[bytes]:
     """An Arrow stream or a Parquet file, in pieces."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -58,7 +58,7 @@ def arrow(served: Experiment, store: Store, after: int, *, parquet: bool) -> Ite
     schema = _schema(pa, served)
     sink = _Pieces()
     writer = pq.ParquetWriter(sink, schema) if parquet else pa.ipc.new_stream(sink, schema)
-    rows = rows_of(served, store, after)
+    rows = read_log_rows(served, store, after)
     with writer:
         while batch := list(islice(rows, _BATCH)):
             writer.write_table(pa.Table.from_pylist(batch, schema))
@@ -103,7 +103,7 @@ class _Pieces(io.RawIOBase):
         return b"".join(parts)
 
 
-def evaluated(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
+def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
     """What policies would have earned, told from the experiment's own log.
 
     Raises
@@ -120,7 +120,7 @@ def evaluated(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
             raise RefusedError(422, f"there is no policy {policy!r}: give {known}", "policy")
     log: list[Record] = [
         one
-        for one in store.decisions(served.name)
+        for one in store.read_decisions(served.name)
         if one["reward"] is not None and one["context"] is not None
     ]
     if len(log) < 2:

@@ -14,11 +14,11 @@ Context = dict[str, float] | list[float]
 LARGEST_BATCH = 1000
 
 
-class Asked(Struct, forbid_unknown_fields=True, kw_only=True):
+class Request(Struct, forbid_unknown_fields=True, kw_only=True):
     """What all requests share: a field that is unknown is an error."""
 
 
-class ExperimentSettings(Asked):
+class ExperimentSettings(Request):
     """Arms, features in order, and how it decides and learns."""
 
     arms: Annotated[list[Name], Meta(min_length=1, max_length=1000)]
@@ -40,7 +40,7 @@ class ExperimentSettings(Asked):
     erase_after: dict[str, Annotated[float, Meta(gt=0.0)]] = {}
 
 
-class PredictorSettings(Asked):
+class PredictorSettings(Request):
     """Features in order, the model by its name, and its parameters."""
 
     features: Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
@@ -51,7 +51,7 @@ class PredictorSettings(Asked):
     forget_after: Annotated[float, Meta(gt=0.0)] | None = None
 
 
-class Decide(Asked):
+class Decide(Request):
     """One context; the same id again has the same answer."""
 
     context: Context = []
@@ -60,7 +60,7 @@ class Decide(Asked):
     activate: bool = True
 
 
-class DecideBatch(Asked):
+class DecideBatch(Request):
     """Many of them, in one transaction."""
 
     decisions: Annotated[list[Decide], Meta(min_length=1, max_length=LARGEST_BATCH)]
@@ -85,7 +85,7 @@ class DecidedBatch(Struct):
     decisions: list[Decided]
 
 
-class Reward(Asked):
+class Reward(Request):
     """What a decision earned; an event id tells several rewards of one decision apart."""
 
     decision_id: Name
@@ -94,20 +94,20 @@ class Reward(Asked):
     correct: bool = False
 
 
-class Of(Asked):
+class TakeBack(Request):
     """A decision, and one of its events: by default the reward without an event id."""
 
     decision_id: Name
     event_id: Name = "reward"
 
 
-class Activate(Asked):
+class Activate(Request):
     """A decision that was shown after all."""
 
     decision_id: Name
 
 
-class Told(Struct):
+class Outcome(Struct):
     """What became of it: new, duplicate, corrected, taken back, activated or deleted."""
 
     status: str
@@ -129,14 +129,14 @@ class Ranking(Struct, rename="camel"):
     reward_action_id: str
 
 
-class Action(Asked):
+class Action(Request):
     """An arm. Each arm has a model of its own, which what describes the arm tells nothing."""
 
     id: Name
     features: list[dict[str, Any]] = []
 
 
-class RankRequest(Asked, rename="camel"):
+class RankRequest(Request, rename="camel"):
     """A context, and the arms to choose from."""
 
     actions: list[Action]
@@ -146,19 +146,19 @@ class RankRequest(Asked, rename="camel"):
     defer_activation: bool = False
 
 
-class EventReward(Asked):
+class EventReward(Request):
     """What an event earned."""
 
     value: float
 
 
-class Predict(Asked):
+class Predict(Request):
     """One row."""
 
     x: Context
 
 
-class Row(Asked):
+class Row(Request):
     """One row with its target; the same id again is not learned again."""
 
     id: Name
@@ -166,7 +166,7 @@ class Row(Asked):
     y: float
 
 
-class Unlearn(Asked):
+class Unlearn(Request):
     """A row that was learned."""
 
     id: Name
@@ -192,7 +192,7 @@ class Learned(Struct):
     log_score: float | None = None
 
 
-class NewToken(Asked):
+class NewToken(Request):
     """A token by its name."""
 
     name: Name
@@ -200,7 +200,7 @@ class NewToken(Asked):
     expires: float | None = None
 
 
-class Revoke(Asked):
+class Revoke(Request):
     """A token by its name."""
 
     name: Name
@@ -210,9 +210,3 @@ class MadeToken(Struct):
     """Shown once; only its hash is kept."""
 
     token: str
-
-
-class Anything(Struct):
-    """A state, in words of its own."""
-
-    state: dict[str, Any]

@@ -16,7 +16,7 @@ from posterity.service.messages import Activate, Decide, RankedAction, Ranking, 
 DEFAULT_EXPERIMENT = "personalizer"
 
 
-def context_of(said: Any, features: Sequence[str]) -> list[float]:
+def read_features(said: Any, features: Sequence[str]) -> list[float]:
     """The numbers (m,) of features in order: a word is 1 in the feature ``name=word``.
 
     Raises
@@ -28,10 +28,10 @@ def context_of(said: Any, features: Sequence[str]) -> list[float]:
         named = list(named_features(said))
     except (RecursionError, OverflowError) as error:
         raise RefusedError(422, f"no features: {error}", "contextFeatures") from error
-    return vector_of(named, features, "contextFeatures")
+    return to_vector(named, features, "contextFeatures")
 
 
-def vector_of(
+def to_vector(
     named: Sequence[tuple[str, float]], features: Sequence[str], field: str
 ) -> list[float]:
     """Numbers (m,) in the order of the features, where those that are missing are 0.
@@ -59,7 +59,7 @@ async def rank(call: Any) -> Any:
     _check(offered, experiment)
     allowed = [name for name in offered if name not in set(asked.excluded_actions)]
     decide = Decide(
-        context=context_of(asked.context_features, experiment.settings.features),
+        context=read_features(asked.context_features, experiment.settings.features),
         id=asked.event_id,
         arms=None if set(allowed) == set(experiment.settings.arms) else allowed,
         activate=not asked.defer_activation,
@@ -84,11 +84,11 @@ async def reward_event(call: Any) -> Any:
     """Learn what an event earned; the same value again is the same reward."""
     value = call.body.value
     asked = Reward(decision_id=call.named[-1], value=value, event_id=f"reward {value!r}")
-    await call.engine.happened(call.name, "reward", asked)
+    await call.engine.record_event(call.name, "reward", asked)
     return Response(status_code=204)
 
 
 async def activate_event(call: Any) -> Any:
     """Say that an event was shown after all: its rewards are learned."""
-    await call.engine.happened(call.name, "activate", Activate(decision_id=call.named[-1]))
+    await call.engine.record_event(call.name, "activate", Activate(decision_id=call.named[-1]))
     return Response(status_code=204)

@@ -157,23 +157,23 @@ class Predictor:
 
     def predict(self, X: Array) -> list[Predicted]:
         """Mean, standard deviation and interval of each row of X (n, m)."""
-        told = self._distribution(X)
+        told = self._predict_distribution(X)
         if told is None:
             raise RefusedError(
                 409, f"{self.name!r} has learned nothing yet: give it a row by learn"
             )
-        return self._predicted(told)
+        return self._describe_rows(told)
 
-    def _distribution(self, X: Array) -> Any:
+    def _predict_distribution(self, X: Array) -> Any:
         try:
             return self.model.predict_distribution(X)
         except NotFittedError:
             return None
 
-    def _predicted(self, told: Any) -> list[Predicted]:
+    def _describe_rows(self, told: Any) -> list[Predicted]:
         low, high = told.interval(self.settings.level)
         numbers = (told.mean(), told.std(), low, high)
-        columns = [map(_plain, np.ravel(number).tolist()) for number in numbers]
+        columns = [map(_finite_or_none, np.ravel(number).tolist()) for number in numbers]
         level = self.settings.level
         return [
             Predicted(mean, std, low, high, level)
@@ -199,7 +199,7 @@ class Predictor:
             if known["y"] != asked.y or known["x"] != x.tobytes():
                 said = f"row {asked.id!r} was learned with other values: unlearn it first"
                 raise RefusedError(409, said, "id")
-            return _learned("duplicate", known)
+            return _describe_learned("duplicate", known)
         seconds = self.settings.forget_after
         made = {
             "seq": number,
@@ -210,12 +210,12 @@ class Predictor:
             "y": asked.y,
             "at": now,
             "forget": None if seconds is None else now + seconds,
-            **self._told(x, asked.y),
+            **self._score_row(x, asked.y),
         }
         self._apply(made)
         group.add(row, **made)
         found.rows[key] = made
-        return _learned("new", made)
+        return _describe_learned("new", made)
 
     def unlearn(
         self, asked: Unlearn, found: LogEntries, group: Group, number: int, now: float
@@ -236,13 +236,13 @@ class Predictor:
         found.rows[key] = made
         return Learned("unlearned")
 
-    def _told(self, x: Array, y: float) -> Record:
-        told = self._distribution(x[None])
-        predicted = _NOTHING if told is None else self._predicted(told)[0]
+    def _score_row(self, x: Array, y: float) -> Record:
+        told = self._predict_distribution(x[None])
+        predicted = _NOTHING if told is None else self._describe_rows(told)[0]
         score = None
         if told is not None and predicted.low is not None and predicted.mean is not None:
             density = getattr(told, "logpmf", None) or told.logpdf
-            score = _plain(np.ravel(density(np.array([y])))[0])
+            score = _finite_or_none(np.ravel(density(np.array([y])))[0])
         values = (predicted.mean, predicted.low, predicted.high, score)
         return dict(zip(("mean", "low", "high", "log_score"), values, strict=True))
 
@@ -262,7 +262,7 @@ class Predictor:
         self, store: Store, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
         """What the log holds to be learned after a number."""
-        return store.rows(self.name, after, through, limit)
+        return store.read_rows(self.name, after, through, limit)
 
     def replay(self, log: Iterable[Record]) -> None:
         """Learn what the log holds after a snapshot."""
@@ -270,9 +270,9 @@ class Predictor:
             self._apply(made)
 
 
-def _learned(status: str, made: Record) -> Learned:
+def _describe_learned(status: str, made: Record) -> Learned:
     return Learned(status, made["mean"], made["low"], made["high"], made["log_score"])
 
 
-def _plain(value: Any) -> float | None:
+def _finite_or_none(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None

@@ -48,8 +48,8 @@ def serve(
     refuse_public(host, public)
     if decide_only and not (database or "").startswith("postgresql"):
         raise ValueError("a server that only decides needs --database postgresql://...")
-    with locked(folder):
-        store = opened(folder, database)
+    with lock_folder(folder):
+        store = open_store(folder, database)
         if not decide_only:
             store.claim()
 
@@ -78,7 +78,7 @@ def serve(
 
 
 @contextmanager
-def locked(folder: str) -> Iterator[None]:
+def lock_folder(folder: str) -> Iterator[None]:
     """Be the only one who uses a folder, which is made where it is not there.
 
     Raises
@@ -116,7 +116,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def opened(folder: str, database: str | None) -> Store:
+def open_store(folder: str, database: str | None) -> Store:
     """The database of a folder, or the one that is named."""
     return Store(database or f"sqlite:///{(Path(folder) / 'posterity.db').resolve()}")
 
@@ -151,28 +151,28 @@ def audit(folder: str, experiment: str, id: str, database: str | None = None) ->
     ValueError
         No such experiment or decision, or what it needs was erased.
     """
-    store = opened(folder, database)
+    store = open_store(folder, database)
     try:
-        kept = {one["name"]: one for one in store.models()}.get(experiment)
+        kept = {one["name"]: one for one in store.read_models()}.get(experiment)
         made = store.find([(experiment, id)], []).decisions.get((experiment, id))
         if kept is None or made is None:
             raise ValueError(f"{folder} has no decision {id!r} of an experiment {experiment!r}")
         engine = Engine(store)
-        served = engine.as_it_was(kept, made)
+        served = engine.restore_at(kept, made)
         if made["context"] is None or not isinstance(served, Experiment):
             raise ValueError(f"decision {id!r} was deleted: there is nothing to audit")
         if np.isnan(np.frombuffer(made["context"])).any():
             raise ValueError(f"a feature of decision {id!r} has expired: nothing can be computed")
         if np.isnan(np.frombuffer(made["means"])).all():
             raise ValueError(f"decision {id!r} was imported: another service made it")
-        return _compared(served, made)
+        return _compare(served, made)
     except RefusedError as error:
         raise ValueError(f"decision {id!r} can't be computed again: {error}") from error
     finally:
         store.close()
 
 
-def _compared(served: Experiment, made: dict[str, Any]) -> dict[str, Any]:
+def _compare(served: Experiment, made: dict[str, Any]) -> dict[str, Any]:
     arms = len(served.settings.arms)
     allowed = np.ones((1, arms), dtype=bool)
     if made["allowed"] is not None:

@@ -150,7 +150,7 @@ class Store:
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def last_number(self) -> int:
+    def read_last_number(self) -> int:
         """The largest number of any row."""
         with self.engine.connect() as connection:
             numbers = [
@@ -174,19 +174,19 @@ class Store:
                     found.rows[name, one["row_id"]] = one  # the last one counts
         return found
 
-    def models(self) -> list[Record]:
+    def read_models(self) -> list[Record]:
         """The newest settings of every model."""
         newest: dict[str, Record] = {}
         for one in self._all(sql.select(model).order_by(model.c.seq)):
             newest[one["name"]] = one
         return list(newest.values())
 
-    def settings(self, name: str, version: int) -> Record:
+    def read_settings(self, name: str, version: int) -> Record:
         """One version of a model's settings."""
         asked = sql.select(model).where((model.c.name == name) & (model.c.version == version))
         return self._all(asked)[0]
 
-    def snapshot(self, name: str, through: int | None = None) -> Record | None:
+    def read_snapshot(self, name: str, through: int | None = None) -> Record | None:
         """The newest snapshot of a model, or the newest that had learned no more than that."""
         asked = sql.select(snapshot).where(snapshot.c.model == name)
         if through is not None:
@@ -194,7 +194,7 @@ class Store:
         found = self._all(asked.order_by(snapshot.c.learned_through.desc()).limit(1))
         return found[0] if found else None
 
-    def learned(
+    def read_events(
         self, name: str, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
         """Events of an experiment in order, each with the arm and context of its decision."""
@@ -206,14 +206,16 @@ class Store:
         )
         return self._pages(asked, event.c.seq, after, through, limit)
 
-    def rows(
+    def read_rows(
         self, name: str, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
         """Rows of a predictor in order."""
         asked = sql.select(row).where(row.c.model == name)
         return self._pages(asked, row.c.seq, after, through, limit)
 
-    def decisions(self, name: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+    def read_decisions(
+        self, name: str, after: int = 0, limit: int | None = None
+    ) -> Iterator[Record]:
         """Decisions in order, each with what was learned of it, None where nothing was."""
         last = (
             sql.select(event.c.total)
@@ -225,12 +227,12 @@ class Store:
         asked = sql.select(decision, last.label("reward")).where(decision.c.model == name)
         return self._pages(asked, decision.c.seq, after, None, limit)
 
-    def last_decisions(self, name: str, count: int) -> list[Record]:
+    def read_last_decisions(self, name: str, count: int) -> list[Record]:
         """The newest decisions, the newest first."""
         asked = sql.select(decision).where(decision.c.model == name)
         return self._all(asked.order_by(decision.c.seq.desc()).limit(count))
 
-    def expired(self, name: str, now: float, after: float) -> list[str]:
+    def find_expired(self, name: str, now: float, after: float) -> list[str]:
         """Ids of active decisions whose horizon has passed and of which nothing was learned."""
         heard = sql.exists().where(
             (event.c.model == decision.c.model)
@@ -242,19 +244,19 @@ class Store:
         )
         return [one["id"] for one in self._all(asked.where(~heard).limit(AT_ONCE))]
 
-    def decisions_to_erase(self, name: str, now: float) -> list[str]:
+    def find_erasable(self, name: str, now: float) -> list[str]:
         """Ids of decisions with a feature whose time has passed."""
         due = (decision.c.model == name) & (decision.c.forget <= now)
         return [one["id"] for one in self._all(sql.select(decision.c.id).where(due).limit(AT_ONCE))]
 
-    def rows_to_forget(self, name: str, now: float) -> list[str]:
+    def find_forgettable(self, name: str, now: float) -> list[str]:
         """Ids of learned rows whose time has passed."""
         due = (row.c.model == name) & (row.c.forget <= now)
         return [
             one["row_id"] for one in self._all(sql.select(row.c.row_id).where(due).limit(AT_ONCE))
         ]
 
-    def newest(self) -> tuple[int, ...]:
+    def read_newest(self) -> tuple[int, ...]:
         """Numbers of the newest settings, event and row: other servers see by them what is new."""
         asked = [
             sql.select(sql.func.max(one.c.seq)).scalar_subquery() for one in (model, event, row)
@@ -262,15 +264,15 @@ class Store:
         with self.engine.connect() as connection:
             return tuple(number or 0 for number in connection.execute(sql.select(*asked)).one())
 
-    def tokens(self) -> list[Record]:
+    def read_tokens(self) -> list[Record]:
         """All tokens, by the hash of each."""
         return self._all(sql.select(token))
 
-    def audited(self) -> list[Record]:
+    def read_audit(self) -> list[Record]:
         """Who changed which settings, and when."""
         return self._all(sql.select(audit).order_by(audit.c.seq))
 
-    def secret(self, made: str) -> str:
+    def read_secret(self, made: str) -> str:
         """What arms are drawn by; ``made`` where there is none yet, and kept unless it is ""."""
         asked = sql.select(meta.c.value).where(meta.c.name == "secret")
         with self.engine.begin() as connection:
@@ -308,7 +310,7 @@ def _number(connection: sql.Connection, decisions: list[Record]) -> None:
         one["seq"] = number
 
 
-def erasures(name: str, ids: Sequence[str]) -> list[Any]:
+def erase_decisions(name: str, ids: Sequence[str]) -> list[Any]:
     """Statements that take the contexts of decisions, and all snapshots that knew them, away."""
     gone = decision.update().where((decision.c.model == name) & decision.c.id.in_(ids))
     return [
@@ -336,7 +338,7 @@ def thin_snapshots(name: str, former: int) -> Any:
     )
 
 
-def revocation(name: str) -> Any:
+def revoke_token_named(name: str) -> Any:
     """The statement that revokes a token."""
     return token.update().where(token.c.name == name).values(revoked=time.time())
 

@@ -15,7 +15,7 @@ from posterity.service.messages import Activate, Unlearn
 from posterity.service.store import AT_ONCE, Group, LogEntries, replace_contexts
 from posterity.service.work import Work
 
-# Seconds between two looks at the clock, and between two erasures: each brings a snapshot.
+# Seconds between two looks at the clock, and between two erase_decisions: each brings a snapshot.
 LOOK_EVERY, ERASE_EVERY = 0.5, 60.0
 
 
@@ -63,9 +63,9 @@ class Upkeep:
         after = self._heard.get(name, 0.0)
 
         async def learn_default(id: str) -> Any:
-            return await engine.happened(name, "default", Activate(decision_id=id))
+            return await engine.record_event(name, "default", Activate(decision_id=id))
 
-        count = await self._each(lambda: engine.store.expired(name, now, after), learn_default)
+        count = await self._each(lambda: engine.store.find_expired(name, now, after), learn_default)
         self._heard[name] = now - 60.0
         return count
 
@@ -74,9 +74,9 @@ class Upkeep:
         now, engine = self._engine.clock(), self._engine
 
         async def unlearn(id: str) -> Any:
-            return await engine.row(name, "unlearn", Unlearn(id=id))
+            return await engine.record_row(name, "unlearn", Unlearn(id=id))
 
-        return await self._each(lambda: engine.store.rows_to_forget(name, now), unlearn)
+        return await self._each(lambda: engine.store.find_forgettable(name, now), unlearn)
 
     async def _each(
         self, due: Callable[[], Sequence[str]], do: Callable[[str], Awaitable[Any]]
@@ -103,13 +103,13 @@ class Upkeep:
             experiment = engine.experiment(name)
             there = [one for one in found.decisions.values() if one["context"] is not None]
             if there:
-                records = [experiment.erased(one, now) for one in there]
+                records = [experiment.erase_features(one, now) for one in there]
                 group.updates.append((replace_contexts(), records))
-                engine.keep_soon(name)
+                engine.request_snapshot(name)
             return len(there)
 
         while True:
-            due = await engine.read(engine.store.decisions_to_erase, name, now)
+            due = await engine.read(engine.store.find_erasable, name, now)
             keys = tuple((name, id) for id in due)
             done += await engine.submit(Work(replace, decisions=keys)) if keys else 0
             if len(keys) < AT_ONCE:
