@@ -233,7 +233,10 @@ def main() -> None:
         process.wait()
         copied(folder, given.rows)
         process, _, took = started(folder, token)
-        print(f"restart with {given.rows:,} decisions: {took:.2f} s, imports and all")
+        print(
+            f"restart with {given.rows:,} decisions: {took:.2f} s, imports and all, of which "
+            f"{processor(process):.2f} s of processor"
+        )
         process.send_signal(signal.SIGTERM)
         process.wait()
 

@@ -358,4 +358,5 @@ def _where(
     if not ids:
         return []
     asked = sql.select(table).where((table.c.model == name) & column.in_(ids))
-    return [dict(one) for one in connection.execute(asked.order_by(table.c.seq)).mappings()]
+    # Sorted here: SQLite would read all of a model's rows in order, and look for ids among them.
+    return sorted(map(dict, connection.execute(asked).mappings()), key=itemgetter("seq"))
