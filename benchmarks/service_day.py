@@ -115,7 +115,7 @@ async def run(folder: str, hours: int, rate: float) -> None:
     await day.engine.stop()
     begun = time.process_time()
     Engine(Store(f"sqlite:///{folder}/posterity.db"))._restore_all()
-    print(f"open_store again in {time.process_time() - begun:.3f} s of processor")
+    print(f"opened again in {time.process_time() - begun:.3f} s of processor")
 
 
 def main() -> None:

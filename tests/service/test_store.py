@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-sql = pytest.importorskip("sqlalchemy", reason="the service needs posterity[service]")
+pytest.importorskip("sqlalchemy", reason="the service needs posterity[service]")
+
+import sqlalchemy as sql
 
 from posterity.service.store import Store
 

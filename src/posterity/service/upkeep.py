@@ -15,7 +15,7 @@ from posterity.service.messages import Activate, Unlearn
 from posterity.service.store import AT_ONCE, Group, LogEntries, replace_contexts
 from posterity.service.work import Work
 
-# Seconds between two looks at the clock, and between two erase_decisions: each brings a snapshot.
+# Seconds between two looks at the clock, and between two erasures: each brings a snapshot.
 LOOK_EVERY, ERASE_EVERY = 0.5, 60.0
 
 
