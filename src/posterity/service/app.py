@@ -117,15 +117,15 @@ class App:
                 scope, receive, send
             )
         try:
-            told = await self._answer(methods[method], values, scope, receive)
+            answer = await self._answer(methods[method], values, scope, receive)
         except RefusedError as refused:
             return await _respond_refused(refused)(scope, receive, send)
         except Exception:
             await _internal_error()(scope, receive, send)
             raise
-        if isinstance(told, Response):
-            return await told(scope, receive, send)
-        content, status = _encode(told), methods[method].status
+        if isinstance(answer, Response):
+            return await answer(scope, receive, send)
+        content, status = _encode(answer), methods[method].status
         length = (b"content-length", str(len(content)).encode())
         await send({"type": "http.response.start", "status": status, "headers": [_JSON, length]})
         await send({"type": "http.response.body", "body": content})
@@ -220,8 +220,8 @@ def _respond_refused(refused: RefusedError, more: dict[str, str] | None = None) 
         headers["retry-after"] = str(refused.retry_after)
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    told = {"error": refused.message, "field": refused.field}
-    return JSONResponse(told, refused.status, headers)
+    body = {"error": refused.message, "field": refused.field}
+    return JSONResponse(body, refused.status, headers)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

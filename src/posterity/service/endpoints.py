@@ -176,9 +176,9 @@ async def make_token(call: Call) -> Any:
         call.engine.add_audit(group, call.token, f"token {asked.name}", None, asked.role)
         return made
 
-    told, record = await call.engine.submit(Work(do))
+    made, record = await call.engine.submit(Work(do))
     call.tokens.add(record)
-    return say.MadeToken(told)
+    return say.MadeToken(made)
 
 
 async def revoke_token(call: Call) -> Any:

@@ -259,7 +259,7 @@ class Engine:
 
         def do(found: LogEntries, group: Group) -> Any:
             experiment = self.experiment(name)
-            told = experiment.record_event(
+            outcome = experiment.record_event(
                 kind, asked, found, group, self._number + 1, self.clock()
             )
             self._number = max(self._number, experiment.learned_through)
@@ -267,7 +267,7 @@ class Engine:
                 group.statements += erase_decisions(name, [asked.decision_id])
                 self._snapshots[name] = 0
                 self.request_snapshot(name)
-            return told
+            return outcome
 
         return await self.submit(Work(do, decisions=((name, asked.decision_id),)))
 
@@ -282,9 +282,9 @@ class Engine:
 
         def do(found: LogEntries, group: Group) -> Any:
             predictor = self.predictor(name)
-            told = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
+            outcome = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
             self._number = max(self._number, predictor.learned_through)
-            return told
+            return outcome
 
         return await self.submit(Work(do, rows=((name, asked.id),)))
 
@@ -328,7 +328,7 @@ class Engine:
             if keys or rows:
                 found = await self._run_on_disk(self.store.find, keys, rows)
             self._decide_together(works, found, group)
-            told = [compute_outcome(work, found, group) for work in works]
+            outcomes = [compute_outcome(work, found, group) for work in works]
             self._add_snapshots(group, every=SNAPSHOT_EVERY)
             if group:
                 await self._run_on_disk(self.store.commit, group)
@@ -348,7 +348,7 @@ class Engine:
                 settle(work, refused)
             await self._recover()
             return
-        for work, outcome in zip(works, told, strict=True):
+        for work, outcome in zip(works, outcomes, strict=True):
             settle(work, outcome)
         if group:
             for changed in self.changed:

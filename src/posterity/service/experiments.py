@@ -105,10 +105,10 @@ class Experiment:
         """Rows of the log, of requests that were read, each with its id and number."""
         X = np.stack([context for _, _, context, _ in asked])
         allowed = np.stack([may for _, _, _, may in asked])
-        told, means, widths = self.propensities(X, allowed)
+        probabilities, means, widths = self.propensities(X, allowed)
         expires = None if self.settings.horizon is None else now + self.settings.horizon
         forget = self._next_erasure(now, -math.inf)
-        places = pick(told, np.array([self.draw(id) for _, id, _, _ in asked]))
+        places = pick(probabilities, np.array([self.draw(id) for _, id, _, _ in asked]))
         return [
             {
                 "seq": number,
@@ -128,7 +128,7 @@ class Experiment:
                 "forget": forget,
             }
             for (one, id, context, may), number, place, chances, mean, width in zip(
-                asked, numbers, places, told, means, widths, strict=True
+                asked, numbers, places, probabilities, means, widths, strict=True
             )
         ]
 
@@ -322,7 +322,7 @@ def collect_rewards(events: Sequence[Record]) -> dict[str, float]:
     return live
 
 
-def pick(told: Array, draws: Array) -> NDArray[np.intp]:
+def pick(probabilities: Array, draws: Array) -> NDArray[np.intp]:
     """Arms (n,): the first whose cumulated probability (n, K) is above the draw (n,).
 
     Examples
@@ -330,7 +330,7 @@ def pick(told: Array, draws: Array) -> NDArray[np.intp]:
     >>> pick(np.array([[0.25, 0.75], [0.0, 1.0]]), np.array([0.3, 0.0])).tolist()
     [1, 1]
     """
-    edges = np.cumsum(told, axis=1)
+    edges = np.cumsum(probabilities, axis=1)
     return np.asarray(np.argmax(edges > (draws * edges[:, -1])[:, None], axis=1))
 
 

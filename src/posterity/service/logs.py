@@ -133,7 +133,7 @@ def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str])
     rewards = [one["reward"] for one in log]
     chances = np.stack([np.frombuffer(one["propensities"]) for one in log])
     table = Log.of(contexts, chosen, rewards, propensities=chances, names=arms)
-    told = evaluate(table, {policy: policy for policy in policies}, ["snips"])
+    evaluation = evaluate(table, {policy: policy for policy in policies}, ["snips"])
     return [
         {
             "policy": one.policy,
@@ -142,5 +142,5 @@ def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str])
             "low": one.low,
             "high": one.high,
         }
-        for one in told.estimates
+        for one in evaluation.estimates
     ]

@@ -48,17 +48,17 @@ class Scores:
     surprising: int = 0
     recent: float = 0.0
 
-    def add(self, told: Record) -> None:
+    def add(self, entry: Record) -> None:
         """One row more, as the log holds it; rows that nothing was known of are left out."""
-        if told["mean"] is None or told["log_score"] is None:
+        if entry["mean"] is None or entry["log_score"] is None:
             return
-        error = told["y"] - told["mean"]
+        error = entry["y"] - entry["mean"]
         self.n += 1
         self.squared += error * error
         self.absolute += abs(error)
-        self.inside += told["low"] <= told["y"] <= told["high"]
-        self.log_score += told["log_score"]
-        self.surprising += is_surprising(told)
+        self.inside += entry["low"] <= entry["y"] <= entry["high"]
+        self.log_score += entry["log_score"]
+        self.surprising += is_surprising(entry)
         self.recent += (abs(error) - self.recent) / min(self.n, RECENT_ROWS)
 
     def state(self) -> dict[str, float | None]:
@@ -81,9 +81,9 @@ class Scores:
         }
 
 
-def is_surprising(told: Record) -> bool:
+def is_surprising(entry: Record) -> bool:
     """Whether a row, as the log holds it, lay further off than three widths of its interval."""
-    return bool(abs(told["y"] - told["mean"]) > 3.0 * (told["high"] - told["low"]))
+    return bool(abs(entry["y"] - entry["mean"]) > 3.0 * (entry["high"] - entry["low"]))
 
 
 class Predictor:
@@ -157,12 +157,12 @@ class Predictor:
 
     def predict(self, X: Array) -> list[Predicted]:
         """Mean, standard deviation and interval of each row of X (n, m)."""
-        told = self._predict_distribution(X)
-        if told is None:
+        predictive = self._predict_distribution(X)
+        if predictive is None:
             raise RefusedError(
                 409, f"{self.name!r} has learned nothing yet: give it a row by learn"
             )
-        return self._describe_rows(told)
+        return self._describe_rows(predictive)
 
     def _predict_distribution(self, X: Array) -> Any:
         try:
@@ -170,9 +170,9 @@ class Predictor:
         except NotFittedError:
             return None
 
-    def _describe_rows(self, told: Any) -> list[Predicted]:
-        low, high = told.interval(self.settings.level)
-        numbers = (told.mean(), told.std(), low, high)
+    def _describe_rows(self, predictive: Any) -> list[Predicted]:
+        low, high = predictive.interval(self.settings.level)
+        numbers = (predictive.mean(), predictive.std(), low, high)
         columns = [map(_finite_or_none, np.ravel(number).tolist()) for number in numbers]
         level = self.settings.level
         return [
@@ -237,11 +237,11 @@ class Predictor:
         return Learned("unlearned")
 
     def _score_row(self, x: Array, y: float) -> Record:
-        told = self._predict_distribution(x[None])
-        predicted = _NOTHING if told is None else self._describe_rows(told)[0]
+        predictive = self._predict_distribution(x[None])
+        predicted = _NOTHING if predictive is None else self._describe_rows(predictive)[0]
         score = None
-        if told is not None and predicted.low is not None and predicted.mean is not None:
-            density = getattr(told, "logpmf", None) or told.logpdf
+        if predictive is not None and predicted.low is not None and predicted.mean is not None:
+            density = getattr(predictive, "logpmf", None) or predictive.logpdf
             score = _finite_or_none(np.ravel(density(np.array([y])))[0])
         values = (predicted.mean, predicted.low, predicted.high, score)
         return dict(zip(("mean", "low", "high", "log_score"), values, strict=True))

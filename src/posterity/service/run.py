@@ -177,16 +177,16 @@ def _compare(served: Experiment, made: dict[str, Any]) -> dict[str, Any]:
     allowed = np.ones((1, arms), dtype=bool)
     if made["allowed"] is not None:
         allowed = np.frombuffer(made["allowed"], dtype=bool)[None]
-    told, _, _ = served.propensities(np.frombuffer(made["context"])[None], allowed)
+    probabilities, _, _ = served.propensities(np.frombuffer(made["context"])[None], allowed)
     logged = np.frombuffer(made["propensities"])
-    place = int(pick(told, np.array([served.draw(made["id"])]))[0])
-    same = place == made["arm"] and bool(np.allclose(told[0], logged, rtol=0.0, atol=1e-9))
+    place = int(pick(probabilities, np.array([served.draw(made["id"])]))[0])
+    same = place == made["arm"] and bool(np.allclose(probabilities[0], logged, rtol=0.0, atol=1e-9))
     return {
         "decision": made["id"],
         "arm": served.settings.arms[made["arm"]],
         "arm_again": served.settings.arms[place],
         "propensities": logged.tolist(),
-        "propensities_again": told[0].tolist(),
+        "propensities_again": probabilities[0].tolist(),
         "learned_through": made["learned_through"],
         "same": same,
     }

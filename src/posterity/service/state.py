@@ -30,7 +30,7 @@ DELAYS = [10.0**power for power in np.arange(-3.0, 6.75, 0.5).tolist()]
 
 def describe_state(served: Served) -> dict[str, Any]:
     """Settings and what was learned, in short."""
-    told: dict[str, Any] = {
+    state: dict[str, Any] = {
         "name": served.name,
         "kind": served.kind,
         "version": served.version,
@@ -38,8 +38,8 @@ def describe_state(served: Served) -> dict[str, Any]:
         "learned_through": served.learned_through,
     }
     if isinstance(served, Predictor):
-        told["scores"] = served.scores.state()
-    return told
+        state["scores"] = served.scores.state()
+    return state
 
 
 def to_json(settings: Any) -> Any:
@@ -51,13 +51,13 @@ def to_json(settings: Any) -> Any:
 
 def build_overview(engine: Engine) -> dict[str, Any]:
     """All that a page shows, of the newest decisions and rows."""
-    told: dict[str, list[Any]] = {"experiments": [], "predictors": []}
+    state: dict[str, list[Any]] = {"experiments": [], "predictors": []}
     for served in list(engine.models.values()):
         if isinstance(served, Experiment):
-            told["experiments"].append(_experiment(engine.store, served, engine.clock()))
+            state["experiments"].append(_experiment(engine.store, served, engine.clock()))
         else:
-            told["predictors"].append(_predictor(engine.store, served))
-    return {**told, "counts": dict(engine.counts), "ready": engine.ready, "at": engine.clock()}
+            state["predictors"].append(_predictor(engine.store, served))
+    return {**state, "counts": dict(engine.counts), "ready": engine.ready, "at": engine.clock()}
 
 
 def _experiment(store: Store, served: Experiment, now: float) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
     mine = [one["reward"] for one in log if one["arm"] == place]
     rewards = [value for value in mine if value is not None]
     sd = float(np.std(rewards, ddof=1)) if len(rewards) > 1 else None
-    told = {"arm": arm, "pulls": len(mine), "rewarded": len(rewards), "sd": sd}
-    return {**told, **_interval(rewards)}
+    state = {"arm": arm, "pulls": len(mine), "rewarded": len(rewards), "sd": sd}
+    return {**state, **_interval(rewards)}
 
 
 def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
@@ -265,15 +265,15 @@ _SCORES = ("rmse", "coverage", "log_score", "error_ratio", "surprising")
 def format_metrics(engine: Engine) -> str:
     """Counters and gauges, as Prometheus reads them."""
     lines = []
-    for name, value in engine.counts.items():
-        lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {value}"]
+    for name, count in engine.counts.items():
+        lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {count}"]
     lines += ["# TYPE posterity_waiting gauge", f"posterity_waiting {engine.waiting}"]
     scored = [one for one in engine.models.values() if isinstance(one, Predictor) and one.scores.n]
     for score in _SCORES:
         lines.append(f"# TYPE posterity_predictor_{score} gauge")
         for served in scored:
-            told = served.scores.state()[score]
-            if told is not None:
+            value = served.scores.state()[score]
+            if value is not None:
                 label = json.dumps(served.name, ensure_ascii=False)
-                lines.append(f"posterity_predictor_{score}{{name={label}}} {told}")
+                lines.append(f"posterity_predictor_{score}{{name={label}}} {value}")
     return "\n".join(lines) + "\n"
