@@ -38,6 +38,7 @@ EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/fi
   tests/noise/test_heteroscedastic.py tests/posteriors/test_changepoint.py tests/posteriors/test_regimes.py \
   tests/bandits/test_policies.py tests/bandits/test_wrappers.py tests/basis/test_learned_scales.py \
   tests/service/test_crashes.py tests/service/test_state_machine.py \
+  tests/service/test_postgresql.py \
   tests/bandits/test_bandit.py tests/linear/test_single_rows.py tests/grouped/test_grouped_reads.py \
   tests/generalized/test_lean_rows.py tests/targets/test_target_laws.py tests/evidence/test_relevance.py
 

@@ -1,8 +1,10 @@
 """How many durable decisions a second a service makes, and what each costs.
 
-    python benchmarks/serve.py [--connections 64] [--seconds 5] [--batch 100]
+    python benchmarks/serve.py [--connections 64] [--seconds 5] [--batch 100] [--mlflow PYTHON]
 
 It starts a server of its own in a folder of its own, and speaks plain HTTP over kept connections.
+With the Python of an environment that has MLflow, it measures MLflow's scoring server beside it, on
+a linear regression of as many features.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ async def ask(stream: Any, method: str, path: str, token: str, body: Any = None)
 
 
 async def measured(
-    token: str, path: str, body: Any, connections: int, seconds: float
+    token: str, path: str, body: Any, connections: int, seconds: float, port: int = PORT
 ) -> list[float]:
     """Seconds that each request took."""
     times: list[float] = []
     until = time.perf_counter() + seconds
 
     async def one() -> None:
-        stream = await asyncio.open_connection("127.0.0.1", PORT)
+        stream = await asyncio.open_connection("127.0.0.1", port)
         while (begun := time.perf_counter()) < until:
             await ask(stream, "POST", path, token, body)
             times.append(time.perf_counter() - begun)
@@ -56,10 +58,22 @@ async def measured(
 
 
 def processor(process: subprocess.Popen[str]) -> float:
-    """Seconds of processor that a process has had."""
-    with open(f"/proc/{process.pid}/stat") as stat:
-        fields = stat.read().rsplit(") ", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of processor that a process, and those that it started, have had."""
+    spent: dict[int, tuple[int, float]] = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                fields = stat.read().rsplit(") ", 1)[1].split()
+        except OSError:  # it has ended
+            continue
+        ticks = int(fields[11]) + int(fields[12])
+        spent[int(pid)] = int(fields[1]), ticks / os.sysconf("SC_CLK_TCK")
+
+    def of(pid: int) -> float:
+        children = [one for one, (parent, _) in spent.items() if parent == pid]
+        return spent[pid][1] + sum(map(of, children))
+
+    return of(process.pid)
 
 
 def started(folder: str, token: str = "") -> tuple[subprocess.Popen[str], str, float]:
@@ -70,16 +84,42 @@ def started(folder: str, token: str = "") -> tuple[subprocess.Popen[str], str, f
         assert process.stdout is not None
         token = process.stdout.readline().split()[-1]
 
+    until_ready("/readyz", PORT, token)
+    return process, token, time.perf_counter() - begun
+
+
+def scoring_server(python: str, folder: str) -> subprocess.Popen[str]:
+    """MLflow's, on a linear regression."""
+    code = (
+        "import mlflow, numpy as np; from sklearn.linear_model import LinearRegression; "
+        f"X = np.random.default_rng(0).normal(size=(200, {FEATURES})); "
+        f"mlflow.sklearn.save_model(LinearRegression().fit(X, X[:, 0]), {folder!r})"
+    )
+    subprocess.run([python, "-c", code], check=True, stderr=subprocess.DEVNULL)
+    serve = ["models", "serve", "-m", folder, "-p", str(PORT + 1), "--env-manager", "local"]
+    bin = os.path.dirname(python)
+    return subprocess.Popen(
+        [python, "-m", "mlflow", *serve],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PATH": f"{bin}:{os.environ['PATH']}"},
+    )
+
+
+def until_ready(path: str, port: int, token: str) -> None:
+    """Wait until a server answers."""
+
     async def wait() -> None:
         while True:
             try:
-                await ask(await asyncio.open_connection("127.0.0.1", PORT), "GET", "/readyz", token)
+                await ask(await asyncio.open_connection("127.0.0.1", port), "GET", path, token)
                 return
-            except OSError:
+            except (OSError, asyncio.IncompleteReadError):
                 await asyncio.sleep(0.01)
 
     asyncio.run(wait())
-    return process, token, time.perf_counter() - begun
 
 
 async def prepared(token: str) -> None:
@@ -96,6 +136,11 @@ async def prepared(token: str) -> None:
         )
         reward = {"decision_id": answer["id"], "value": (n % 7) / 7}
         await ask(stream, "POST", "/v1/experiments/e/reward", token, reward)
+    path, settings = "/v1/predictors/p", {"features": settings["features"]}
+    await ask(stream, "PUT", path, token, settings)
+    for n in range(50):
+        x = [((n * 7 + j * 3) % 11) / 5 - 1 for j in range(FEATURES)]
+        await ask(stream, "POST", f"{path}/learn", token, {"id": str(n), "x": x, "y": x[0]})
     stream[1].close()
 
 
@@ -131,42 +176,67 @@ def copied(folder: str, rows: int) -> None:
     base.close()
 
 
+def tell(
+    name: str,
+    process: subprocess.Popen[str],
+    token: str,
+    path: str,
+    body: Any,
+    each: int,
+    connections: int,
+    seconds: float,
+    port: int = PORT,
+) -> None:
+    """Ask over and over, and print what it took."""
+    before, begun = processor(process), time.perf_counter()
+    times = sorted(asyncio.run(measured(token, path, body, connections, seconds, port)))
+    took, spent = time.perf_counter() - begun, processor(process) - before
+    count = len(times) * each
+    print(
+        f"{name}: {count / took:,.0f} a second, {spent / count * 1e6:.0f} us of processor each, "
+        f"p99 {times[int(0.99 * len(times))] * 1e3:.1f} ms",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--batch", type=int, default=100)
-    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--mlflow", metavar="PYTHON")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print(f"load {os.getloadavg()[0]:.1f}; a commit takes {sync_time(folder):.1f} ms")
         process, token, _ = started(folder)
         asyncio.run(prepared(token))
         one = {"context": [0.1 * n for n in range(FEATURES)]}
+        decide, batch = "/v1/experiments/e/decide", {"decisions": [one] * given.batch}
         asked = [
-            ("decide", "/v1/experiments/e/decide", one, 1, given.connections),
-            (
-                f"decide/batch of {given.batch}",
-                "/v1/experiments/e/decide/batch",
-                {"decisions": [one] * given.batch},
-                given.batch,
-                4,
-            ),
+            ("decide", decide, one, 1, given.connections),
+            (f"decide/batch of {given.batch}", f"{decide}/batch", batch, given.batch, 4),
+            ("predict", "/v1/predictors/p/predict", {"x": one["context"]}, 1, given.connections),
         ]
         for name, path, body, each, connections in asked:
-            before, begun = processor(process), time.perf_counter()
-            times = sorted(asyncio.run(measured(token, path, body, connections, given.seconds)))
-            took, spent = time.perf_counter() - begun, processor(process) - before
-            count = len(times) * each
-            print(
-                f"{name}: {count / took:,.0f} decisions/s, {spent / count * 1e6:.0f} us of "
-                f"processor each, p99 {times[int(0.99 * len(times))] * 1e3:.1f} ms"
-            )
+            tell(name, process, token, path, body, each, connections, given.seconds)
+        if given.mlflow:
+            other = scoring_server(given.mlflow, f"{folder}/mlflow")
+            try:
+                until_ready("/ping", PORT + 1, "")
+                body = {"inputs": [one["context"]]}
+                seconds, port = given.seconds, PORT + 1
+                tell("MLflow", other, "", "/invocations", body, 1, 4, seconds, port)
+            finally:
+                os.killpg(other.pid, signal.SIGKILL)
         process.send_signal(signal.SIGKILL)
         process.wait()
         copied(folder, given.rows)
         process, _, took = started(folder, token)
-        print(f"restart with {given.rows:,} decisions: {took:.2f} s, imports and all")
+        print(
+            f"restart with {given.rows:,} decisions: {took:.2f} s, imports and all, of which "
+            f"{processor(process):.2f} s of processor"
+        )
         process.send_signal(signal.SIGTERM)
         process.wait()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,19 @@ class Service:
     """A service on a folder, which can be stopped, or cut off, and started again."""
 
     def __init__(
-        self, folder: Path, clock: Callable[[], float] | None = None, database: str | None = None
+        self,
+        folder: Path,
+        clock: Callable[[], float] | None = None,
+        database: str | None = None,
+        learns: bool = True,
     ) -> None:
+        self.learns = learns
         self.folder, self.token, self.clock = folder, "", clock
         self.database = database or f"sqlite:///{folder / 'posterity.db'}"
 
     async def start(self) -> None:
         store = Store(self.database)
-        self.engine = Engine(store, self.clock) if self.clock else Engine(store)
+        self.engine = Engine(store, self.clock or time.time, learns=self.learns)
         self.app = create_app(self.engine, say=self._keep)
         self._life = self.app.pages.router.lifespan_context(self.app)
         await self._life.__aenter__()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import shutil
 import signal
@@ -22,11 +24,19 @@ pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
 import sqlalchemy as sql
 
 from posterity.service import schema
+from posterity.service.engine import Engine
+from posterity.service.run import serve
 from posterity.service.store import Group, Store
 from tests.service.harness import ARMS, Service, with_service
 from tests.service.test_crashes import killed
 
 URL = "/v1/experiments/e"
+
+
+def program(name: str) -> str:
+    """A program of the server, which Debian does not put where programs are looked for."""
+    folders = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(folders)) or ""
 
 
 class Postgres:
@@ -42,16 +52,21 @@ class Postgres:
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))
             self.port = one.getsockname()[1]
-        self.run("initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "posterity")
+        self.run("initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "posterity", "--no-sync")
 
     @property
     def url(self) -> str:
         return f"postgresql://posterity@127.0.0.1:{self.port}/postgres"
 
-    def run(self, *command: str) -> None:
+    def run(self, name: str, *given: str) -> None:
         nothing = subprocess.DEVNULL
         subprocess.run(
-            command, check=True, cwd=self.folder, stdout=nothing, stderr=nothing, **self.user
+            [program(name), *given],
+            check=True,
+            cwd=self.folder,
+            stdout=nothing,
+            stderr=nothing,
+            **self.user,
         )
 
     def start(self) -> None:
@@ -81,7 +96,7 @@ class Postgres:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    if shutil.which("initdb") is None or shutil.which("pg_ctl") is None:
+    if not (program("initdb") and program("pg_ctl")):
         pytest.skip("needs the programs of a PostgreSQL server: initdb and pg_ctl")
     folder = tempfile.mkdtemp(prefix="posterity-postgres-")
     try:
@@ -190,7 +205,7 @@ def test_a_second_server_of_one_database_is_refused_also_after_it_was_away(
         group.add(schema.meta, name="written", value="by the first")
         with pytest.raises(sql.exc.SQLAlchemyError):
             first.commit(group)
-        first.last_number()  # it may read, by other connections
+        first.read_last_number()  # it may read, by other connections
         with pytest.raises(ValueError, match="another server has this database"):
             first.claim()
     finally:
@@ -198,6 +213,7 @@ def test_a_second_server_of_one_database_is_refused_also_after_it_was_away(
         second.close()
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_where_the_service_and_the_database_are_killed(
     tmp_path: Path, url: str, postgres: Postgres
 ) -> None:
@@ -206,6 +222,91 @@ def test_nothing_is_lost_where_the_service_and_the_database_are_killed(
             postgres.kill()
 
     assert killed(tmp_path, kills=2, seconds=1.0, database=url, away=away) > 0
+
+
+def test_servers_that_only_decide_follow_the_one_that_learns(tmp_path: Path, url: str) -> None:
+    async def do(learner: Service) -> None:
+        await learner.put(URL, ARMS)
+        await played(learner, 0, 12)
+        decider = Service(tmp_path, database=url, learns=False)
+        decider.token = learner.token
+        await decider.start()
+        try:
+            await followed(learner, decider)
+        finally:
+            await decider.stop()
+
+    with_service(tmp_path, do, database=url)
+
+
+async def same_model(learner: Service, decider: Service) -> None:
+    await decider.engine.follower.catch_up()
+    want = (await learner.ask("GET", f"{URL}/model")).content
+    assert (await decider.ask("GET", f"{URL}/model")).content == want
+
+
+async def followed(learner: Service, decider: Service) -> None:
+    await same_model(learner, decider)
+    # Whichever is asked has the same answer, also if both are asked at once.
+    for body in ({"context": [0.3], "id": f"both {n}"} for n in range(20)):
+        one, other = await asyncio.gather(
+            decider.post(f"{URL}/decide", body), learner.ask("POST", f"{URL}/decide", body)
+        )
+        if other.status_code == 503:  # the other was quicker: it is sent again
+            while not learner.engine.ready:
+                await learner.pause()
+            other = await learner.ask("POST", f"{URL}/decide", body)
+        assert other.json() == one
+    # What one decides the other learns, and the first follows.
+    for n in range(5):
+        one = await decider.post(f"{URL}/decide", {"context": [float(n)]})
+        reward = {"decision_id": one["id"], "value": float(n)}
+        refused = await decider.ask("POST", f"{URL}/reward", reward)
+        assert refused.status_code == 421
+        assert (await learner.post(f"{URL}/reward", reward))["status"] == "new"
+    await same_model(learner, decider)
+    assert (await learner.ask("DELETE", f"{URL}/decisions/d3")).status_code == 200
+    await same_model(learner, decider)
+    await learner.put(URL, {**ARMS, "policy": "greedy"})
+    await learner.put("/v1/predictors/p", {"features": ["a"]})
+    await learner.post("/v1/predictors/p/learn", {"id": "1", "x": [1.0], "y": 2.0})
+    await same_model(learner, decider)
+    assert decider.engine.models["e"].settings.policy == "greedy"
+    answer = await decider.ask("POST", "/v1/predictors/p/predict", {"x": [1.0]})
+    assert answer.status_code == 200
+    # Many at once: the log has each of them once, numbered in the order of the commits.
+    batch = {"decisions": [{"context": [0.5]}] * 50}
+    asked = [one.post(f"{URL}/decide/batch", batch) for one in (learner, decider) * 4]
+    await asyncio.gather(*asked)
+    log = [json.loads(line) for line in (await decider.ask("GET", f"{URL}/log")).iter_lines()]
+    assert len({one["id"] for one in log}) == len(log) == 12 - 1 + 20 + 5 + 400
+    numbers = [one["seq"] for one in log]
+    assert numbers == sorted(set(numbers))
+    # A token that ends here ends there.
+    made = await learner.post("/v1/tokens", {"name": "shop", "role": "decide"})
+    decider.token = made["token"]
+    assert await status_becomes(decider, 200)
+    await learner.post("/v1/tokens/revoke", {"name": "shop"})
+    assert await status_becomes(decider, 401)
+
+
+async def status_becomes(service: Service, status: int) -> bool:
+    for _ in range(100):
+        if (await service.ask("GET", URL)).status_code == status:
+            return True
+        await service.pause()
+    return False
+
+
+def test_a_server_that_only_decides_needs_one_that_learns(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ValueError, match="--database postgresql"):
+        serve(str(tmp_path), decide_only=True)
+    store = Store(url)
+    try:
+        with pytest.raises(ValueError, match="start the server that learns first"):
+            Engine(store, learns=False)._restore_all()
+    finally:
+        store.close()
 
 
 @pytest.mark.slow

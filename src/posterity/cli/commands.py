@@ -200,6 +200,9 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
 @click.option("--database", metavar="URL", help="postgresql://...; default: a file in FOLDER.")
 @click.option("--public", is_flag=True, help="Listen on an address that others can reach.")
 @click.option("--demo", is_flag=True, help="Serve an example too, with simulated traffic.")
+@click.option(
+    "--decide-only", is_flag=True, help="Decide beside a server that learns, in one PostgreSQL."
+)
 def serve(folder: str, **how: Any) -> None:
     """Serve experiments and predictors from FOLDER, until stopped.
 
@@ -221,6 +224,28 @@ def audit(folder: str, experiment: str, decision: str, database: str | None) -> 
     from posterity.cli.serve import run_audit
 
     guarded(run_audit, folder, experiment, decision, database)
+
+
+@posterity.group("import", short_help="Take over the log of another service.")
+def import_() -> None:
+    """Take over the log of another service into an experiment of ours."""
+
+
+@import_.command("dsjson", short_help="A log of Vowpal Wabbit or Azure Personalizer.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.argument("experiment")
+@click.option("--database", metavar="URL", help="As in serve.")
+def import_dsjson(file: str, folder: str, experiment: str, database: str | None) -> None:
+    """Import FILE into EXPERIMENT of the service in FOLDER, which must not run meanwhile.
+
+    An experiment that is not there is created with the arms and features of FILE. The logged
+    propensities are kept, and rewards are learned in order. What was imported before is left as
+    it is.
+    """
+    from posterity.cli.serve import run_import
+
+    guarded(run_import, file, folder, experiment, database)
 
 
 for verb in (*verbs.VERBS, *decisions.VERBS):

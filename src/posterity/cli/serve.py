@@ -27,3 +27,11 @@ def run_audit(folder: str, experiment: str, decision: str, database: str | None)
     click.echo(json.dumps(told, indent=2))
     if not told["same"]:
         sys.exit(1)
+
+
+def run_import(path: str, folder: str, experiment: str, database: str | None) -> None:
+    """Import a log, and print how much of it is new."""
+    from posterity.service.imports import import_dsjson
+
+    counts = import_dsjson(path, folder, experiment, database)
+    click.echo(f"{counts['decisions']:,} new decisions, {counts['rewards']:,} rewards learned")

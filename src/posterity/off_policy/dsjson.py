@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -25,7 +27,7 @@ class DsjsonTable:
         self._path = path
         self._kinds: dict[str, type] = {}
         found: dict[str, None] = {}
-        for row in self._rows():
+        for row in decisions_in(path):
             found.update(dict.fromkeys(row["p"]))
             for name, value in row["context"].items():
                 kind = str if isinstance(value, str) else float
@@ -35,7 +37,7 @@ class DsjsonTable:
                 f"{path} has no line with _label_cost, so it contains no decisions: give a "
                 "dsjson log"
             )
-        self.arms = tuple(sorted(found, key=_in_order)) if arms is None else tuple(map(str, arms))
+        self.arms = tuple(sorted(found, key=arm_order)) if arms is None else tuple(map(str, arms))
         unknown = sorted(set(found).difference(self.arms))
         if unknown:
             raise TableError(
@@ -54,7 +56,7 @@ class DsjsonTable:
         schema = pa.schema(list(kinds.items()))
 
         def batches() -> Iterator[Any]:
-            rows = self._rows()
+            rows = decisions_in(self._path)
             while some := list(islice(rows, _AT_ONCE)):
                 flat = [self._flat(row) for row in some]
                 yield pa.RecordBatch.from_pylist(flat, schema=schema)
@@ -72,24 +74,32 @@ class DsjsonTable:
         flat |= {f"p:{arm}": row["p"].get(arm, 0.0) for arm in self.arms}
         return flat | {key: row[key] for key in ("arm", "reward", "propensity")}
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        with open(self._path, encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    said = json.loads(line)
-                    row = _decision(said) if "_label_cost" in said else None
-                except (ValueError, KeyError, TypeError, IndexError) as error:
-                    raise TableError(
-                        f"{self._path}, line {number} is not a dsjson decision: {error!r}"
-                    ) from error
-                if row is not None:
-                    yield row
+
+def decisions_in(path: str) -> Iterator[dict[str, Any]]:
+    """What each line with a decision says, in order.
+
+    Raises
+    ------
+    TableError
+        A line is no decision: with its number.
+    """
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                said = json.loads(line)
+                row = _decision(said) if "_label_cost" in said else None
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                raise TableError(
+                    f"{path}, line {number} is not a dsjson decision: {error!r}"
+                ) from error
+            if row is not None:
+                yield {**row, "id": row["id"] or f"line {number}"}
 
 
 def _decision(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What a line says: context, the chosen arm, reward, its propensity and all of them."""
+    """What a line says: event, time, context, the chosen arm, its reward and all propensities."""
     context, choices = said["c"], said["c"].get("_multi", [])
     names = [_name(choice, place) for place, choice in enumerate(choices, 1)]
     order, chances = said["a"], said["p"]
@@ -97,12 +107,23 @@ def _decision(said: Mapping[str, Any]) -> dict[str, Any]:
     chosen = names[order[0] - 1]
     total = sum(chances)
     return {
+        "id": str(said.get("EventId", "")),
+        "at": _seconds(said.get("Timestamp")),
+        "active": not said.get("_skipLearn", False),
         "context": dict(_features(context)),
         "arm": chosen,
         "reward": -float(said["_label_cost"]),
         "propensity": float(said.get("_label_probability", chances[0])),
         "p": {names[a - 1]: p / total for a, p in zip(order, chances, strict=True)},
     }
+
+
+def _seconds(time: str | None) -> float | None:
+    """Seconds since 1970; a time without a zone is in UTC."""
+    if time is None:
+        return None
+    at = datetime.fromisoformat(time)
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _name(choice: Mapping[str, Any], place: int) -> str:
@@ -133,7 +154,26 @@ def _features(said: Any, above: str = "") -> Iterator[tuple[str, float | str]]:
             yield full, float(value)
 
 
-def _in_order(name: str) -> tuple[int, str]:
+_NUMBERED = re.compile(r"^(?:FromUrl\.)?\d+\.")
+
+
+def named_features(said: Any) -> Iterator[tuple[str, float]]:
+    """Numbers of a context by name; a word is 1 in the feature ``name=word``.
+
+    That a feature stood in a list, or in a URL, is not in its name.
+
+    Examples
+    --------
+    >>> list(named_features([{"hour": 7, "user": {"kind": "new"}}]))
+    [('hour', 7.0), ('user.kind=new', 1.0)]
+    """
+    for name, value in _features(said):
+        short = _NUMBERED.sub("", name)
+        yield (f"{short}={value}", 1.0) if isinstance(value, str) else (short, value)
+
+
+def arm_order(name: str) -> tuple[int, str]:
+    """Arms that are numbers in their order, before words in the order of the alphabet."""
     return (int(name), "") if name.isdigit() else (1 << 60, name)
 
 
@@ -171,4 +211,4 @@ def _line(
     }
 
 
-__all__ = ["DsjsonTable", "write_dsjson"]
+__all__ = ["DsjsonTable", "arm_order", "decisions_in", "named_features", "write_dsjson"]

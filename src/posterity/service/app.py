@@ -6,10 +6,11 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,11 +23,14 @@ from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.page import page_routes
+from posterity.service.personalizer import DEFAULT_EXPERIMENT
 from posterity.service.routing import Routes
 from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work
 
+# Seconds after which a server that only decides knows of a token, or of its end.
+TOKENS_EVERY = 1.0
 _encode = msgspec.json.Encoder().encode
 _JSON = (b"content-type", b"application/json")
 
@@ -54,13 +58,17 @@ def create_app(
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
+        tasks: list[asyncio.Task[None]] = []
         await engine.start()
-        tokens.__init__(await engine.read(engine.store.tokens))  # type: ignore[misc]
-        if not len(tokens):
-            say(await _first_token(engine, tokens))
+        tokens.read(await engine.read(engine.store.read_tokens))
+        if not engine.learns:
+            tasks.append(asyncio.create_task(_follow(engine, tokens)))
+        elif not len(tokens):
+            say(await _make_first_token(engine, tokens))
         elif visitor:
-            say(await _visitors_token(engine, tokens))
-        tasks = [] if beside is None else [asyncio.create_task(beside(engine))]
+            say(await _make_visitors_token(engine, tokens))
+        if beside is not None:
+            tasks.append(asyncio.create_task(beside(engine)))
         yield
         for task in tasks:
             task.cancel()
@@ -99,25 +107,27 @@ class App:
         if scope["type"] != "http":
             return await self.pages(scope, receive, send)
         try:
-            methods, values = self._routes.find(scope["raw_path"])
+            methods, values = self._routes.find(_expand_path(scope["raw_path"]))
         except KeyError:
             return await self.pages(scope, receive, send)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
             refused = RefusedError(405, f"this path has no {method}: it has {', '.join(methods)}")
-            return await _refusal(refused, {"allow": ", ".join(methods)})(scope, receive, send)
+            return await _respond_refused(refused, {"allow": ", ".join(methods)})(
+                scope, receive, send
+            )
         try:
-            told = await self._answer(methods[method], values, scope, receive)
+            answer = await self._answer(methods[method], values, scope, receive)
         except RefusedError as refused:
-            return await _refusal(refused)(scope, receive, send)
+            return await _respond_refused(refused)(scope, receive, send)
         except Exception:
             await _internal_error()(scope, receive, send)
             raise
-        if isinstance(told, Response):
-            return await told(scope, receive, send)
-        content = _encode(told)
+        if isinstance(answer, Response):
+            return await answer(scope, receive, send)
+        content, status = _encode(answer), methods[method].status
         length = (b"content-length", str(len(content)).encode())
-        await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
+        await send({"type": "http.response.start", "status": status, "headers": [_JSON, length]})
         await send({"type": "http.response.body", "body": content})
 
     async def _answer(
@@ -125,21 +135,38 @@ class App:
     ) -> Any:
         token, body = "", None
         if endpoint.role:
-            token = self._tokens.check(_authorization(scope), endpoint.role)
+            token = self._tokens.check(_read_authorization(scope), endpoint.role)
         if endpoint.body is not None:
-            content = await _body(receive, endpoint.largest)
-            body = _decoded(self._decoders[endpoint.body], content)
+            content = await _read_body(receive, endpoint.largest)
+            body = _decode(self._decoders[endpoint.body], content)
         return await endpoint.answer(Call(self._engine, self._tokens, token, body, named, scope))
 
 
-def _authorization(scope: Scope) -> str:
+def _expand_path(path: bytes) -> bytes:
+    """A path with the experiment that it means."""
+    if path.startswith(b"/personalizer/"):
+        return f"/v1/experiments/{DEFAULT_EXPERIMENT}".encode() + path
+    return path
+
+
+def _read_authorization(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == b"authorization":
             return str(value.decode("latin-1"))
+        if name == b"ocp-apim-subscription-key":  # as clients of Personalizer send it
+            return f"Bearer {value.decode('latin-1')}"
     return ""
 
 
-async def _first_token(engine: Engine, tokens: Tokens) -> str:
+async def _follow(engine: Engine, tokens: Tokens) -> None:
+    """Let in, and refuse, whom the server that learns does."""
+    while True:
+        await asyncio.sleep(TOKENS_EVERY)
+        with suppress(SQLAlchemyError):  # the database is away: there is a next time
+            tokens.read(await engine.read(engine.store.read_tokens))
+
+
+async def _make_first_token(engine: Engine, tokens: Tokens) -> str:
     def do(_: LogEntries, group: Group) -> Any:
         return tokens.make(group, "first", "admin")
 
@@ -148,7 +175,7 @@ async def _first_token(engine: Engine, tokens: Tokens) -> str:
     return str(made)
 
 
-async def _visitors_token(engine: Engine, tokens: Tokens) -> str:
+async def _make_visitors_token(engine: Engine, tokens: Tokens) -> str:
     """For who looks at a demonstration that was there before: to read, and for a day."""
 
     def do(_: LogEntries, group: Group) -> Any:
@@ -159,7 +186,7 @@ async def _visitors_token(engine: Engine, tokens: Tokens) -> str:
     return str(made)
 
 
-async def _body(receive: Receive, largest: int) -> bytes:
+async def _read_body(receive: Receive, largest: int) -> bytes:
     parts, size, more = [], 0, True
     while more:
         message = await receive()
@@ -174,7 +201,7 @@ async def _body(receive: Receive, largest: int) -> bytes:
     return b"".join(parts)
 
 
-def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
+def _decode(decode: Callable[[bytes], Any], body: bytes) -> Any:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
@@ -187,14 +214,14 @@ def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
         raise RefusedError(400, f"the body is no JSON: {error}") from error
 
 
-def _refusal(refused: RefusedError, more: dict[str, str] | None = None) -> Response:
+def _respond_refused(refused: RefusedError, more: dict[str, str] | None = None) -> Response:
     headers = dict(more or {})
     if refused.retry_after is not None:
         headers["retry-after"] = str(refused.retry_after)
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    told = {"error": refused.message, "field": refused.field}
-    return JSONResponse(told, refused.status, headers)
+    body = {"error": refused.message, "field": refused.field}
+    return JSONResponse(body, refused.status, headers)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
@@ -214,10 +241,10 @@ def _internal_error() -> Response:
 
 
 async def _openapi(_: Request) -> Response:
-    return JSONResponse(openapi())
+    return JSONResponse(describe_api())
 
 
-def openapi() -> dict[str, Any]:
+def describe_api() -> dict[str, Any]:
     """The description of all endpoints, as OpenAPI has it."""
     bodies = [endpoint.body for endpoint in ENDPOINTS if endpoint.body is not None]
     found, parts = msgspec.json.schema_components(
@@ -233,7 +260,10 @@ def openapi() -> dict[str, Any]:
                 {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
                 for name in re.findall(r"{(\w+)}", endpoint.path)
             ],
-            "responses": {"200": {"description": "done"}, "4XX": {"description": "refused"}},
+            "responses": {
+                str(endpoint.status): {"description": "done"},
+                "4XX": {"description": "refused"},
+            },
             "security": [{"token": []}] if endpoint.role else [],
         }
         if endpoint.body is not None:

@@ -46,3 +46,10 @@ def check_ranges(settings: ExperimentSettings) -> None:
             raise RefusedError(422, f"ranges name {name!r}, which is no feature", f"ranges.{name}")
         if not low < high:
             raise RefusedError(422, f"the range of {name!r} is empty", f"ranges.{name}")
+    for name, seconds in settings.erase_after.items():
+        where = f"erase_after.{name}"
+        if name not in settings.features:
+            raise RefusedError(422, f"erase_after names {name!r}, which is no feature", where)
+        if seconds < (settings.horizon or 0.0):
+            said = f"{name!r} would be erased before the horizon: give {settings.horizon:g} or more"
+            raise RefusedError(422, said, where)

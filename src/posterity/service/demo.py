@@ -67,7 +67,7 @@ async def _past(engine: Engine, rng: np.random.Generator, now: float) -> None:
             late.append((at + _delay(rng), made.id, value))
         for due, id, earned in [one for one in late if one[0] <= at]:
             engine.clock = lambda due=due: due  # type: ignore[misc]
-            await engine.happened(EXPERIMENT, "reward", Reward(decision_id=id, value=earned))
+            await engine.record_event(EXPERIMENT, "reward", Reward(decision_id=id, value=earned))
         late = [one for one in late if one[0] > at]
         if rng.random() < DELIVERIES:
             await _deliver(engine, rng, noise=HARD if at > now - HARDER else 0.3)
@@ -88,7 +88,7 @@ async def _visit(engine: Engine, rng: np.random.Generator) -> tuple[Any, float]:
 async def _later(engine: Engine, id: str, value: float, seconds: float) -> None:
     await asyncio.sleep(seconds)
     with contextlib.suppress(RefusedError):
-        await engine.happened(EXPERIMENT, "reward", Reward(decision_id=id, value=value))
+        await engine.record_event(EXPERIMENT, "reward", Reward(decision_id=id, value=value))
 
 
 async def _deliver(engine: Engine, rng: np.random.Generator, noise: float) -> None:
@@ -97,4 +97,4 @@ async def _deliver(engine: Engine, rng: np.random.Generator, noise: float) -> No
     far = 6.0 * (rng.random() < 0.005)
     y = float(TIMES @ x + 3.0 + far + noise * rng.normal())
     row = Row(id=f"{rng.integers(2**62):x}", x=x.tolist(), y=y)
-    await engine.row(PREDICTOR, "learn", row)
+    await engine.record_row(PREDICTOR, "learn", row)

@@ -11,11 +11,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
 from posterity.files import dumps
-from posterity.service import logs
+from posterity.service import logs, personalizer
 from posterity.service import messages as say
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
-from posterity.service.state import metrics, overview, state_of
+from posterity.service.state import build_overview, describe_state, format_metrics
 from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work
@@ -55,6 +55,7 @@ class Endpoint:
     body: Any
     answer: Callable[[Call], Awaitable[Any]]
     largest: int = 65_536
+    status: int = 200
 
     @property
     def summary(self) -> str:
@@ -84,50 +85,50 @@ async def decide_batch(call: Call) -> Any:
 
 async def reward(call: Call) -> Any:
     """Learn what a decision earned, once for each event id."""
-    return await call.engine.happened(call.name, "reward", call.body)
+    return await call.engine.record_event(call.name, "reward", call.body)
 
 
 async def take_back(call: Call) -> Any:
     """Unlearn a reward."""
-    return await call.engine.happened(call.name, "retraction", call.body)
+    return await call.engine.record_event(call.name, "retraction", call.body)
 
 
 async def activate(call: Call) -> Any:
     """Say that a decision was shown after all: its rewards are learned."""
-    return await call.engine.happened(call.name, "activate", call.body)
+    return await call.engine.record_event(call.name, "activate", call.body)
 
 
 async def delete_decision(call: Call) -> Any:
     """Unlearn a decision, and erase its context."""
     asked = say.Activate(decision_id=call.named[1])
-    return await call.engine.happened(call.name, "delete", asked)
+    return await call.engine.record_event(call.name, "delete", asked)
 
 
-async def experiment_state(call: Call) -> Any:
+async def get_experiment(call: Call) -> Any:
     """Settings of an experiment, and how far it has learned."""
-    return state_of(call.engine.experiment(call.name))
+    return describe_state(call.engine.experiment(call.name))
 
 
-async def predictor_state(call: Call) -> Any:
+async def get_predictor(call: Call) -> Any:
     """Settings of a predictor, and its scores."""
-    return state_of(call.engine.predictor(call.name))
+    return describe_state(call.engine.predictor(call.name))
 
 
-async def experiment_file(call: Call) -> Any:
+async def get_experiment_model(call: Call) -> Any:
     """The bandit as a model file, which ``posterity.load`` reads."""
-    return _file(call.engine.experiment(call.name).model)
+    return _send_model(call.engine.experiment(call.name).model)
 
 
-async def predictor_file(call: Call) -> Any:
+async def get_predictor_model(call: Call) -> Any:
     """The model as a model file, which ``posterity.load`` reads."""
-    return _file(call.engine.predictor(call.name).model)
+    return _send_model(call.engine.predictor(call.name).model)
 
 
-def _file(model: Any) -> Response:
+def _send_model(model: Any) -> Response:
     return Response(dumps(model), media_type="application/octet-stream", headers=_NEVER)
 
 
-async def log(call: Call) -> Any:
+async def get_log(call: Call) -> Any:
     """The log from a number on, as lines of JSON, an Arrow stream or Parquet."""
     served, store = call.engine.experiment(call.name), call.engine.store
     given = call.query
@@ -137,9 +138,9 @@ async def log(call: Call) -> Any:
     if form not in ("ndjson", "arrow", "parquet"):
         raise RefusedError(422, f"format is {form!r}: give ndjson, arrow or parquet", "format")
     if form == "ndjson":
-        pieces = logs.lines(served, store, int(after))
+        pieces = logs.stream_lines(served, store, int(after))
         return StreamingResponse(pieces, media_type="application/x-ndjson")
-    pieces = logs.arrow(served, store, int(after), parquet=form == "parquet")
+    pieces = logs.stream_arrow(served, store, int(after), parquet=form == "parquet")
     kind = "vnd.apache.parquet" if form == "parquet" else "vnd.apache.arrow.stream"
     return StreamingResponse(pieces, media_type=f"application/{kind}")
 
@@ -148,7 +149,7 @@ async def evaluate(call: Call) -> Any:
     """What other policies would have earned, told from the experiment's own log."""
     policies = call.query.getlist("policy") or ["uniform", "logged"]
     served = call.engine.experiment(call.name)
-    return await call.engine.read(logs.evaluated, served, call.engine.store, policies)
+    return await call.engine.read(logs.evaluate_policies, served, call.engine.store, policies)
 
 
 async def predict(call: Call) -> Any:
@@ -158,12 +159,12 @@ async def predict(call: Call) -> Any:
 
 async def learn(call: Call) -> Any:
     """Predict a row, then learn it, once for each id."""
-    return await call.engine.row(call.name, "learn", call.body)
+    return await call.engine.record_row(call.name, "learn", call.body)
 
 
 async def unlearn(call: Call) -> Any:
     """Take a row back."""
-    return await call.engine.row(call.name, "unlearn", call.body)
+    return await call.engine.record_row(call.name, "unlearn", call.body)
 
 
 async def make_token(call: Call) -> Any:
@@ -172,59 +173,61 @@ async def make_token(call: Call) -> Any:
 
     def do(_: LogEntries, group: Group) -> Any:
         made = call.tokens.make(group, asked.name, asked.role, asked.expires)
-        call.engine.audit(group, call.token, f"token {asked.name}", None, asked.role)
+        call.engine.add_audit(group, call.token, f"token {asked.name}", None, asked.role)
         return made
 
-    told, record = await call.engine.submit(Work(do))
+    made, record = await call.engine.submit(Work(do))
     call.tokens.add(record)
-    return say.MadeToken(told)
+    return say.MadeToken(made)
 
 
 async def revoke_token(call: Call) -> Any:
     """Revoke a token."""
     name = call.body.name
 
-    def do(_: LogEntries, group: Group) -> say.Told:
+    def do(_: LogEntries, group: Group) -> say.Outcome:
         call.tokens.revoke(group, name)
-        call.engine.audit(group, call.token, f"token {name}", None, "revoked")
-        return say.Told("revoked")
+        call.engine.add_audit(group, call.token, f"token {name}", None, "revoked")
+        return say.Outcome("revoked")
 
     return await call.engine.submit(Work(do))
 
 
-async def audited(call: Call) -> Any:
+async def get_audit(call: Call) -> Any:
     """Who changed which settings, and when."""
-    return await call.engine.read(call.engine.store.audited)
+    return await call.engine.read(call.engine.store.read_audit)
 
 
-async def healthy(call: Call) -> Any:
+async def check_health(call: Call) -> Any:
     """That the process lives."""
     return {"status": "alive"}
 
 
-async def ready(call: Call) -> Any:
+async def check_readiness(call: Call) -> Any:
     """That it has read its log and can write."""
     if not call.engine.ready:
         raise RefusedError(503, "not ready: the log is being read, or is away", retry_after=1)
     return {"status": "ready"}
 
 
-async def measured(call: Call) -> Any:
+async def get_metrics(call: Call) -> Any:
     """Counters and gauges, as Prometheus reads them."""
-    return Response(metrics(call.engine), media_type="text/plain; version=0.0.4")
+    return Response(format_metrics(call.engine), media_type="text/plain; version=0.0.4")
 
 
-async def overviewed(call: Call) -> Any:
+async def get_overview(call: Call) -> Any:
     """All models at a glance: traffic, rewards, propensities, scores along time."""
-    return await call.engine.read(overview, call.engine)
+    return await call.engine.read(build_overview, call.engine)
 
 
-async def events(call: Call) -> Any:
+async def stream_events(call: Call) -> Any:
     """Server-Sent Events: "changed" whenever something was written."""
-    return StreamingResponse(_changes(call.engine), media_type="text/event-stream", headers=_NEVER)
+    return StreamingResponse(
+        _watch_changes(call.engine), media_type="text/event-stream", headers=_NEVER
+    )
 
 
-async def _changes(engine: Engine) -> AsyncIterator[str]:
+async def _watch_changes(engine: Engine) -> AsyncIterator[str]:
     import asyncio
 
     changed = asyncio.Event()
@@ -244,34 +247,46 @@ async def _changes(engine: Engine) -> AsyncIterator[str]:
 
 
 _EXPERIMENT, _PREDICTOR = "/v1/experiments/{name}", "/v1/predictors/{name}"
+_RANK = _EXPERIMENT + "/personalizer/v1.0/rank"
+_EVENT = _EXPERIMENT + "/personalizer/v1.0/events/{id}"
 _BATCH_BYTES = 1_048_576
 
 ENDPOINTS = (
     Endpoint("PUT", _EXPERIMENT, "admin", say.ExperimentSettings, put_experiment, _BATCH_BYTES),
-    Endpoint("GET", _EXPERIMENT, "read", None, experiment_state),
+    Endpoint("GET", _EXPERIMENT, "read", None, get_experiment),
     Endpoint("POST", _EXPERIMENT + "/decide", "decide", say.Decide, decide),
     Endpoint(
         "POST", _EXPERIMENT + "/decide/batch", "decide", say.DecideBatch, decide_batch, _BATCH_BYTES
     ),
     Endpoint("POST", _EXPERIMENT + "/reward", "decide", say.Reward, reward),
-    Endpoint("POST", _EXPERIMENT + "/take-back", "decide", say.Of, take_back),
+    Endpoint("POST", _EXPERIMENT + "/take-back", "decide", say.TakeBack, take_back),
     Endpoint("POST", _EXPERIMENT + "/activate", "decide", say.Activate, activate),
     Endpoint("DELETE", _EXPERIMENT + "/decisions/{id}", "admin", None, delete_decision),
-    Endpoint("GET", _EXPERIMENT + "/log", "read", None, log),
+    Endpoint("GET", _EXPERIMENT + "/log", "read", None, get_log),
     Endpoint("GET", _EXPERIMENT + "/evaluate", "read", None, evaluate),
-    Endpoint("GET", _EXPERIMENT + "/model", "read", None, experiment_file),
+    Endpoint("GET", _EXPERIMENT + "/model", "read", None, get_experiment_model),
+    Endpoint("POST", _RANK, "decide", say.RankRequest, personalizer.rank, status=201),
+    Endpoint(
+        "POST",
+        _EVENT + "/reward",
+        "decide",
+        say.EventReward,
+        personalizer.reward_event,
+        status=204,
+    ),
+    Endpoint("POST", _EVENT + "/activate", "decide", None, personalizer.activate_event, status=204),
     Endpoint("PUT", _PREDICTOR, "admin", say.PredictorSettings, put_predictor, _BATCH_BYTES),
-    Endpoint("GET", _PREDICTOR, "read", None, predictor_state),
+    Endpoint("GET", _PREDICTOR, "read", None, get_predictor),
     Endpoint("POST", _PREDICTOR + "/predict", "read", say.Predict, predict),
     Endpoint("POST", _PREDICTOR + "/learn", "decide", say.Row, learn),
     Endpoint("POST", _PREDICTOR + "/unlearn", "decide", say.Unlearn, unlearn),
-    Endpoint("GET", _PREDICTOR + "/model", "read", None, predictor_file),
+    Endpoint("GET", _PREDICTOR + "/model", "read", None, get_predictor_model),
     Endpoint("POST", "/v1/tokens", "admin", say.NewToken, make_token),
     Endpoint("POST", "/v1/tokens/revoke", "admin", say.Revoke, revoke_token),
-    Endpoint("GET", "/v1/audit", "admin", None, audited),
-    Endpoint("GET", "/v1/overview", "read", None, overviewed),
-    Endpoint("GET", "/v1/events", "read", None, events),
-    Endpoint("GET", "/healthz", "", None, healthy),
-    Endpoint("GET", "/readyz", "", None, ready),
-    Endpoint("GET", "/metrics", "read", None, measured),
+    Endpoint("GET", "/v1/audit", "admin", None, get_audit),
+    Endpoint("GET", "/v1/overview", "read", None, get_overview),
+    Endpoint("GET", "/v1/events", "read", None, stream_events),
+    Endpoint("GET", "/healthz", "", None, check_health),
+    Endpoint("GET", "/readyz", "", None, check_readiness),
+    Endpoint("GET", "/metrics", "read", None, get_metrics),
 )

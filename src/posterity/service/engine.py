@@ -17,8 +17,8 @@ from posterity.files import dumps, loads_with_notes
 from posterity.service.changes import check_features, check_name, check_ranges, refuse_other
 from posterity.service.errors import ClaimedError, RefusedError
 from posterity.service.experiments import Experiment
+from posterity.service.follow import Follower
 from posterity.service.messages import (
-    Activate,
     Decide,
     ExperimentSettings,
     Predict,
@@ -27,8 +27,16 @@ from posterity.service.messages import (
 )
 from posterity.service.predictors import Predictor
 from posterity.service.schema import audit, decision, model, snapshot
-from posterity.service.store import Group, LogEntries, Record, Store, erasures
-from posterity.service.work import Predictions, Work, outcome_of, said_of, settle
+from posterity.service.store import (
+    Group,
+    LogEntries,
+    Record,
+    Store,
+    erase_decisions,
+    thin_snapshots,
+)
+from posterity.service.upkeep import Upkeep
+from posterity.service.work import Predictions, Work, compute_outcome, settle, summarize_error
 
 Served = Experiment | Predictor
 
@@ -39,6 +47,8 @@ MOST_AT_ONCE = 1_000
 GATHER = 0.001
 # Events between two snapshots of a model: what a restart has to learn again, at most.
 SNAPSHOT_EVERY = 1_000
+# Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
+KEPT_EVERY = 10_000
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 
 
@@ -53,10 +63,14 @@ class Engine:
     store : Store
     clock : callable
         Seconds since 1970; it may jump, for nothing hangs on its order.
+    learns : bool
+        Whether it learns. If not it only decides, and follows the server that learns.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self.store, self.clock = store, clock
+    def __init__(
+        self, store: Store, clock: Callable[[], float] = time.time, *, learns: bool = True
+    ) -> None:
+        self.store, self.clock, self.learns = store, clock, learns
         self.models: dict[str, Served] = {}
         self.counts = {"decisions": 0, "events": 0, "rows": 0, "commits": 0, "failures": 0}
         self.changed: list[asyncio.Event] = []
@@ -67,20 +81,22 @@ class Engine:
         self._made, self._process = 0, secrets.token_hex(8)
         self._secret = ""
         self._snapshots: dict[str, int] = {}
-        self._heard: dict[str, float] = {}
+        self._due: set[str] = set()  # models that get a snapshot with the group at hand
         self._queue: deque[Work] = deque()
         self._wake = asyncio.Event()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
         self._tasks: list[asyncio.Task[None]] = []
         self._predictions = Predictions()
+        self.upkeep, self.follower = Upkeep(self), Follower(self)
 
     # ---- life ------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Read what there is, and begin to work."""
-        await self._on_disk(self._restore)
+        await self._run_on_disk(self._restore_all)
         self.ready = True
-        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._expire())]
+        beside = self.upkeep if self.learns else self.follower
+        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(beside.run())]
 
     async def stop(self) -> None:
         """Do what waits, keep snapshots, and close."""
@@ -90,45 +106,48 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         group = Group()
-        self._keep(group, every=1)
+        self._add_snapshots(group, every=1)
         if group and self.ready:
-            await self._on_disk(self.store.commit, group)
+            await self._run_on_disk(self.store.commit, group)
         self._disk.shutdown()
         self.store.close()
 
-    def _restore(self) -> None:
-        self.store.claim()
-        self._number = self.store.last_number()
-        self._secret = self.store.secret(secrets.token_hex(32))
-        self.models = {one["name"]: self.restored(one) for one in self.store.models()}
+    def _restore_all(self) -> None:
+        if self.learns:
+            self.store.claim()
+        self._number = self.store.read_last_number()
+        self._secret = self.store.read_secret(secrets.token_hex(32) if self.learns else "")
+        if not self._secret:
+            raise ClaimedError("the database is empty: start the server that learns first")
+        self.models = {one["name"]: self.restore(one) for one in self.store.read_models()}
+        self._due.clear()
         self._snapshots = {
-            name: (self.store.snapshot(name) or {"learned_through": 0})["learned_through"]
+            name: (self.store.read_snapshot(name) or {"learned_through": 0})["learned_through"]
             for name in self.models
         }
 
-    def restored(self, kept: Record, through: int | None = None) -> Served:
+    def restore(self, kept: Record, through: int | None = None) -> Served:
         """A model as the log has it, or as it was when it had learned no more than ``through``."""
         name, kind = kept["name"], kept["kind"]
-        found = self.store.snapshot(name, through)
+        found = self.store.read_snapshot(name, through)
         after = found["learned_through"] if found else 0
         known, notes = loads_with_notes(found["file"]) if found else (None, None)
         settings = msgspec.json.decode(kept["settings"], type=_SETTINGS[kind])
         served: Served
         if isinstance(settings, ExperimentSettings):
             served = Experiment(name, kept["version"], settings, self._secret, known, after)
-            served.replay(self.store.learned(name, after, through))
         else:
             served = Predictor(name, kept["version"], settings, known, notes, after)
-            served.replay(self.store.rows(name, after, through))
+        served.replay(served.read_log(self.store, after, through))
         return served
 
-    def as_it_was(self, kept: Record, made: Record) -> Served:
+    def restore_at(self, kept: Record, made: Record) -> Served:
         """The experiment that made a decision, with the settings and the model of that time."""
-        self._secret = self.store.secret("")
-        settings = self.store.settings(kept["name"], made["settings_version"])
-        return self.restored({**kept, **settings}, made["learned_through"])
+        self._secret = self.store.read_secret("")
+        settings = self.store.read_settings(kept["name"], made["settings_version"])
+        return self.restore({**kept, **settings}, made["learned_through"])
 
-    async def _on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
+    async def _run_on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
 
     # ---- what is asked ---------------------------------------------------------------------------
@@ -137,6 +156,9 @@ class Engine:
         """Wait until it is done and on the disk."""
         if not self.ready:
             raise RefusedError(503, "the database is away: try again", retry_after=1)
+        if not self.learns and work.decides is None:
+            said = "this server only decides: send this to the server that learns"
+            raise RefusedError(421, said)
         if len(self._queue) >= MOST_WAITING:
             raise RefusedError(503, "too many requests wait: try again", retry_after=1)
         self._queue.append(work)
@@ -150,13 +172,13 @@ class Engine:
 
     def experiment(self, name: str) -> Experiment:
         """The experiment of that name."""
-        return self._named(name, Experiment)
+        return self._find_model(name, Experiment)
 
     def predictor(self, name: str) -> Predictor:
         """The predictor of that name."""
-        return self._named(name, Predictor)
+        return self._find_model(name, Predictor)
 
-    def _named(self, name: str, kind: Any) -> Any:
+    def _find_model(self, name: str, kind: Any) -> Any:
         if not self.ready:
             raise RefusedError(503, "the log is being read: try again", retry_after=1)
         found = self.models.get(name)
@@ -185,11 +207,12 @@ class Engine:
             else:
                 check_features(settings)
                 served = Predictor(name, version, settings)
+                served.check_forgetting()
             written = msgspec.json.encode(settings).decode()
             now = self.clock()
             group.add(
                 model,
-                seq=self.number(),
+                seq=self.next_number(),
                 name=name,
                 version=version,
                 kind=kind,
@@ -197,7 +220,7 @@ class Engine:
                 at=now,
             )
             was = None if before is None else msgspec.json.encode(before.settings).decode()
-            self.audit(group, token, f"{kind} {name}", was, written)
+            self.add_audit(group, token, f"{kind} {name}", was, written)
             self.models[name] = served
             return {"name": name, "version": version}
 
@@ -213,8 +236,8 @@ class Engine:
         def do(found: LogEntries, group: Group) -> list[Any]:
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
-                if one["context"] != given[2].tobytes():
-                    gone = one["context"] is None
+                gone = one["context"] is None
+                if gone or not experiment.matches_context(one, given[2]):
                     said = "was deleted" if gone else "was made in another context"
                     field = "id" if len(read) == 1 else f"decisions[{position}].id"
                     raise RefusedError(
@@ -230,18 +253,21 @@ class Engine:
         self._made += 1
         return f"{int(1000.0 * self.clock()):012x}-{self._process}-{self._made:x}"
 
-    async def happened(self, name: str, kind: str, asked: Any) -> Any:
+    async def record_event(self, name: str, kind: str, asked: Any) -> Any:
         """A reward, a correction, a retraction, an activation or a deletion."""
         self.experiment(name)
 
         def do(found: LogEntries, group: Group) -> Any:
             experiment = self.experiment(name)
-            told = experiment.happened(kind, asked, found, group, self._number + 1, self.clock())
+            outcome = experiment.record_event(
+                kind, asked, found, group, self._number + 1, self.clock()
+            )
             self._number = max(self._number, experiment.learned_through)
             if kind == "delete":
-                group.statements += erasures(name, [asked.decision_id])
-                self._snapshots[name] = -SNAPSHOT_EVERY  # a new one, with this group
-            return told
+                group.statements += erase_decisions(name, [asked.decision_id])
+                self._snapshots[name] = 0
+                self.request_snapshot(name)
+            return outcome
 
         return await self.submit(Work(do, decisions=((name, asked.decision_id),)))
 
@@ -250,26 +276,32 @@ class Engine:
         predictor = self.predictor(name)
         return await self._predictions.of(predictor, predictor.read(asked.x))
 
-    async def row(self, name: str, way: str, asked: Any) -> Any:
+    async def record_row(self, name: str, way: str, asked: Any) -> Any:
         """A row to learn, or to unlearn."""
         self.predictor(name)
 
         def do(found: LogEntries, group: Group) -> Any:
             predictor = self.predictor(name)
-            told = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
+            outcome = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
             self._number = max(self._number, predictor.learned_through)
-            return told
+            return outcome
 
         return await self.submit(Work(do, rows=((name, asked.id),)))
 
-    def audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
+    def add_audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
         """Note who changed what."""
         now = self.clock()
         group.add(
-            audit, seq=self.number(), at=now, token=token, what=what, before=before, after=after
+            audit,
+            seq=self.next_number(),
+            at=now,
+            token=token,
+            what=what,
+            before=before,
+            after=after,
         )
 
-    def number(self) -> int:
+    def next_number(self) -> int:
         """The next number of the log."""
         self._number += 1
         return self._number
@@ -294,24 +326,29 @@ class Engine:
             rows = [key for work in works for key in work.rows]
             found = LogEntries()
             if keys or rows:
-                found = await self._on_disk(self.store.find, keys, rows)
+                found = await self._run_on_disk(self.store.find, keys, rows)
             self._decide_together(works, found, group)
-            told = [outcome_of(work, found, group) for work in works]
-            self._keep(group, every=SNAPSHOT_EVERY)
+            outcomes = [compute_outcome(work, found, group) for work in works]
+            self._add_snapshots(group, every=SNAPSHOT_EVERY)
             if group:
-                await self._on_disk(self.store.commit, group)
+                await self._run_on_disk(self.store.commit, group)
                 self._count(group)
         except asyncio.CancelledError:
             raise
         except Exception as error:
+            if isinstance(error, sql.exc.IntegrityError) and not self.learns:
+                # Another server made one of these decisions meanwhile: now it is found.
+                return await self._do_together(works)
             self.counts["failures"] += 1
             self.ready = False  # the models hold what the log does not
-            refused = RefusedError(503, f"nothing was written: {said_of(error)}", retry_after=1)
+            refused = RefusedError(
+                503, f"nothing was written: {summarize_error(error)}", retry_after=1
+            )
             for work in works:
                 settle(work, refused)
             await self._recover()
             return
-        for work, outcome in zip(works, told, strict=True):
+        for work, outcome in zip(works, outcomes, strict=True):
             settle(work, outcome)
         if group:
             for changed in self.changed:
@@ -329,19 +366,26 @@ class Engine:
                         new.setdefault(one[1], one)
         for name, new in asked.items():
             if new:
-                numbers = [self.number() for _ in new]
+                numbers = [self.next_number() for _ in new]
                 made = self.experiment(name).decide(list(new.values()), numbers, self.clock())
                 group.inserts += [(decision, one) for one in made]
                 found.decisions.update({(name, one["id"]): one for one in made})
 
-    def _keep(self, group: Group, every: int) -> None:
+    def _add_snapshots(self, group: Group, every: int) -> None:
         """Snapshots of models that have learned enough since the last, in the same transaction."""
-        for name, served in self.models.items():
-            through = served.learned_through
-            if through and through - self._snapshots.get(name, 0) >= every:
+        for name, served in self.models.items() if self.learns else ():
+            through, former = served.learned_through, self._snapshots.get(name, 0)
+            if through > former and (through - former >= every or name in self._due):
                 file = dumps(served.model, getattr(served, "notes", None))
+                if former // KEPT_EVERY == through // KEPT_EVERY:
+                    group.statements.append(thin_snapshots(name, former))
                 group.add(snapshot, model=name, learned_through=through, file=file, at=self.clock())
                 self._snapshots[name] = through
+        self._due.clear()
+
+    def request_snapshot(self, name: str) -> None:
+        """Have a snapshot of a model written with the group that is being done."""
+        self._due.add(name)
 
     def _count(self, group: Group) -> None:
         self.counts["commits"] += 1
@@ -354,7 +398,7 @@ class Engine:
         """Read the models anew: what was done in memory is not in the log."""
         while not self.stops:
             try:
-                await self._on_disk(self._restore)
+                await self._run_on_disk(self._restore_all)
             except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
                     settle(
@@ -364,26 +408,6 @@ class Engine:
             else:
                 self.ready = True
                 return
-
-    # ---- time ------------------------------------------------------------------------------------
-
-    async def _expire(self) -> None:
-        """Learn the default of decisions whose horizon has passed."""
-        while True:
-            await asyncio.sleep(0.5)
-            for name, served in list(self.models.items()):
-                if isinstance(served, Experiment) and served.settings.horizon and self.ready:
-                    await self.expire(name)
-
-    async def expire(self, name: str) -> int:
-        """Learn the default of an experiment's decisions whose horizon has passed; how many."""
-        now = self.clock()
-        ids = await self._on_disk(self.store.expired, name, now, self._heard.get(name, 0.0))
-        works = [self.happened(name, "default", Activate(decision_id=id)) for id in ids]
-        await asyncio.gather(*works, return_exceptions=True)
-        if not ids:
-            self._heard[name] = now - 60.0
-        return len(ids)
 
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from posterity.bandits import Bandit
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import read_context
-from posterity.service.messages import Decide, Decided, ExperimentSettings, Reward, Told
-from posterity.service.propensities import policy_of, propensities_of
+from posterity.service.messages import Decide, Decided, ExperimentSettings, Outcome, Reward
+from posterity.service.propensities import build_policy, compute_propensities
 from posterity.service.schema import event
-from posterity.service.store import Group, Key, LogEntries, Record
+from posterity.service.store import Group, Key, LogEntries, Record, Store
 
 Array = NDArray[np.float64]
 
@@ -56,14 +56,14 @@ class Experiment:
         self.name, self.version, self.settings = name, version, settings
         self.model = self._fresh() if bandit is None else bandit
         self.learned_through = learned_through
-        self.policy = policy_of(settings)
+        self.policy = build_policy(settings)
         self._key = blake2b(f"{secret}/{name}".encode(), digest_size=32).digest()
         self._places = {arm: place for place, arm in enumerate(settings.arms)}
         self._all = np.ones(len(settings.arms), dtype=bool)
         self._numbers = struct.Struct(f"{len(settings.arms)}d").unpack
 
     def _fresh(self) -> Bandit:
-        bandit = Bandit(model_of(self.settings.model), arms=self.settings.arms, rng=0)
+        bandit = Bandit(build_model(self.settings.model), arms=self.settings.arms, rng=0)
         # A bandit begins when it is first used, also by a read: begun here, reads change no byte.
         assert bandit.arms_ == self.settings.arms
         return bandit
@@ -72,7 +72,7 @@ class Experiment:
 
     def propensities(self, X: Array, allowed: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
         """Propensities, means and widths (n, K) of contexts."""
-        return propensities_of(self.model, self.policy, X, allowed)
+        return compute_propensities(self.model, self.policy, X, allowed)
 
     def draw(self, id: str) -> float:
         """A number between 0 and 1 that hangs on the id alone."""
@@ -105,9 +105,10 @@ class Experiment:
         """Rows of the log, of requests that were read, each with its id and number."""
         X = np.stack([context for _, _, context, _ in asked])
         allowed = np.stack([may for _, _, _, may in asked])
-        told, means, widths = self.propensities(X, allowed)
+        probabilities, means, widths = self.propensities(X, allowed)
         expires = None if self.settings.horizon is None else now + self.settings.horizon
-        places = pick(told, np.array([self.draw(id) for _, id, _, _ in asked]))
+        forget = self._next_erasure(now, -math.inf)
+        places = pick(probabilities, np.array([self.draw(id) for _, id, _, _ in asked]))
         return [
             {
                 "seq": number,
@@ -124,9 +125,10 @@ class Experiment:
                 "widths": width.tobytes(),
                 "active": int(one.activate),
                 "expires": expires,
+                "forget": forget,
             }
             for (one, id, context, may), number, place, chances, mean, width in zip(
-                asked, numbers, places, told, means, widths, strict=True
+                asked, numbers, places, probabilities, means, widths, strict=True
             )
         ]
 
@@ -144,21 +146,68 @@ class Experiment:
             made["expires"],
         )
 
+    def import_decision(self, row: Record, number: int, now: float) -> Record:
+        """A row of the log, of a decision that another service made: what it believed is NaN."""
+        arms = self.settings.arms
+        unknown = np.full(len(arms), math.nan).tobytes()
+        chances = np.array([row["p"].get(arm, 0.0) for arm in arms])
+        return {
+            "seq": number,
+            "model": self.name,
+            "id": row["id"],
+            "at": now,
+            "learned_through": self.learned_through,
+            "settings_version": self.version,
+            "context": row["context"].tobytes(),
+            "allowed": (chances > 0.0).tobytes(),
+            "arm": self._places[row["arm"]],
+            "propensities": chances.tobytes(),
+            "means": unknown,
+            "widths": unknown,
+            "active": int(row["active"]),
+            "expires": None,
+            "forget": self._next_erasure(now, -math.inf),
+        }
+
+    def matches_context(self, made: Record, context: Array) -> bool:
+        """Whether a decision was made in this context, as far as the log still has it."""
+        if made["context"] == context.tobytes():
+            return True
+        known = np.frombuffer(made["context"])
+        return bool(np.all((known == context) | np.isnan(known)))
+
+    def erase_features(self, made: Record, now: float) -> Record:
+        """A decision's context without the features whose time has passed."""
+        context = np.frombuffer(made["context"]).copy()
+        for place, name in enumerate(self.settings.features):
+            if made["at"] + self.settings.erase_after.get(name, math.inf) <= now:
+                context[place] = math.nan
+        return {
+            "number": made["seq"],
+            "left": context.tobytes(),
+            "next": self._next_erasure(made["at"], now),
+        }
+
+    def _next_erasure(self, at: float, now: float) -> float | None:
+        """When the next feature of a decision of that time expires."""
+        times = [at + seconds for seconds in self.settings.erase_after.values()]
+        return min((time for time in times if time > now), default=None)
+
     # ---- what comes for a decision ---------------------------------------------------------------
 
-    def happened(
+    def record_event(
         self, kind: str, asked: Any, found: LogEntries, group: Group, number: int, now: float
-    ) -> Told:
+    ) -> Outcome:
         """Learn an event, and add it to the group; what changes nothing adds nothing."""
         key = (self.name, asked.decision_id)
-        made = self._decision(found, key)
+        made = self._find_decision(found, key)
         before = found.events.setdefault(key, [])
         event_id = getattr(asked, "event_id", kind)
         value = getattr(asked, "value", None)
-        status = self._status(kind, asked, before, bool(made["active"]))
+        status = self._check_event(kind, asked, before, bool(made["active"]))
         former = before[-1]["total"] if before else None
         if status == "duplicate":
-            return Told(status, former)
+            return Outcome(status, former)
         happened: Record = {
             "seq": number,
             "model": self.name,
@@ -169,13 +218,13 @@ class Experiment:
             "former": former,
             "at": now,
         }
-        happened["total"] = self._total([*before, happened], bool(made["active"]))
+        happened["total"] = self._compute_total([*before, happened], bool(made["active"]))
         self.learn({**happened, "context": made["context"], "arm": made["arm"]})
         group.add(event, **happened)
         before.append(happened)
-        return Told(status, happened["total"])
+        return Outcome(status, happened["total"])
 
-    def _decision(self, found: LogEntries, key: Key) -> Record:
+    def _find_decision(self, found: LogEntries, key: Key) -> Record:
         if key not in found.decisions:
             raise RefusedError(404, f"there is no decision {key[1]!r}", "decision_id")
         made = found.decisions[key]
@@ -185,10 +234,10 @@ class Experiment:
             raise RefusedError(410, f"decision {key[1]!r} was deleted", "decision_id")
         return made
 
-    def _status(self, kind: str, asked: Any, before: Sequence[Record], active: bool) -> str:
-        live = values_of(before)
+    def _check_event(self, kind: str, asked: Any, before: Sequence[Record], active: bool) -> str:
+        live = collect_rewards(before)
         if kind == "reward":
-            return _status_of_reward(asked, live)
+            return _check_reward(asked, live)
         if kind == "retraction":
             known = any(one["event_id"] == asked.event_id for one in before)
             if not known:
@@ -201,12 +250,12 @@ class Experiment:
             return "duplicate" if before and before[-1]["total"] is not None else "new"
         return "deleted"
 
-    def _total(self, events: Sequence[Record], active: bool) -> float | None:
+    def _compute_total(self, events: Sequence[Record], active: bool) -> float | None:
         """What is to be learned of a decision, from all that came for it."""
         kinds = {one["kind"] for one in events}
         if "delete" in kinds or not (active or "activate" in kinds):
             return None
-        values = list(values_of(events).values())
+        values = list(collect_rewards(events).values())
         if values:
             total = {"sum": sum, "first": lambda v: v[0], "last": lambda v: v[-1]}
             return float(total[self.settings.aggregation](values))
@@ -227,6 +276,10 @@ class Experiment:
             if happened["context"] is None:
                 raise RefusedError(410, "what was learned is not known: a decision was deleted")
             x, arm = np.frombuffer(happened["context"]), self.settings.arms[happened["arm"]]
+            if math.isnan(sum(x)):
+                raise RefusedError(
+                    410, "a feature of this decision has expired: nothing more can be learned of it"
+                )
             try:
                 if former is None:
                     self.model.learn_one(x, arm, total)
@@ -237,13 +290,19 @@ class Experiment:
                 raise RefusedError(422, str(error), "value") from error
         self.learned_through = happened["seq"]
 
+    def read_log(
+        self, store: Store, after: int, through: int | None = None, limit: int | None = None
+    ) -> Iterator[Record]:
+        """What the log holds to be learned after a number."""
+        return store.read_events(self.name, after, through, limit)
+
     def replay(self, log: Iterable[Record]) -> None:
         """Learn what the log holds after a snapshot."""
         for happened in log:
             self.learn(happened)
 
 
-def model_of(word: str) -> Any:
+def build_model(word: str) -> Any:
     """The model of rewards: None is the bandit's own, of normal noise."""
     if word == "linear":
         return None
@@ -252,7 +311,7 @@ def model_of(word: str) -> Any:
     return BayesianLogisticRegression() if word == "logistic" else BayesianPoissonRegression()
 
 
-def values_of(events: Sequence[Record]) -> dict[str, float]:
+def collect_rewards(events: Sequence[Record]) -> dict[str, float]:
     """Rewards that count, by event id, in the order in which they first came."""
     live: dict[str, float] = {}
     for one in events:
@@ -263,7 +322,7 @@ def values_of(events: Sequence[Record]) -> dict[str, float]:
     return live
 
 
-def pick(told: Array, draws: Array) -> NDArray[np.intp]:
+def pick(probabilities: Array, draws: Array) -> NDArray[np.intp]:
     """Arms (n,): the first whose cumulated probability (n, K) is above the draw (n,).
 
     Examples
@@ -271,11 +330,11 @@ def pick(told: Array, draws: Array) -> NDArray[np.intp]:
     >>> pick(np.array([[0.25, 0.75], [0.0, 1.0]]), np.array([0.3, 0.0])).tolist()
     [1, 1]
     """
-    edges = np.cumsum(told, axis=1)
+    edges = np.cumsum(probabilities, axis=1)
     return np.asarray(np.argmax(edges > (draws * edges[:, -1])[:, None], axis=1))
 
 
-def _status_of_reward(asked: Reward, live: dict[str, float]) -> str:
+def _check_reward(asked: Reward, live: dict[str, float]) -> str:
     if asked.event_id not in live:
         return "new"
     if live[asked.event_id] == asked.value:

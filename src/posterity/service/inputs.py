@@ -27,7 +27,7 @@ def read_context(
     RefusedError
         422, with the field: a feature that is missing, unknown, not finite or out of its range.
     """
-    values = _in_order(given, features, field)
+    values = _order_values(given, features, field)
     if not math.isfinite(sum(values)):  # a sum that is too large is no error
         for name, value in zip(features, values, strict=True):
             if not math.isfinite(value):
@@ -41,7 +41,7 @@ def read_context(
     return np.array(values, dtype=np.float64) if values else _NONE
 
 
-def _in_order(
+def _order_values(
     given: dict[str, float] | list[float], features: Sequence[str], field: str
 ) -> list[float]:
     if isinstance(given, list):

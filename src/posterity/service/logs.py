@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -17,10 +18,10 @@ from posterity.service.store import Record, Store
 _BATCH = 10_000
 
 
-def rows_of(served: Experiment, store: Store, after: int) -> Iterator[dict[str, Any]]:
+def read_log_rows(served: Experiment, store: Store, after: int) -> Iterator[dict[str, Any]]:
     """Decisions in order, with rewards, propensities and features; erased ones are left out."""
     arms, features = served.settings.arms, served.settings.features
-    for one in store.decisions(served.name, after):
+    for one in store.read_decisions(served.name, after):
         if one["context"] is None:
             continue
         chances = np.frombuffer(one["propensities"]).tolist()
@@ -36,17 +37,20 @@ def rows_of(served: Experiment, store: Store, after: int) -> Iterator[dict[str, 
         row |= {f"p_{arm}": chance for arm, chance in zip(arms, chances, strict=True)}
         if features:
             context = np.frombuffer(one["context"]).tolist()
-            row |= {f"x_{name}": value for name, value in zip(features, context, strict=True)}
+            row |= {
+                f"x_{name}": None if math.isnan(value) else value  # it has expired
+                for name, value in zip(features, context, strict=True)
+            }
         yield row
 
 
-def lines(served: Experiment, store: Store, after: int) -> Iterator[bytes]:
+def stream_lines(served: Experiment, store: Store, after: int) -> Iterator[bytes]:
     """A line of JSON for each decision."""
-    for row in rows_of(served, store, after):
+    for row in read_log_rows(served, store, after):
         yield msgspec.json.encode(row) + b"\n"
 
 
-def arrow(served: Experiment, store: Store, after: int, *, parquet: bool) -> Iterator[bytes]:
+def stream_arrow(served: Experiment, store: Store, after: int, *, parquet: bool) -> Iterator[bytes]:
     """An Arrow stream or a Parquet file, in pieces."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -54,7 +58,7 @@ def arrow(served: Experiment, store: Store, after: int, *, parquet: bool) -> Ite
     schema = _schema(pa, served)
     sink = _Pieces()
     writer = pq.ParquetWriter(sink, schema) if parquet else pa.ipc.new_stream(sink, schema)
-    rows = rows_of(served, store, after)
+    rows = read_log_rows(served, store, after)
     with writer:
         while batch := list(islice(rows, _BATCH)):
             writer.write_table(pa.Table.from_pylist(batch, schema))
@@ -99,7 +103,7 @@ class _Pieces(io.RawIOBase):
         return b"".join(parts)
 
 
-def evaluated(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
+def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
     """What policies would have earned, told from the experiment's own log.
 
     Raises
@@ -116,19 +120,20 @@ def evaluated(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
             raise RefusedError(422, f"there is no policy {policy!r}: give {known}", "policy")
     log: list[Record] = [
         one
-        for one in store.decisions(served.name)
+        for one in store.read_decisions(served.name)
         if one["reward"] is not None and one["context"] is not None
     ]
     if len(log) < 2:
         raise RefusedError(
             409, "fewer than two decisions have rewards: there is nothing to judge by"
         )
-    contexts = np.stack([np.frombuffer(one["context"]) for one in log])
+    # These policies look at no context: what has expired may be anything.
+    contexts = np.nan_to_num(np.stack([np.frombuffer(one["context"]) for one in log]))
     chosen = [arms[one["arm"]] for one in log]
     rewards = [one["reward"] for one in log]
     chances = np.stack([np.frombuffer(one["propensities"]) for one in log])
     table = Log.of(contexts, chosen, rewards, propensities=chances, names=arms)
-    told = evaluate(table, {policy: policy for policy in policies}, ["snips"])
+    evaluation = evaluate(table, {policy: policy for policy in policies}, ["snips"])
     return [
         {
             "policy": one.policy,
@@ -137,5 +142,5 @@ def evaluated(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
             "low": one.low,
             "high": one.high,
         }
-        for one in told.estimates
+        for one in evaluation.estimates
     ]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-LONGEST_NAME = 200
+LONGEST_NAME = 256
 # PostgreSQL keeps no character of number 0.
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Context = dict[str, float] | list[float]
@@ -14,11 +14,11 @@ Context = dict[str, float] | list[float]
 LARGEST_BATCH = 1000
 
 
-class Asked(Struct, forbid_unknown_fields=True, kw_only=True):
+class Request(Struct, forbid_unknown_fields=True, kw_only=True):
     """What all requests share: a field that is unknown is an error."""
 
 
-class ExperimentSettings(Asked):
+class ExperimentSettings(Request):
     """Arms, features in order, and how it decides and learns."""
 
     arms: Annotated[list[Name], Meta(min_length=1, max_length=1000)]
@@ -36,18 +36,22 @@ class ExperimentSettings(Asked):
     aggregation: Literal["sum", "first", "last"] = "sum"
     horizon: Annotated[float, Meta(gt=0.0)] | None = None
     default_reward: float = 0.0
+    # Seconds after which a feature's value is erased from the log.
+    erase_after: dict[str, Annotated[float, Meta(gt=0.0)]] = {}
 
 
-class PredictorSettings(Asked):
+class PredictorSettings(Request):
     """Features in order, the model by its name, and its parameters."""
 
     features: Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
     model: Literal["linear", "robust", "quantile", "poisson"] = "linear"
     parameters: dict[str, str | float | bool | None] = {}
     level: Annotated[float, Meta(gt=0.0, lt=1.0)] = 0.9
+    # Seconds after which a row is unlearned.
+    forget_after: Annotated[float, Meta(gt=0.0)] | None = None
 
 
-class Decide(Asked):
+class Decide(Request):
     """One context; the same id again has the same answer."""
 
     context: Context = []
@@ -56,7 +60,7 @@ class Decide(Asked):
     activate: bool = True
 
 
-class DecideBatch(Asked):
+class DecideBatch(Request):
     """Many of them, in one transaction."""
 
     decisions: Annotated[list[Decide], Meta(min_length=1, max_length=LARGEST_BATCH)]
@@ -81,7 +85,7 @@ class DecidedBatch(Struct):
     decisions: list[Decided]
 
 
-class Reward(Asked):
+class Reward(Request):
     """What a decision earned; an event id tells several rewards of one decision apart."""
 
     decision_id: Name
@@ -90,33 +94,71 @@ class Reward(Asked):
     correct: bool = False
 
 
-class Of(Asked):
+class TakeBack(Request):
     """A decision, and one of its events: by default the reward without an event id."""
 
     decision_id: Name
     event_id: Name = "reward"
 
 
-class Activate(Asked):
+class Activate(Request):
     """A decision that was shown after all."""
 
     decision_id: Name
 
 
-class Told(Struct):
+class Outcome(Struct):
     """What became of it: new, duplicate, corrected, taken back, activated or deleted."""
 
     status: str
     total: float | None = None
 
 
-class Predict(Asked):
+class RankedAction(Struct):
+    """An action, and with what probability it was picked."""
+
+    id: str
+    probability: float
+
+
+class Ranking(Struct, rename="camel"):
+    """All actions, the chosen one first."""
+
+    ranking: list[RankedAction]
+    event_id: str
+    reward_action_id: str
+
+
+class Action(Request):
+    """An arm. Each arm has a model of its own, which what describes the arm tells nothing."""
+
+    id: Name
+    features: list[dict[str, Any]] = []
+
+
+class RankRequest(Request, rename="camel"):
+    """A context, and the arms to choose from."""
+
+    actions: list[Action]
+    context_features: list[dict[str, Any]] = []
+    excluded_actions: list[str] = []
+    event_id: Name | None = None
+    defer_activation: bool = False
+
+
+class EventReward(Request):
+    """What an event earned."""
+
+    value: float
+
+
+class Predict(Request):
     """One row."""
 
     x: Context
 
 
-class Row(Asked):
+class Row(Request):
     """One row with its target; the same id again is not learned again."""
 
     id: Name
@@ -124,7 +166,7 @@ class Row(Asked):
     y: float
 
 
-class Unlearn(Asked):
+class Unlearn(Request):
     """A row that was learned."""
 
     id: Name
@@ -150,7 +192,7 @@ class Learned(Struct):
     log_score: float | None = None
 
 
-class NewToken(Asked):
+class NewToken(Request):
     """A token by its name."""
 
     name: Name
@@ -158,7 +200,7 @@ class NewToken(Asked):
     expires: float | None = None
 
 
-class Revoke(Asked):
+class Revoke(Request):
     """A token by its name."""
 
     name: Name
@@ -168,9 +210,3 @@ class MadeToken(Struct):
     """Shown once; only its hash is kept."""
 
     token: str
-
-
-class Anything(Struct):
-    """A state, in words of its own."""
-
-    state: dict[str, Any]

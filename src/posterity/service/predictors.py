@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from posterity.service.errors import RefusedError
 from posterity.service.inputs import read_context
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
-from posterity.service.store import Group, LogEntries, Record
+from posterity.service.store import Group, LogEntries, Record, Store, keep_row
 
 Array = NDArray[np.float64]
 
@@ -48,17 +48,17 @@ class Scores:
     surprising: int = 0
     recent: float = 0.0
 
-    def add(self, told: Record) -> None:
+    def add(self, entry: Record) -> None:
         """One row more, as the log holds it; rows that nothing was known of are left out."""
-        if told["mean"] is None or told["log_score"] is None:
+        if entry["mean"] is None or entry["log_score"] is None:
             return
-        error = told["y"] - told["mean"]
+        error = entry["y"] - entry["mean"]
         self.n += 1
         self.squared += error * error
         self.absolute += abs(error)
-        self.inside += told["low"] <= told["y"] <= told["high"]
-        self.log_score += told["log_score"]
-        self.surprising += is_surprising(told)
+        self.inside += entry["low"] <= entry["y"] <= entry["high"]
+        self.log_score += entry["log_score"]
+        self.surprising += is_surprising(entry)
         self.recent += (abs(error) - self.recent) / min(self.n, RECENT_ROWS)
 
     def state(self) -> dict[str, float | None]:
@@ -81,9 +81,9 @@ class Scores:
         }
 
 
-def is_surprising(told: Record) -> bool:
+def is_surprising(entry: Record) -> bool:
     """Whether a row, as the log holds it, lay further off than three widths of its interval."""
-    return bool(abs(told["y"] - told["mean"]) > 3.0 * (told["high"] - told["low"]))
+    return bool(abs(entry["y"] - entry["mean"]) > 3.0 * (entry["high"] - entry["low"]))
 
 
 class Predictor:
@@ -117,6 +117,24 @@ class Predictor:
         self.scores = Scores(**(notes or {}))
         self.learned_through = learned_through
 
+    def check_forgetting(self) -> None:
+        """Refuse ``forget_after`` where the model can't unlearn a row.
+
+        Raises
+        ------
+        RefusedError
+            422, with what the model says.
+        """
+        if self.settings.forget_after is None:
+            return
+        x, trial = np.ones(len(self.settings.features)), self._fresh()
+        try:
+            trial.learn_one(x, 1.0)
+            trial.unlearn(x[None], [1.0])
+        except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
+            said = f"this model can't unlearn: {error}"
+            raise RefusedError(422, said, "forget_after") from error
+
     def _fresh(self) -> Any:
         settings = self.settings
         kind = _CLASSES[settings.model]
@@ -139,23 +157,23 @@ class Predictor:
 
     def predict(self, X: Array) -> list[Predicted]:
         """Mean, standard deviation and interval of each row of X (n, m)."""
-        told = self._distribution(X)
-        if told is None:
+        predictive = self._predict_distribution(X)
+        if predictive is None:
             raise RefusedError(
                 409, f"{self.name!r} has learned nothing yet: give it a row by learn"
             )
-        return self._predicted(told)
+        return self._describe_rows(predictive)
 
-    def _distribution(self, X: Array) -> Any:
+    def _predict_distribution(self, X: Array) -> Any:
         try:
             return self.model.predict_distribution(X)
         except NotFittedError:
             return None
 
-    def _predicted(self, told: Any) -> list[Predicted]:
-        low, high = told.interval(self.settings.level)
-        numbers = (told.mean(), told.std(), low, high)
-        columns = [map(_plain, np.ravel(number).tolist()) for number in numbers]
+    def _describe_rows(self, predictive: Any) -> list[Predicted]:
+        low, high = predictive.interval(self.settings.level)
+        numbers = (predictive.mean(), predictive.std(), low, high)
+        columns = [map(_finite_or_none, np.ravel(number).tolist()) for number in numbers]
         level = self.settings.level
         return [
             Predicted(mean, std, low, high, level)
@@ -181,7 +199,8 @@ class Predictor:
             if known["y"] != asked.y or known["x"] != x.tobytes():
                 said = f"row {asked.id!r} was learned with other values: unlearn it first"
                 raise RefusedError(409, said, "id")
-            return _learned("duplicate", known)
+            return _describe_learned("duplicate", known)
+        seconds = self.settings.forget_after
         made = {
             "seq": number,
             "model": self.name,
@@ -190,12 +209,13 @@ class Predictor:
             "x": x.tobytes(),
             "y": asked.y,
             "at": now,
-            **self._told(x, asked.y),
+            "forget": None if seconds is None else now + seconds,
+            **self._score_row(x, asked.y),
         }
         self._apply(made)
         group.add(row, **made)
         found.rows[key] = made
-        return _learned("new", made)
+        return _describe_learned("new", made)
 
     def unlearn(
         self, asked: Unlearn, found: LogEntries, group: Group, number: int, now: float
@@ -208,19 +228,21 @@ class Predictor:
         if known["kind"] == "unlearn":
             return Learned("duplicate")
         nothing = dict.fromkeys(("mean", "low", "high", "log_score"))
-        made = {**known, "seq": number, "kind": "unlearn", "at": now, **nothing}
+        made = {**known, "seq": number, "kind": "unlearn", "at": now, "forget": None, **nothing}
         self._apply(made)
         group.add(row, **made)
+        if known["forget"] is not None:
+            group.updates.append((keep_row(), [{"of": self.name, "id": asked.id}]))
         found.rows[key] = made
         return Learned("unlearned")
 
-    def _told(self, x: Array, y: float) -> Record:
-        told = self._distribution(x[None])
-        predicted = _NOTHING if told is None else self._predicted(told)[0]
+    def _score_row(self, x: Array, y: float) -> Record:
+        predictive = self._predict_distribution(x[None])
+        predicted = _NOTHING if predictive is None else self._describe_rows(predictive)[0]
         score = None
-        if told is not None and predicted.low is not None and predicted.mean is not None:
-            density = getattr(told, "logpmf", None) or told.logpdf
-            score = _plain(np.ravel(density(np.array([y])))[0])
+        if predictive is not None and predicted.low is not None and predicted.mean is not None:
+            density = getattr(predictive, "logpmf", None) or predictive.logpdf
+            score = _finite_or_none(np.ravel(density(np.array([y])))[0])
         values = (predicted.mean, predicted.low, predicted.high, score)
         return dict(zip(("mean", "low", "high", "log_score"), values, strict=True))
 
@@ -236,15 +258,21 @@ class Predictor:
         self.scores.add(made)
         self.learned_through = made["seq"]
 
+    def read_log(
+        self, store: Store, after: int, through: int | None = None, limit: int | None = None
+    ) -> Iterator[Record]:
+        """What the log holds to be learned after a number."""
+        return store.read_rows(self.name, after, through, limit)
+
     def replay(self, log: Iterable[Record]) -> None:
         """Learn what the log holds after a snapshot."""
         for made in log:
             self._apply(made)
 
 
-def _learned(status: str, made: Record) -> Learned:
+def _describe_learned(status: str, made: Record) -> Learned:
     return Learned(status, made["mean"], made["low"], made["high"], made["log_score"])
 
 
-def _plain(value: Any) -> float | None:
+def _finite_or_none(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None

@@ -19,7 +19,7 @@ from posterity.service.messages import ExperimentSettings
 Array = NDArray[np.float64]
 
 
-def policy_of(settings: ExperimentSettings) -> Policy:
+def build_policy(settings: ExperimentSettings) -> Policy:
     """The policy that settings name."""
     floor = settings.floor
     if settings.policy == "thompson":
@@ -33,7 +33,7 @@ def policy_of(settings: ExperimentSettings) -> Policy:
     return kinds[settings.policy](floor=floor)
 
 
-def propensities_of(
+def compute_propensities(
     bandit: Bandit, policy: Policy, X: Array, allowed: NDArray[np.bool_]
 ) -> tuple[Array, Array, Array]:
     """Probabilities, means and standard deviations (n, K); infinite where nothing is known.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import ipaddress
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +32,12 @@ def serve(
     database: str | None = None,
     public: bool = False,
     demo: bool = False,
+    decide_only: bool = False,
 ) -> None:
     """Serve until the process is told to stop; with ``demo``, an example with simulated traffic.
+
+    With ``decide_only`` it decides and predicts beside a server that learns, in a database of
+    PostgreSQL that both have.
 
     Raises
     ------
@@ -39,22 +46,20 @@ def serve(
         has the folder.
     """
     refuse_public(host, public)
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (place / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ValueError(f"another server uses {folder}: stop it first") from error
-        store = opened(folder, database)
-        store.claim()
+    if decide_only and not (database or "").startswith("postgresql"):
+        raise ValueError("a server that only decides needs --database postgresql://...")
+    with lock_folder(folder):
+        store = open_store(folder, database)
+        if not decide_only:
+            store.claim()
 
         async def begun(engine: Engine) -> None:
+            _leave_to_collector()
             _say(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}/")
             if demo:
                 await demo_traffic(engine)
 
-        engine = Engine(store)
+        engine = Engine(store, learns=not decide_only)
         app = create_app(engine, say=_say_token, beside=begun, visitor=demo)
         config = uvicorn.Config(
             app,
@@ -72,6 +77,32 @@ def serve(
             sys.exit(3)
 
 
+@contextmanager
+def lock_folder(folder: str) -> Iterator[None]:
+    """Be the only one who uses a folder, which is made where it is not there.
+
+    Raises
+    ------
+    ValueError
+        A server uses it.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ValueError(f"another server uses {folder}: stop it first") from error
+        yield
+
+
+def _leave_to_collector() -> None:
+    """Have the garbage collector look at what requests leave, and not at all that is there."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
 class _Server(uvicorn.Server):
     """Uvicorn's, which ends the streams of events before it waits for all answers."""
 
@@ -85,7 +116,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def opened(folder: str, database: str | None) -> Store:
+def open_store(folder: str, database: str | None) -> Store:
     """The database of a folder, or the one that is named."""
     return Store(database or f"sqlite:///{(Path(folder) / 'posterity.db').resolve()}")
 
@@ -120,38 +151,42 @@ def audit(folder: str, experiment: str, id: str, database: str | None = None) ->
     ValueError
         No such experiment or decision, or what it needs was erased.
     """
-    store = opened(folder, database)
+    store = open_store(folder, database)
     try:
-        kept = {one["name"]: one for one in store.models()}.get(experiment)
+        kept = {one["name"]: one for one in store.read_models()}.get(experiment)
         made = store.find([(experiment, id)], []).decisions.get((experiment, id))
         if kept is None or made is None:
             raise ValueError(f"{folder} has no decision {id!r} of an experiment {experiment!r}")
         engine = Engine(store)
-        served = engine.as_it_was(kept, made)
+        served = engine.restore_at(kept, made)
         if made["context"] is None or not isinstance(served, Experiment):
             raise ValueError(f"decision {id!r} was deleted: there is nothing to audit")
-        return _compared(served, made)
+        if np.isnan(np.frombuffer(made["context"])).any():
+            raise ValueError(f"a feature of decision {id!r} has expired: nothing can be computed")
+        if np.isnan(np.frombuffer(made["means"])).all():
+            raise ValueError(f"decision {id!r} was imported: another service made it")
+        return _compare(served, made)
     except RefusedError as error:
         raise ValueError(f"decision {id!r} can't be computed again: {error}") from error
     finally:
         store.close()
 
 
-def _compared(served: Experiment, made: dict[str, Any]) -> dict[str, Any]:
+def _compare(served: Experiment, made: dict[str, Any]) -> dict[str, Any]:
     arms = len(served.settings.arms)
     allowed = np.ones((1, arms), dtype=bool)
     if made["allowed"] is not None:
         allowed = np.frombuffer(made["allowed"], dtype=bool)[None]
-    told, _, _ = served.propensities(np.frombuffer(made["context"])[None], allowed)
+    probabilities, _, _ = served.propensities(np.frombuffer(made["context"])[None], allowed)
     logged = np.frombuffer(made["propensities"])
-    place = int(pick(told, np.array([served.draw(made["id"])]))[0])
-    same = place == made["arm"] and bool(np.allclose(told[0], logged, rtol=0.0, atol=1e-9))
+    place = int(pick(probabilities, np.array([served.draw(made["id"])]))[0])
+    same = place == made["arm"] and bool(np.allclose(probabilities[0], logged, rtol=0.0, atol=1e-9))
     return {
         "decision": made["id"],
         "arm": served.settings.arms[made["arm"]],
         "arm_again": served.settings.arms[place],
         "propensities": logged.tolist(),
-        "propensities_again": told[0].tolist(),
+        "propensities_again": probabilities[0].tolist(),
         "learned_through": made["learned_through"],
         "same": same,
     }

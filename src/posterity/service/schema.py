@@ -7,8 +7,10 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, String, Table, Text
 
-# Of the tables below; a database of another version is refused.
-VERSION = 1
+from posterity.service.errors import ClaimedError
+
+# Of the tables below; an older database is brought to it, a newer one is refused.
+VERSION = 2
 
 metadata = sql.MetaData()
 
@@ -47,8 +49,8 @@ decision = Table(
     Column("widths", LargeBinary, nullable=False),
     Column("active", Integer, nullable=False),
     Column("expires", Float),
+    Column("forget", Float),  # when the next of its features is erased
     sql.UniqueConstraint("model", "id"),
-    Index("decision_expires", "model", "expires"),
     Index("decision_seq", "model", "seq"),
 )
 
@@ -84,8 +86,22 @@ row = Table(
     Column("high", Float),
     Column("log_score", Float),
     Column("at", Float, nullable=False),
+    Column("forget", Float),  # when it is unlearned
     Index("row_id", "model", "row_id"),
     Index("row_seq", "model", "seq"),
+)
+
+
+def _where_set(name: str, table: Table, column: str) -> Index:
+    """An index of the rows that have a value: the others cost nothing."""
+    has = table.c[column].is_not(None)
+    return Index(name, table.c.model, table.c[column], sqlite_where=has, postgresql_where=has)
+
+
+DUE = (
+    _where_set("decision_due", decision, "expires"),
+    _where_set("decision_forget", decision, "forget"),
+    _where_set("row_forget", row, "forget"),
 )
 
 snapshot = Table(
@@ -119,6 +135,9 @@ audit = Table(
     Column("after", Text),
 )
 
+# Advisory locks of PostgreSQL: of the server that learns, and of who numbers decisions.
+LEARNER_LOCK, NUMBER_LOCK = 7067, 7068
+
 # Tables whose rows have numbers of the one sequence.
 NUMBERED = (model, decision, event, row, audit)
 
@@ -129,7 +148,8 @@ def connect(url: str) -> sql.Engine:
     Raises
     ------
     ValueError
-        The database was made by another version of the service.
+        The database was made by a newer version of the service, or another server has it while
+        its tables must change.
     """
     if url.startswith("postgresql://"):
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
@@ -142,12 +162,31 @@ def connect(url: str) -> sql.Engine:
         found = connection.scalar(sql.select(meta.c.value).where(meta.c.name == "version"))
         if found is None:
             connection.execute(meta.insert(), {"name": "version", "value": str(VERSION)})
-        elif found != str(VERSION):
+        elif int(found) > VERSION:
             raise ValueError(
                 f"the database has schema version {found}, and this posterity has version "
                 f"{VERSION}: use the version of posterity that created it"
             )
+        elif int(found) < VERSION:
+            _migrate(connection)
     return engine
+
+
+def _migrate(connection: sql.Connection) -> None:
+    """Bring the tables of version 1 to version 2: decisions and rows may expire in part."""
+    if connection.dialect.name == "postgresql" and not connection.scalar(
+        sql.text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": LEARNER_LOCK}
+    ):
+        raise ClaimedError(
+            "another server has this database: stop it first, its tables must change"
+        )
+    for table in (decision, row):
+        connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ADD COLUMN forget FLOAT')
+    connection.exec_driver_sql("DROP INDEX decision_expires")
+    for index in DUE:
+        index.create(connection)
+    version = meta.update().where(meta.c.name == "version")
+    connection.execute(version.values(value=str(VERSION)))
 
 
 def _settle(connection: Any, _: Any) -> None:

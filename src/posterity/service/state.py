@@ -28,45 +28,45 @@ MINUTE = 60.0
 DELAYS = [10.0**power for power in np.arange(-3.0, 6.75, 0.5).tolist()]
 
 
-def state_of(served: Served) -> dict[str, Any]:
+def describe_state(served: Served) -> dict[str, Any]:
     """Settings and what was learned, in short."""
-    told: dict[str, Any] = {
+    state: dict[str, Any] = {
         "name": served.name,
         "kind": served.kind,
         "version": served.version,
-        "settings": json_of(served.settings),
+        "settings": to_json(served.settings),
         "learned_through": served.learned_through,
     }
     if isinstance(served, Predictor):
-        told["scores"] = served.scores.state()
-    return told
+        state["scores"] = served.scores.state()
+    return state
 
 
-def json_of(settings: Any) -> Any:
+def to_json(settings: Any) -> Any:
     """Settings as JSON has them."""
     import msgspec
 
     return msgspec.to_builtins(settings)
 
 
-def overview(engine: Engine) -> dict[str, Any]:
+def build_overview(engine: Engine) -> dict[str, Any]:
     """All that a page shows, of the newest decisions and rows."""
-    told: dict[str, list[Any]] = {"experiments": [], "predictors": []}
+    state: dict[str, list[Any]] = {"experiments": [], "predictors": []}
     for served in list(engine.models.values()):
         if isinstance(served, Experiment):
-            told["experiments"].append(_experiment(engine.store, served, engine.clock()))
+            state["experiments"].append(_experiment(engine.store, served, engine.clock()))
         else:
-            told["predictors"].append(_predictor(engine.store, served))
-    return {**told, "counts": dict(engine.counts), "ready": engine.ready, "at": engine.clock()}
+            state["predictors"].append(_predictor(engine.store, served))
+    return {**state, "counts": dict(engine.counts), "ready": engine.ready, "at": engine.clock()}
 
 
 def _experiment(store: Store, served: Experiment, now: float) -> dict[str, Any]:
-    newest = store.last_decisions(served.name, RECENT)
+    newest = store.read_last_decisions(served.name, RECENT)
     after = newest[-1]["seq"] - 1 if newest else 0
-    log = list(store.decisions(served.name, after, RECENT))
+    log = list(store.read_decisions(served.name, after, RECENT))
     rewarded = [one for one in log if one["reward"] is not None]
     return {
-        **state_of(served),
+        **describe_state(served),
         "arms": [_arm(arm, place, log) for place, arm in enumerate(served.settings.arms)],
         "decisions": len(log),
         "rewarded": len(rewarded),
@@ -89,8 +89,8 @@ def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
     mine = [one["reward"] for one in log if one["arm"] == place]
     rewards = [value for value in mine if value is not None]
     sd = float(np.std(rewards, ddof=1)) if len(rewards) > 1 else None
-    told = {"arm": arm, "pulls": len(mine), "rewarded": len(rewards), "sd": sd}
-    return {**told, **_interval(rewards)}
+    state = {"arm": arm, "pulls": len(mine), "rewarded": len(rewards), "sd": sd}
+    return {**state, **_interval(rewards)}
 
 
 def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
@@ -150,7 +150,7 @@ def _effective(log: list[Record]) -> float | None:
 
 
 def _reasons(served: Experiment, one: Record) -> dict[str, Any]:
-    answer = json_of(served.answer(one))
+    answer = to_json(served.answer(one))
     return {**answer, "at": one["at"], "reward": one["reward"]}
 
 
@@ -158,7 +158,7 @@ def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
     """Seconds between a decision and its first reward: quantiles, and counts by powers of ten."""
     waited: dict[str, float] = {}
     decided = {one["id"]: one["at"] for one in log}
-    events = islice(store.learned(name, log[0]["seq"]), RECENT) if log else ()
+    events = islice(store.read_events(name, log[0]["learned_through"]), RECENT) if log else ()
     for one in events:
         if one["kind"] == "reward" and one["decision_id"] in decided:
             waited.setdefault(one["decision_id"], one["at"] - decided[one["decision_id"]])
@@ -176,7 +176,7 @@ def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
 
 
 def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
-    newest = deque(store.rows(served.name, max(0, served.learned_through - RECENT)), RECENT)
+    newest = deque(store.read_rows(served.name, max(0, served.learned_through - RECENT)), RECENT)
     log = [one for one in newest if one["log_score"] is not None]
     stretches = [log[part] for part in _parts(len(log))]
     surprising = [
@@ -191,7 +191,7 @@ def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
         if is_surprising(one)
     ]
     return {
-        **state_of(served),
+        **describe_state(served),
         "starts": [part[0]["at"] for part in stretches],
         "times": [part[-1]["at"] for part in stretches],
         "rows": [len(part) for part in stretches],
@@ -262,18 +262,18 @@ def _mean(values: list[float]) -> float | None:
 _SCORES = ("rmse", "coverage", "log_score", "error_ratio", "surprising")
 
 
-def metrics(engine: Engine) -> str:
+def format_metrics(engine: Engine) -> str:
     """Counters and gauges, as Prometheus reads them."""
     lines = []
-    for name, value in engine.counts.items():
-        lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {value}"]
+    for name, count in engine.counts.items():
+        lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {count}"]
     lines += ["# TYPE posterity_waiting gauge", f"posterity_waiting {engine.waiting}"]
     scored = [one for one in engine.models.values() if isinstance(one, Predictor) and one.scores.n]
     for score in _SCORES:
         lines.append(f"# TYPE posterity_predictor_{score} gauge")
         for served in scored:
-            told = served.scores.state()[score]
-            if told is not None:
+            value = served.scores.state()[score]
+            if value is not None:
                 label = json.dumps(served.name, ensure_ascii=False)
-                lines.append(f"posterity_predictor_{score}{{name={label}}} {told}")
+                lines.append(f"posterity_predictor_{score}{{name={label}}} {value}")
     return "\n".join(lines) + "\n"

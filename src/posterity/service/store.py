@@ -13,7 +13,18 @@ import sqlalchemy as sql
 
 from posterity.service import schema
 from posterity.service.errors import ClaimedError
-from posterity.service.schema import audit, decision, event, meta, model, row, snapshot, token
+from posterity.service.schema import (
+    LEARNER_LOCK,
+    NUMBER_LOCK,
+    audit,
+    decision,
+    event,
+    meta,
+    model,
+    row,
+    snapshot,
+    token,
+)
 
 Record = dict[str, Any]
 Key = tuple[str, str]
@@ -21,6 +32,8 @@ Key = tuple[str, str]
 # Rows that are read, or looked up, at once.
 _PAGE = 10_000
 _KEYS = 500
+# Decisions or rows that expire in one group.
+AT_ONCE = 500
 
 
 @dataclass
@@ -29,13 +42,15 @@ class Group:
 
     inserts: list[tuple[sql.Table, Record]] = field(default_factory=list)
     statements: list[Any] = field(default_factory=list)
+    # Each with the values that it is executed with, row by row.
+    updates: list[tuple[Any, list[Record]]] = field(default_factory=list)
 
     def add(self, table: sql.Table, **values: Any) -> None:
         """One row more."""
         self.inserts.append((table, values))
 
     def __bool__(self) -> bool:
-        return bool(self.inserts or self.statements)
+        return bool(self.inserts or self.statements or self.updates)
 
 
 @dataclass
@@ -58,11 +73,13 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.engine = schema.connect(url)
+        # Other servers may decide beside this one.
+        self._shared = self.engine.dialect.name == "postgresql"
         self._guard: sql.Connection | None = None
         self._insertions: dict[sql.Table, tuple[str, list[str] | None]] = {}
 
     def claim(self) -> None:
-        """Be the only server of a PostgreSQL database; the folder's lock does so for SQLite.
+        """Be the only server that learns; the folder's lock does so for SQLite.
 
         The connection that holds the lock is the one that writes. Where it is lost the lock is
         lost with it, and nothing can be written before it is claimed again.
@@ -70,15 +87,15 @@ class Store:
         Raises
         ------
         ClaimedError
-            Another server has the database.
+            Another server learns from this database.
         """
-        if self.engine.dialect.name != "postgresql":
+        if not self._shared:
             return
         if self._guard is not None and not self._guard.invalidated:
             return
         self._release()
         guard = self.engine.connect()
-        taken = guard.scalar(sql.text("SELECT pg_try_advisory_lock(7067)"))
+        taken = guard.scalar(sql.select(sql.func.pg_try_advisory_lock(LEARNER_LOCK)))
         guard.commit()  # the lock is the connection's, not the transaction's
         if not taken:
             guard.close()
@@ -106,8 +123,12 @@ class Store:
         with writing as connection:
             for statement in group.statements:  # what goes, before the snapshots that come
                 connection.execute(statement)
+            if decision in tables and self._shared:
+                _number(connection, tables[decision])
             for table, records in tables.items():
                 connection.exec_driver_sql(*self._insertion(table, records))
+            for update, values in group.updates:
+                connection.execute(update, values)
 
     @contextmanager
     def _claimed(self) -> Iterator[sql.Connection]:
@@ -129,7 +150,7 @@ class Store:
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def last_number(self) -> int:
+    def read_last_number(self) -> int:
         """The largest number of any row."""
         with self.engine.connect() as connection:
             numbers = [
@@ -153,19 +174,19 @@ class Store:
                     found.rows[name, one["row_id"]] = one  # the last one counts
         return found
 
-    def models(self) -> list[Record]:
+    def read_models(self) -> list[Record]:
         """The newest settings of every model."""
         newest: dict[str, Record] = {}
         for one in self._all(sql.select(model).order_by(model.c.seq)):
             newest[one["name"]] = one
         return list(newest.values())
 
-    def settings(self, name: str, version: int) -> Record:
+    def read_settings(self, name: str, version: int) -> Record:
         """One version of a model's settings."""
         asked = sql.select(model).where((model.c.name == name) & (model.c.version == version))
         return self._all(asked)[0]
 
-    def snapshot(self, name: str, through: int | None = None) -> Record | None:
+    def read_snapshot(self, name: str, through: int | None = None) -> Record | None:
         """The newest snapshot of a model, or the newest that had learned no more than that."""
         asked = sql.select(snapshot).where(snapshot.c.model == name)
         if through is not None:
@@ -173,7 +194,9 @@ class Store:
         found = self._all(asked.order_by(snapshot.c.learned_through.desc()).limit(1))
         return found[0] if found else None
 
-    def learned(self, name: str, after: int, through: int | None = None) -> Iterator[Record]:
+    def read_events(
+        self, name: str, after: int, through: int | None = None, limit: int | None = None
+    ) -> Iterator[Record]:
         """Events of an experiment in order, each with the arm and context of its decision."""
         together = (event.c.model == decision.c.model) & (event.c.decision_id == decision.c.id)
         asked = (
@@ -181,13 +204,18 @@ class Store:
             .join(decision, together)
             .where(event.c.model == name)
         )
-        return self._pages(asked, event.c.seq, after, through)
+        return self._pages(asked, event.c.seq, after, through, limit)
 
-    def rows(self, name: str, after: int, through: int | None = None) -> Iterator[Record]:
+    def read_rows(
+        self, name: str, after: int, through: int | None = None, limit: int | None = None
+    ) -> Iterator[Record]:
         """Rows of a predictor in order."""
-        return self._pages(sql.select(row).where(row.c.model == name), row.c.seq, after, through)
+        asked = sql.select(row).where(row.c.model == name)
+        return self._pages(asked, row.c.seq, after, through, limit)
 
-    def decisions(self, name: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+    def read_decisions(
+        self, name: str, after: int = 0, limit: int | None = None
+    ) -> Iterator[Record]:
         """Decisions in order, each with what was learned of it, None where nothing was."""
         last = (
             sql.select(event.c.total)
@@ -199,12 +227,12 @@ class Store:
         asked = sql.select(decision, last.label("reward")).where(decision.c.model == name)
         return self._pages(asked, decision.c.seq, after, None, limit)
 
-    def last_decisions(self, name: str, count: int) -> list[Record]:
+    def read_last_decisions(self, name: str, count: int) -> list[Record]:
         """The newest decisions, the newest first."""
         asked = sql.select(decision).where(decision.c.model == name)
         return self._all(asked.order_by(decision.c.seq.desc()).limit(count))
 
-    def expired(self, name: str, now: float, after: float) -> list[str]:
+    def find_expired(self, name: str, now: float, after: float) -> list[str]:
         """Ids of active decisions whose horizon has passed and of which nothing was learned."""
         heard = sql.exists().where(
             (event.c.model == decision.c.model)
@@ -214,22 +242,42 @@ class Store:
         asked = sql.select(decision.c.id).where(
             (decision.c.model == name) & (decision.c.expires > after) & (decision.c.expires <= now)
         )
-        return [one["id"] for one in self._all(asked.where(~heard).limit(_KEYS))]
+        return [one["id"] for one in self._all(asked.where(~heard).limit(AT_ONCE))]
 
-    def tokens(self) -> list[Record]:
+    def find_erasable(self, name: str, now: float) -> list[str]:
+        """Ids of decisions with a feature whose time has passed."""
+        due = (decision.c.model == name) & (decision.c.forget <= now)
+        return [one["id"] for one in self._all(sql.select(decision.c.id).where(due).limit(AT_ONCE))]
+
+    def find_forgettable(self, name: str, now: float) -> list[str]:
+        """Ids of learned rows whose time has passed."""
+        due = (row.c.model == name) & (row.c.forget <= now)
+        return [
+            one["row_id"] for one in self._all(sql.select(row.c.row_id).where(due).limit(AT_ONCE))
+        ]
+
+    def read_newest(self) -> tuple[int, ...]:
+        """Numbers of the newest settings, event and row: other servers see by them what is new."""
+        asked = [
+            sql.select(sql.func.max(one.c.seq)).scalar_subquery() for one in (model, event, row)
+        ]
+        with self.engine.connect() as connection:
+            return tuple(number or 0 for number in connection.execute(sql.select(*asked)).one())
+
+    def read_tokens(self) -> list[Record]:
         """All tokens, by the hash of each."""
         return self._all(sql.select(token))
 
-    def audited(self) -> list[Record]:
+    def read_audit(self) -> list[Record]:
         """Who changed which settings, and when."""
         return self._all(sql.select(audit).order_by(audit.c.seq))
 
-    def secret(self, made: str) -> str:
-        """What arms are drawn by; ``made`` where there is none yet."""
+    def read_secret(self, made: str) -> str:
+        """What arms are drawn by; ``made`` where there is none yet, and kept unless it is ""."""
         asked = sql.select(meta.c.value).where(meta.c.name == "secret")
         with self.engine.begin() as connection:
             known = connection.scalar(asked)
-            if known is None:
+            if known is None and made:
                 connection.execute(meta.insert(), {"name": "secret", "value": made})
             return str(known or made)
 
@@ -254,13 +302,43 @@ class Store:
             left = None if left is None else left - len(page)
 
 
-def erasures(name: str, ids: Sequence[str]) -> list[Any]:
+def _number(connection: sql.Connection, decisions: list[Record]) -> None:
+    """Number decisions in the order of their commits, whichever server commits them."""
+    connection.execute(sql.select(sql.func.pg_advisory_xact_lock(NUMBER_LOCK)))
+    last = connection.scalar(sql.select(sql.func.max(decision.c.seq))) or 0
+    for number, one in enumerate(decisions, last + 1):
+        one["seq"] = number
+
+
+def erase_decisions(name: str, ids: Sequence[str]) -> list[Any]:
     """Statements that take the contexts of decisions, and all snapshots that knew them, away."""
     gone = decision.update().where((decision.c.model == name) & decision.c.id.in_(ids))
-    return [gone.values(context=None), snapshot.delete().where(snapshot.c.model == name)]
+    return [
+        gone.values(context=None, forget=None),
+        snapshot.delete().where(snapshot.c.model == name),
+    ]
 
 
-def revocation(name: str) -> Any:
+def replace_contexts() -> Any:
+    """The statement that replaces contexts, by the number of the decision."""
+    gone = decision.update().where(decision.c.seq == sql.bindparam("number"))
+    return gone.values(context=sql.bindparam("left"), forget=sql.bindparam("next"))
+
+
+def keep_row() -> Any:
+    """The statement by which a row is no longer due to be unlearned."""
+    asked = (row.c.model == sql.bindparam("of")) & (row.c.row_id == sql.bindparam("id"))
+    return row.update().where(asked).values(forget=None)
+
+
+def thin_snapshots(name: str, former: int) -> Any:
+    """The statement that deletes a snapshot which a newer one replaces."""
+    return snapshot.delete().where(
+        (snapshot.c.model == name) & (snapshot.c.learned_through == former)
+    )
+
+
+def revoke_token_named(name: str) -> Any:
     """The statement that revokes a token."""
     return token.update().where(token.c.name == name).values(revoked=time.time())
 
@@ -280,4 +358,5 @@ def _where(
     if not ids:
         return []
     asked = sql.select(table).where((table.c.model == name) & column.in_(ids))
-    return [dict(one) for one in connection.execute(asked.order_by(table.c.seq)).mappings()]
+    # Sorted here: SQLite would read all of a model's rows in order, and look for ids among them.
+    return sorted(map(dict, connection.execute(asked).mappings()), key=itemgetter("seq"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from posterity.service.errors import RefusedError
 from posterity.service.schema import token as table
-from posterity.service.store import Group, Record, revocation
+from posterity.service.store import Group, Record, revoke_token_named
 
 # Each role may do what those before it may.
 ROLES = ("read", "decide", "admin")
@@ -18,7 +18,7 @@ ROLES = ("read", "decide", "admin")
 BURST, RATE = 20_000.0, 10_000.0
 
 
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
     """What is kept of a token: 256 random bits need no salt."""
     return hashlib.sha256(token.encode()).hexdigest()
 
@@ -44,8 +44,12 @@ class Tokens:
     """All tokens, in memory; what changes goes through the writer like everything else."""
 
     def __init__(self, known: list[Record]) -> None:
-        self._by_hash = {one["hash"]: one for one in known}
         self._buckets: dict[str, Bucket] = {}
+        self.read(known)
+
+    def read(self, known: list[Record]) -> None:
+        """Let in those that the database has."""
+        self._by_hash = {one["hash"]: one for one in known}
 
     def __len__(self) -> int:
         return len(self._by_hash)
@@ -60,7 +64,7 @@ class Tokens:
             )
         made = secrets.token_urlsafe(32)
         record: dict[str, Any] = {
-            "hash": hashed(made),
+            "hash": hash_token(made),
             "name": name,
             "role": role,
             "created": time.time(),
@@ -79,7 +83,7 @@ class Tokens:
         for one in self._by_hash.values():
             if one["name"] == name:
                 one["revoked"] = time.time()
-                group.statements.append(revocation(name))
+                group.statements.append(revoke_token_named(name))
                 return
         raise RefusedError(404, f"there is no token {name!r}", "name")
 
@@ -87,7 +91,7 @@ class Tokens:
         """The name of the token in an ``Authorization`` header that may act in this role."""
         kind, _, given = header.partition(" ")
         # By its hash: how long looking it up takes tells nothing of the token.
-        known = self._by_hash.get(hashed(given)) if kind.lower() == "bearer" else None
+        known = self._by_hash.get(hash_token(given)) if kind.lower() == "bearer" else None
         if known is None or known["revoked"] is not None:
             raise RefusedError(401, "give a token: Authorization: Bearer TOKEN")
         if known["expires"] is not None and known["expires"] <= time.time():

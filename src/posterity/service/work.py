@@ -62,7 +62,7 @@ class Predictions:
                 answer.set_result(one)
 
 
-def outcome_of(work: Work, found: LogEntries, group: Group) -> Any:
+def compute_outcome(work: Work, found: LogEntries, group: Group) -> Any:
     """What a request is answered: a refusal too is an answer."""
     try:
         return work.do(found, group)
@@ -80,6 +80,6 @@ def settle(work: Work, outcome: Any) -> None:
         work.answer.set_result(outcome)
 
 
-def said_of(error: Exception) -> str:
+def summarize_error(error: Exception) -> str:
     """The first line of what an error says."""
     return str(getattr(error, "orig", error)).splitlines()[0] if str(error) else "an error"

@@ -32,7 +32,7 @@ HEADERS = {
 
 def page_routes() -> list[Route]:
     """A route for each file of the page; they hold no data, so nobody is asked for a token."""
-    return [Route(path, _file(*told), methods=["GET"]) for path, told in FILES.items()]
+    return [Route(path, _file(*file), methods=["GET"]) for path, file in FILES.items()]
 
 
 def _file(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:

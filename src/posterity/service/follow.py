@@ -1,0 +1,70 @@
+"""A server that only decides follows what the server that learns has written."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from posterity.service.errors import RefusedError
+from posterity.service.store import AT_ONCE, Record
+
+# Seconds between two looks at the log.
+LOOK_EVERY = 0.1
+
+
+class Follower:
+    """Learns the events that another server has written, in the order of the log.
+
+    So its models are those of the other server, byte by byte, a tenth of a second later.
+
+    Parameters
+    ----------
+    engine : Engine
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._seen: tuple[int, ...] = ()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            try:
+                if self._engine.ready:
+                    await self.catch_up()
+            except (SQLAlchemyError, OSError):
+                continue  # the database is away: there is a next time
+
+    async def catch_up(self) -> None:
+        """Learn what is new."""
+        engine = self._engine
+        newest = await engine.read(engine.store.read_newest)
+        if newest == self._seen:
+            return
+        for kept in await engine.read(engine.store.read_models):
+            await self._follow(kept)
+        self._seen = newest
+        for changed in engine.changed:
+            changed.set()
+
+    async def _follow(self, kept: Record) -> None:
+        engine = self._engine
+        served = engine.models.get(kept["name"])
+        try:
+            if served is not None and served.version == kept["version"]:
+                return await self._learn(served)
+        except RefusedError:  # what was learned has been erased: a snapshot has it
+            pass
+        engine.models[kept["name"]] = await engine.read(engine.restore, kept)
+
+    async def _learn(self, served: Any) -> None:
+        """Learn page by page, in the thread that decides: no decision sees half of a row."""
+
+        def page() -> list[Record]:
+            return list(served.read_log(self._engine.store, served.learned_through, None, AT_ONCE))
+
+        while events := await self._engine.read(page):
+            served.replay(events)
