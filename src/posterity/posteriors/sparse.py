@@ -1,4 +1,4 @@
-"""The exact posterior of many features of which a row has few: a sparse precision matrix."""
+"""The posterior of many features of which a row has few: a sparse precision matrix."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from scipy.sparse import csc_array, csr_array, diags_array
 
 from posterity.factor.sparse_cholesky import Pattern, SparseCholesky, pattern_of
 from posterity.likelihoods import Gaussian, Likelihood
+from posterity.posteriors._sparse_sites import (
+    RowSites,
+    SparseData,
+    at_sites,
+    find_mode_sites,
+    match_moments,
+)
 from posterity.posteriors.diagonal import SparseRows
 from posterity.safety import check_memory
 
@@ -20,10 +27,9 @@ Numbers = NDArray[np.int32]
 # Log of a learned precision, on values of mean square 1, and how far one step of it may go.
 LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
 # Evidence, in nats, that one more step of the precisions may still gain; and the most steps.
-NEGLIGIBLE, NEGLIGIBLE_NEAR_A_MODE, MOST_STEPS = 1e-7, 0.01, 60
-# What one more step of Newton's may gain in log density: while scales are looked for, and at last;
-# and the most steps.
-NEAR, CLOSE, MOST_NEWTON, MOST_HALVINGS = 1e-2, 1e-12, 60, 40
+NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-5, 100
+# Of a step, while sites of rows move too; and the change of these that ends it.
+PACE_OF_SCALES, SETTLED = 0.5, 1e-5
 # Rows whose variances are found at once.
 BLOCK = 256
 
@@ -38,6 +44,7 @@ class Solution(NamedTuple):
     variance: Array  # (m,) of the features met, in units of the noise
     shape: float
     rate: float
+    sites: RowSites | None  # of kept rows
 
 
 @dataclass
@@ -45,9 +52,9 @@ class SparsePosterior:
     """Weights with all their covariances, by a sparse factor of prior and data.
 
     Feature and column 0 are the intercept's. Of Gaussian noise the sums of products are kept; of
-    any other likelihood the rows are, as its mode has to be found anew (Laplace's method). With
-    ``learns`` the prior precision of each column is the one with the largest evidence, in which the
-    curvature at a mode counts as fixed.
+    any other likelihood the rows are, each with a Gaussian site that has to be found anew
+    (expectation propagation). With ``learns`` the prior precision of each column is the one with
+    the largest evidence.
     """
 
     likelihood: Likelihood
@@ -300,23 +307,27 @@ class SparsePosterior:
         """The posterior under the prior precisions of largest evidence, by Fisher's scoring.
 
         The gradient of the log evidence by the log of a column's precision is half of what its
-        features are known to by data, less what their squares have of the prior's precision.
+        features are known to by data, less what their squares have of the prior's precision. Of
+        rows that need sites it is so where these have settled; both move together until then.
         """
         precision = self.found.copy()
         found = self._at(precision)
         columns = np.unique(self.owners[found.met])
         columns = columns[columns > 0]
-        negligible = NEGLIGIBLE if self.likelihood.is_noise else NEGLIGIBLE_NEAR_A_MODE
-        for _ in range(MOST_STEPS if self.learns and self._tells_of_scales(found) else 0):
-            logs = np.log(precision[columns, 0])
-            step, gain = self._step(found, columns)
-            new = np.clip(logs + step, LEAST_LOG, LARGEST_LOG)
-            if np.sum(gain * (new != logs)) < negligible:
-                break
-            precision[columns, 0] = np.exp(new)
-            found = self._at(precision, found)
+        learns = self.learns and self._tells_of_scales(found)
+        negligible, pace = NEGLIGIBLE, 1.0
         if not self.likelihood.is_noise:
-            found = self._at(precision, found, CLOSE)
+            negligible, pace = NEGLIGIBLE_A_ROW * len(self.targets), PACE_OF_SCALES
+        for _ in range(MOST_STEPS):
+            if learns:
+                logs = np.log(precision[columns, 0])
+                step, gain = self._step(found, columns)
+                new = np.clip(logs + pace * step, LEAST_LOG, LARGEST_LOG)
+                learns = bool(np.sum(gain * (new != logs)) >= negligible)
+                precision[columns, 0] = np.exp(new) if learns else precision[columns, 0]
+            if not learns and (found.sites is None or found.sites.change < SETTLED):
+                break
+            found = self._at(precision, found.sites)
         return found, precision
 
     def _step(self, found: Solution, columns: NDArray[Any]) -> tuple[Array, Array]:
@@ -339,8 +350,8 @@ class SparsePosterior:
         """Whether there is a noise to compare weights with."""
         return self.noise is None or (found.shape > 0.0 and found.rate > 0.0)
 
-    def _at(self, precision: Array, begin: Solution | None = None, close: float = NEAR) -> Solution:
-        """The posterior under these precisions, or some steps from ``begin`` on towards it."""
+    def _at(self, precision: Array, sites: RowSites | None = None) -> Solution:
+        """The posterior under these precisions; of rows with sites, one sweep on."""
         prior = (precision[:, 0] * self._mean_squares())[self.owners]
         data = self._precision_matrix_of_data()
         met = np.flatnonzero(data.diagonal() > 0.0)
@@ -348,47 +359,36 @@ class SparsePosterior:
         if self.likelihood.is_noise:
             factor = self._factored(data, prior, met)
             mean[met] = factor.solve(self.targets[met])
+            variance = factor.inverse_diagonal()
         else:
             X = csr_array(_matrix_of(self.rows, len(prior))[:, met])
-            start = mean[met] if begin is None else begin.mean[met]
-            mean[met], factor = self._mode(X, prior[met], start, close)
-        variance = factor.inverse_diagonal()
+            factor, mean[met], variance, sites = self._sweep(X, prior[met], sites)
         shape, rate = -1.0, 0.0
         if self.noise is not None:
             flat = float(self.intercept and self.n_effective > 0.0)
             shape = self.noise[0] + 0.5 * max(self.n_effective - flat, 0.0)
             left = max(self.square - float(self.targets[met] @ mean[met]), 0.0)
             rate = self.noise[1] + 0.5 * left
-        return Solution(met, prior, mean, factor, variance, shape, rate)
+        return Solution(met, prior, mean, factor, variance, shape, rate, sites)
 
-    def _mode(
-        self, X: csr_array, prior: Array, mean: Array, close: float
-    ) -> tuple[Array, SparseCholesky]:
-        """Newton's method, with steps halved until the density rises."""
-        y, weights = self.targets, self.row_weights
+    def _sweep(
+        self, X: csr_array, prior: Array, before: RowSites | None
+    ) -> tuple[SparseCholesky, Array, Array, RowSites]:
+        """Factor, mean and variance of the weights, and the rows' sites one sweep on."""
+        data = SparseData(X, self.targets, self.row_weights)
 
-        def density(mean: Array) -> float:
-            each = self.likelihood.log_density(y, X @ mean)
-            return float(weights @ each - 0.5 * prior @ np.square(mean))
+        def factorize(precision: Array) -> SparseCholesky:
+            matrix = csc_array(X.T @ (diags_array(precision) @ X))
+            return SparseCholesky(matrix + diags_array(prior), self._matched_pattern(matrix))
 
-        height = density(mean)
-        for _ in range(MOST_NEWTON):
-            slope, curvature = self.likelihood.derivatives(y, X @ mean)
-            matrix = csc_array(X.T @ (diags_array(weights * curvature) @ X))
-            factor = SparseCholesky(matrix + diags_array(prior), self._matched_pattern(matrix))
-            gradient = X.T @ (weights * slope) - prior * mean
-            step = factor.solve(gradient)
-            if gradient @ step < close:
-                return mean + step, factor
-            for _ in range(MOST_HALVINGS):
-                higher = density(mean + step)
-                if higher >= height:
-                    break
-                step = 0.5 * step
-            else:  # as high as rounding lets it be
-                return mean, factor
-            mean, height = mean + step, higher
-        return mean, factor
+        if before is None:
+            precision, shift = find_mode_sites(self.likelihood, data, prior, factorize)
+        else:
+            precision, shift = match_moments(self.likelihood, data, before)
+        factor = factorize(precision)
+        mean = factor.solve(X.T @ shift)
+        variance, spread = factor.variances(X)
+        return factor, mean, variance, at_sites(precision, shift, X @ mean, spread, before)
 
     def _factored(self, data: csc_array, prior: Array, met: NDArray[np.intp]) -> SparseCholesky:
         matrix = csc_array(data[met][:, met])

@@ -89,17 +89,17 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
 class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
     """Logistic regression of thousands of features, with all their covariances.
 
-    The posterior is normal around its mode (Laplace's method), with a sparse Cholesky factor of its
-    precision. Parameters, rows and attributes are those of :class:`DiagonalLogisticRegression`;
-    "auto" gives each column the prior scale of the largest evidence, in which the curvature at the
-    mode counts as fixed.
+    The posterior is normal, by expectation propagation (Minka 2001), with a sparse Cholesky factor
+    of its precision: each row has a Gaussian site that gives its log odds their exact mean and
+    variance, given all other sites. Parameters, rows and attributes are those of
+    :class:`DiagonalLogisticRegression`; "auto" gives each column the prior scale of the largest
+    evidence.
 
     Notes
     -----
     Rows are kept, as the posterior is found anew when the model is read after rows have come: the
-    answer is the same for any order of rows, in batches or at once.
-    On rare labels with many levels of few rows :class:`DiagonalLogisticRegression` predicted
-    better: compare the two by their log loss before you choose.
+    answer is the same for any order of rows, in batches or at once. A sweep over all sites costs
+    one factor and one selected inverse; some 20 to 40 sweeps are needed.
 
     Examples
     --------
