@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from posterity.cli import group
+from posterity.cli import group, wide
 
 KNOWN: dict[str, Callable[[Any], Any]] = {
     "target": click.option("--target", required=True, help="Column to predict."),
@@ -66,6 +66,29 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         "number; or one of exponential:0.99, stabilized:0.99, directional:0.99, smoothing:0.8, "
         "random-walk:0.01 (variance of a step), window:500 (rows), changepoint[:0.01] (chance of a "
         "change).",
+    ),
+    "structure": click.option(
+        "--structure",
+        default="full",
+        show_default=True,
+        type=click.Choice(["full", "diagonal", "sparse"]),
+        help="What is kept of how coefficients depend on each other. full: all, for up to some "
+        "thousand features; diagonal: nothing, for millions, with levels that may be new at any "
+        "row; sparse: all, in a sparse factor, for tens of thousands.",
+    ),
+    "hash_size": click.option(
+        "--hash",
+        "hash_size",
+        metavar="2^22",
+        callback=wide.hash_size,
+        help="With diagonal or sparse: hash levels into so many features, to bound the memory.",
+    ),
+    "interactions": click.option(
+        "--interactions",
+        metavar="2|a:b,...",
+        callback=wide.interactions,
+        help="With diagonal or sparse: products of all pairs of features too, or of those of "
+        "chosen pairs of columns.",
     ),
     "features": click.option(
         "--features",
@@ -206,6 +229,8 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+# Models of many features.
+WIDE = ("structure", "hash_size", "interactions")
 # How columns of a table are read, beside which of them are.
 TABLE = (
     "dates", "date_format", "decimal", "thousands", "lags", "categories", "category_levels",

@@ -183,7 +183,8 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     ) -> Any:
         parts = []
         for g in range(mean.shape[1]):
-            centre, leverage = mean[:, g].copy(), variance[:, g].copy()
+            # Before the first row nothing is known: as in the dense model the centre is then 0.
+            centre, leverage = np.nan_to_num(mean[:, g]), variance[:, g].copy()
             if self.noise_precision is not None:
                 noise: Any = KnownNoise(self.noise_precision)
                 parts.append(noise.predictive(centre, leverage, 0.0, 0.0))
