@@ -14,6 +14,7 @@ from posterity.cli import text
 from posterity.cli.demo import checked_path, write_png
 
 Array = NDArray[np.float64]
+MODEL = "diagonal model"
 ROWS, STRETCH, BINS = 50_000, 2_500, 10
 # Levels of each column, and the standard deviation of their effects on the log odds.
 COLUMNS = {
@@ -54,16 +55,13 @@ def run(output: str) -> None:
     require_matplotlib()
     columns, y, truth = simulate_clicks()
     rows = pa.table(columns)
-    models = {
-        "diagonal": DiagonalLogisticRegression(),
-        "diagonal, pairs of site and ad": DiagonalLogisticRegression(interactions=[("site", "ad")]),
+    model = DiagonalLogisticRegression()
+    predicted = {
+        "share of clicks so far": (np.cumsum(y) - y + 1.0) / (np.arange(len(y)) + 2.0),
+        MODEL: model.predict_then_learn(rows, y).probabilities[:, 1],
+        "true probability": truth,
     }
-    base = (np.cumsum(y) - y + 1.0) / (np.arange(len(y)) + 2.0)
-    predicted = {"share of clicks so far": base}
-    for name, model in models.items():
-        predicted[name] = model.predict_then_learn(rows, y).probabilities[:, 1]
-    predicted["the true probability"] = truth
-    _print(predicted, y, models["diagonal"].n_features_)
+    _print(predicted, y, model.n_features_)
     write_png(_figure(predicted, y), path, dpi=160)
     click.echo(f"\nLog loss along time, and calibration, are drawn in {path}")
 
@@ -108,10 +106,10 @@ def _figure(predicted: dict[str, Array], y: Array) -> Any:
         losses = _losses(probability, y).reshape(-1, STRETCH).mean(axis=1)
         marker, colour = MARKERS[place], COLOURS[place]
         left.plot(ends, losses, marker=marker, color=colour, markersize=4, label=name)
-        if name.startswith("diagonal"):
+        if name == MODEL:
             said, came, rows = _by_probability(probability, y)
             spread = 2.0 * np.sqrt(came * (1.0 - came) / rows)
-            right.errorbar(said, came, spread, fmt=marker, color=colour, markersize=5, label=name)
+            right.errorbar(said, came, spread, fmt=marker, color=colour, markersize=5)
     finish(left, f"Mean log loss of {STRETCH:,} views each", x="views so far", y="nats")
     limit = 1.1 * max(right.get_xlim()[1], right.get_ylim()[1])
     right.plot([0.0, limit], [0.0, limit], color="black", linewidth=1, linestyle="--")

@@ -150,7 +150,8 @@ def _print(document: dict[str, Any]) -> None:
     console.print(table)
     if document.get("n_features", 0) > len(document["coefficients"]):
         console.print(
-            f"\nOf {document['n_features']:,} features, those furthest from 0 in units of their std."
+            f"\nOf {document['n_features']:,} features, those furthest from 0 in units of their "
+            "std."
         )
     if any(one["std"] is None for one in document["coefficients"]):
         console.print("\n?: not known yet; the rows learned so far leave it open.")

@@ -21,8 +21,8 @@ Factorize = Callable[[Array], SparseCholesky]
 # What one more step of Newton's may gain in log density, and the most steps.
 NEAR, MOST_NEWTON, MOST_HALVINGS = 1e-2, 60, 40
 # How much of the way to its new site a row goes in one sweep: all rows move at once. Where sweeps
-# do not settle, it goes less far.
-FIRST_PACE, SLOWER, LEAST_PACE = 0.8, 0.7, 0.05
+# do not settle it goes less far; only a little less where the prior moves, too.
+FIRST_PACE, SLOWER, LEAST_PACE, LEAST_WITH_PRIOR = 0.8, 0.7, 0.05, 0.5
 
 
 class SparseData(NamedTuple):
@@ -86,13 +86,21 @@ def match_moments(likelihood: Likelihood, data: SparseData, sites: RowSites) -> 
 
 
 def at_sites(
-    precision: Array, shift: Array, mean: Array, variance: Array, before: RowSites | None
+    precision: Array,
+    shift: Array,
+    mean: Array,
+    variance: Array,
+    before: RowSites | None,
+    *,
+    same_prior: bool,
 ) -> RowSites:
     """Sites and the posterior that they give, with what has changed since ``before``."""
     if before is None:
         return RowSites(precision, shift, mean, variance, np.inf, FIRST_PACE)
     change = compute_change(before.mean, before.variance, mean, variance) / before.pace
-    pace = before.pace if change <= before.change else max(SLOWER * before.pace, LEAST_PACE)
+    pace = before.pace
+    if change > before.change:
+        pace = max(SLOWER * pace, LEAST_PACE if same_prior else LEAST_WITH_PRIOR)
     return RowSites(precision, shift, mean, variance, change, pace)
 
 

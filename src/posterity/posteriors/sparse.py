@@ -327,7 +327,7 @@ class SparsePosterior:
                 precision[columns, 0] = np.exp(new) if learns else precision[columns, 0]
             if not learns and (found.sites is None or found.sites.change < SETTLED):
                 break
-            found = self._at(precision, found.sites)
+            found = self._at(precision, found.sites, same_prior=not learns)
         return found, precision
 
     def _step(self, found: Solution, columns: NDArray[Any]) -> tuple[Array, Array]:
@@ -350,7 +350,9 @@ class SparsePosterior:
         """Whether there is a noise to compare weights with."""
         return self.noise is None or (found.shape > 0.0 and found.rate > 0.0)
 
-    def _at(self, precision: Array, sites: RowSites | None = None) -> Solution:
+    def _at(
+        self, precision: Array, sites: RowSites | None = None, *, same_prior: bool = True
+    ) -> Solution:
         """The posterior under these precisions; of rows with sites, one sweep on."""
         prior = (precision[:, 0] * self._mean_squares())[self.owners]
         data = self._precision_matrix_of_data()
@@ -362,7 +364,7 @@ class SparsePosterior:
             variance = factor.inverse_diagonal()
         else:
             X = csr_array(_matrix_of(self.rows, len(prior))[:, met])
-            factor, mean[met], variance, sites = self._sweep(X, prior[met], sites)
+            factor, mean[met], variance, sites = self._sweep(X, prior[met], sites, same_prior)
         shape, rate = -1.0, 0.0
         if self.noise is not None:
             flat = float(self.intercept and self.n_effective > 0.0)
@@ -372,7 +374,7 @@ class SparsePosterior:
         return Solution(met, prior, mean, factor, variance, shape, rate, sites)
 
     def _sweep(
-        self, X: csr_array, prior: Array, before: RowSites | None
+        self, X: csr_array, prior: Array, before: RowSites | None, same_prior: bool
     ) -> tuple[SparseCholesky, Array, Array, RowSites]:
         """Factor, mean and variance of the weights, and the rows' sites one sweep on."""
         data = SparseData(X, self.targets, self.row_weights)
@@ -388,7 +390,8 @@ class SparsePosterior:
         factor = factorize(precision)
         mean = factor.solve(X.T @ shift)
         variance, spread = factor.variances(X)
-        return factor, mean, variance, at_sites(precision, shift, X @ mean, spread, before)
+        sites = at_sites(precision, shift, X @ mean, spread, before, same_prior=same_prior)
+        return factor, mean, variance, sites
 
     def _factored(self, data: csc_array, prior: Array, met: NDArray[np.intp]) -> SparseCholesky:
         matrix = csc_array(data[met][:, met])
