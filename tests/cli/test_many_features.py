@@ -16,6 +16,7 @@ pytest.importorskip("pyarrow", reason="needs PyArrow (posterity[cli])")
 from click.testing import CliRunner, Result
 
 import posterity
+from posterity.cli import clicks
 from posterity.cli.commands import posterity as command
 from posterity.sparse import DiagonalLinearRegression, DiagonalLogisticRegression
 
@@ -83,11 +84,11 @@ def test_evaluate_scores_as_python_does(table: Path) -> None:
 
 @pytest.mark.parametrize("structure", ["diagonal", "sparse"])
 def test_a_model_in_a_file(tmp_path: Path, structure: str) -> None:
-    rows = views(n := 400)
+    rows = views(n := 240)
     table, first, later = (tmp_path / f"{name}.csv" for name in ("table", "first", "later"))
     rows.to_csv(table, index=False)
-    rows[:250].to_csv(first, index=False)
-    rows[250:].to_csv(later, index=False)
+    rows[:150].to_csv(first, index=False)
+    rows[150:].to_csv(later, index=False)
     model, whole = tmp_path / "m.posterity", tmp_path / "whole.posterity"
     settings = (*LABELS, "--structure", structure, "--interactions", "ad:hour")
     done("fit", first, *settings, "--output", model)
@@ -110,7 +111,7 @@ def test_a_model_in_a_file(tmp_path: Path, structure: str) -> None:
     if structure == "diagonal":
         done("fit", later, *settings, "--output", tmp_path / "later.posterity")
         done("merge", model, tmp_path / "later.posterity", "--output", tmp_path / "all.posterity")
-        assert posterity.load(tmp_path / "all.posterity").n_observations_ == n + 150
+        assert posterity.load(tmp_path / "all.posterity").n_observations_ == n + 90
 
 
 def test_hashes_bound_the_features(table: Path, tmp_path: Path) -> None:
@@ -167,8 +168,9 @@ def test_what_does_not_go_together_is_said(
     assert said in complaint("evaluate", table, "--target", "paid", *options)
 
 
-def test_demo_of_clicks(tmp_path: Path) -> None:
+def test_demo_of_clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
+    monkeypatch.setattr(clicks, "ROWS", 20_000)
     output = tmp_path / "clicks.png"
     rows = {
         line[:24].strip(): line.split()

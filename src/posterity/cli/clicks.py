@@ -23,7 +23,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def simulate_clicks(n: int = ROWS, seed: int = 0) -> tuple[dict[str, Any], Array, Array]:
+def simulate_clicks(n: int, seed: int = 0) -> tuple[dict[str, Any], Array, Array]:
     """Columns of text (n,), clicks (n,) of 0 and 1, and their true probabilities (n,).
 
     Few levels are frequent and most are rare: a level's rank has density 1 / rank.
@@ -53,7 +53,7 @@ def run(output: str) -> None:
 
     path = checked_path(output)
     require_matplotlib()
-    columns, y, truth = simulate_clicks()
+    columns, y, truth = simulate_clicks(ROWS)
     rows = pa.table(columns)
     model = DiagonalLogisticRegression()
     predicted = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,16 +35,20 @@ class WideStream(TableStream):
         target: Target,
         columns: Sequence[str],
         reading: Reading,
-        missing: Holes = "error",
         since: float | None = None,
     ) -> None:
+        missing: Any = reading.missing
         if missing not in get_args(Holes):
             raise TableError(
                 f'missing="{missing}" is not for models of many features: take "error", "skip", or '
                 '"level", which makes missing text a level'
             )
-        self._columns, self._holes = tuple(columns), missing
-        super().__init__(source, target, (), reading, since=since)
+        self._columns, self._shown, self._holes = tuple(columns), reading.keep, missing
+        kept = tuple(dict.fromkeys([*columns, *reading.keep]))
+        # Of the target alone; of the columns the stream itself takes care.
+        policy: Any = "skip" if missing == "skip" else "error"
+        bare = replace(reading, missing=policy, keep=kept)
+        super().__init__(source, target, (), bare, since=since)
 
     def _restart(self) -> None:
         super()._restart()
@@ -68,7 +73,8 @@ class WideStream(TableStream):
     def batches(self) -> Iterator[Rows]:
         """Batches with names for their parts."""
         for rows in super().batches():
-            yield rows._replace(X=rows.beside.select(list(self._columns)))
+            beside = rows.beside.select(list(self._shown)) if self._shown else None
+            yield rows._replace(X=rows.beside.select(list(self._columns)), beside=beside)
 
     def _usable(self, rows: Rows, past: int) -> Rows:
         holes = {name: holes for name in self._columns if (holes := self._find(rows, name)).any()}
@@ -115,22 +121,10 @@ def open_wide(
         use = chosen_columns(source.schema, goal.columns[0], use, drop, reading.beside)
     chosen = list(use or ())
     require(chosen, list(source.schema.names), "feature")
-    kept = tuple(dict.fromkeys([*chosen, *reading.keep]))
-    # Of the target alone; of the columns the stream itself takes care.
-    policy = "skip" if reading.missing == "skip" else "error"
-    bare = Reading(
-        batch_rows=reading.batch_rows,
-        missing=policy,
-        weight=reading.weight,
-        time=reading.time,
-        memory=reading.memory,
-        keep=kept,
-    )
-    missing: Any = reading.missing
-    return WideStream(source, goal, chosen, bare, missing, since)
+    return WideStream(source, goal, chosen, reading, since)
 
 
-def _with_level(batch: Any, names: Sequence[str] | dict[str, Any]) -> Any:
+def _with_level(batch: Any, names: Iterable[str]) -> Any:
     """The batch, in which missing text of these columns is a level."""
     import pyarrow as pa
     import pyarrow.compute as pc
