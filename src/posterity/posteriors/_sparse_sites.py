@@ -85,7 +85,7 @@ def match_moments(likelihood: Likelihood, data: SparseData, sites: RowSites) -> 
     return precision, sites.shift + sites.pace * (shift - sites.shift)
 
 
-def at_sites(
+def make_sites(
     precision: Array,
     shift: Array,
     mean: Array,
@@ -104,4 +104,4 @@ def at_sites(
     return RowSites(precision, shift, mean, variance, change, pace)
 
 
-__all__ = ["RowSites", "SparseData", "at_sites", "find_mode_sites", "match_moments"]
+__all__ = ["RowSites", "SparseData", "find_mode_sites", "make_sites", "match_moments"]

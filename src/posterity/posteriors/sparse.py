@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array
 
-from posterity.factor.sparse_cholesky import Pattern, SparseCholesky, pattern_of
+from posterity.factor.sparse_cholesky import Pattern, SparseCholesky, find_pattern
 from posterity.likelihoods import Gaussian, Likelihood
 from posterity.posteriors._sparse_sites import (
     RowSites,
     SparseData,
-    at_sites,
     find_mode_sites,
+    make_sites,
     match_moments,
 )
 from posterity.posteriors.diagonal import SparseRows
@@ -128,28 +128,28 @@ class SparsePosterior:
         weights: Array | None,
         discounts: Array | None,
         *,
-        tell: bool,
+        predict: bool,
     ) -> None:
         """Learn rows, in place."""
-        assert not tell
-        told = self._told_by(rows, y, weights, discounts)
+        assert not predict
+        updated = self._add_rows(rows, y, weights, discounts)
         if self.n_observations == 0.0:
-            told._matched_pattern(told._precision_matrix_of_data())
-        vars(self).update(vars(told))
+            updated._find_pattern(updated._precision_matrix_of_data())
+        vars(self).update(vars(updated))
 
     def merge(self, other: SparsePosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
         self.squares[columns] += other.squares
-        theirs = other._renumbered(features, len(self.owners))
+        theirs = other._renumber(features, len(self.owners))
         self._add(theirs, 1.0)
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
         self._solution = None
 
-    def _told_by(
+    def _add_rows(
         self, rows: SparseRows, y: Array, weights: Array | None, discounts: Array | None
     ) -> SparsePosterior:
-        told = self.copy()
+        updated = self.copy()
         own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
         left = np.ones(len(y) + 1)  # of what was before each row, and after the last
         if discounts is not None and len(y):
@@ -160,51 +160,51 @@ class SparsePosterior:
         values = np.ones(len(rows.features)) if rows.values is None else rows.values
         owners = np.where(here, self.owners[rows.features], 0)
         some = owners > 0
-        size = len(told.squares)
-        told.squares[:, 0] += np.bincount(owners[some], np.square(values[some]), size)
-        told.squares[:, 1] += np.bincount(owners[some], None, size)
+        size = len(updated.squares)
+        updated.squares[:, 0] += np.bincount(owners[some], np.square(values[some]), size)
+        updated.squares[:, 1] += np.bincount(owners[some], None, size)
         if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
-            told.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
-        told._add(self._summary(X, y, kept, told.centre), left[0])
-        told.n_observations += float(own.sum())
-        told.n_effective = self.n_effective * float(left[0]) + float(kept.sum())
-        told._solution = None
-        return told
+            updated.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
+        updated._add(self._summary(X, y, kept, updated.centre), left[0])
+        updated.n_observations += float(own.sum())
+        updated.n_effective = self.n_effective * float(left[0]) + float(kept.sum())
+        updated._solution = None
+        return updated
 
     def _summary(self, X: csr_array, y: Array, weights: Array, centre: float) -> SparsePosterior:
         """What these rows say, as a posterior whose other fields do not matter."""
         if not self.likelihood.is_noise:
             some = weights > 0.0
-            rows = _kept(csr_array(X[some]))
+            rows = _to_rows(csr_array(X[some]))
             return replace(self, rows=rows, targets=y[some], row_weights=weights[some], centre=0.0)
         apart = y - centre
         products = csr_array(X.T @ (diags_array(weights) @ X))
         return replace(
             self,
-            rows=_kept(products),
+            rows=_to_rows(products),
             targets=X.T @ (weights * apart),
             square=float(weights @ np.square(apart)),
             centre=centre,
         )
 
-    def _renumbered(self, features: Numbers, size: int) -> SparsePosterior:
+    def _renumber(self, features: Numbers, size: int) -> SparsePosterior:
         """The same data, with other numbers of features."""
-        matrix = _matrix_of(self.rows, len(self.owners)).tocoo()
+        matrix = _to_matrix(self.rows, len(self.owners)).tocoo()
         column = features[matrix.col]
         if not self.likelihood.is_noise:
             matrix = csr_array((matrix.data, (matrix.row, column)), (len(self.targets), size))
-            return replace(self, rows=_kept(matrix))
+            return replace(self, rows=_to_rows(matrix))
         placed = csr_array((matrix.data, (features[matrix.row], column)), (size, size))
         sums = np.zeros(size)
         sums[features[: len(self.targets)]] = self.targets
-        return replace(self, rows=_kept(placed), targets=sums)
+        return replace(self, rows=_to_rows(placed), targets=sums)
 
     def _add(self, other: SparsePosterior, left: float) -> None:
         """Add data to what is ``left`` of one's own."""
         size = len(self.owners)
-        mine, theirs = _matrix_of(self.rows, size), _matrix_of(other.rows, size)
+        mine, theirs = _to_matrix(self.rows, size), _to_matrix(other.rows, size)
         if not self.likelihood.is_noise:
-            self.rows = _kept(_below(mine, theirs))
+            self.rows = _to_rows(_stack_rows(mine, theirs))
             self.targets = np.concatenate([self.targets, other.targets])
             self.row_weights = np.concatenate([left * self.row_weights, other.row_weights])
             return
@@ -219,7 +219,7 @@ class SparsePosterior:
             square += shift * (shift * with_intercept[0] - 2.0 * sums[0])
             sums -= shift * with_intercept
         sums[: len(self.targets)] += left * self.targets
-        self.rows, self.targets = _kept(left * mine + theirs), sums
+        self.rows, self.targets = _to_rows(left * mine + theirs), sums
         self.square = left * self.square + square
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class SparsePosterior:
         """(1,) its rate."""
         return np.array([self.solution().rate])
 
-    def tell(self, rows: SparseRows) -> tuple[Array, Array]:
+    def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
         """Mean and variance of eta at rows, in units of the noise: (n, 1) each."""
         found = self.solution()
         mean, variance = np.zeros(len(rows)), np.zeros(len(rows))
@@ -252,7 +252,7 @@ class SparsePosterior:
             prior = self._column_precisions()[rows.columns[~known]]
             np.add.at(variance, row[~known], np.square(values[~known]) / prior)
         X = csr_array((values[known], (row[known], rows.features[known])), self._shape(rows))
-        X = _with_intercept(X) if self.intercept else X
+        X = _add_intercept(X) if self.intercept else X
         mean += X @ found.mean
         seen = np.zeros(len(self.owners), dtype=bool)
         seen[found.met] = True
@@ -359,11 +359,11 @@ class SparsePosterior:
         met = np.flatnonzero(data.diagonal() > 0.0)
         mean = np.zeros(len(prior))
         if self.likelihood.is_noise:
-            factor = self._factored(data, prior, met)
+            factor = self._factorize(data, prior, met)
             mean[met] = factor.solve(self.targets[met])
             variance = factor.inverse_diagonal()
         else:
-            X = csr_array(_matrix_of(self.rows, len(prior))[:, met])
+            X = csr_array(_to_matrix(self.rows, len(prior))[:, met])
             factor, mean[met], variance, sites = self._sweep(X, prior[met], sites, same_prior)
         shape, rate = -1.0, 0.0
         if self.noise is not None:
@@ -381,7 +381,7 @@ class SparsePosterior:
 
         def factorize(precision: Array) -> SparseCholesky:
             matrix = csc_array(X.T @ (diags_array(precision) @ X))
-            return SparseCholesky(matrix + diags_array(prior), self._matched_pattern(matrix))
+            return SparseCholesky(matrix + diags_array(prior), self._find_pattern(matrix))
 
         if before is None:
             precision, shift = find_mode_sites(self.likelihood, data, prior, factorize)
@@ -390,31 +390,31 @@ class SparsePosterior:
         factor = factorize(precision)
         mean = factor.solve(X.T @ shift)
         variance, spread = factor.variances(X)
-        sites = at_sites(precision, shift, X @ mean, spread, before, same_prior=same_prior)
+        sites = make_sites(precision, shift, X @ mean, spread, before, same_prior=same_prior)
         return factor, mean, variance, sites
 
-    def _factored(self, data: csc_array, prior: Array, met: NDArray[np.intp]) -> SparseCholesky:
+    def _factorize(self, data: csc_array, prior: Array, met: NDArray[np.intp]) -> SparseCholesky:
         matrix = csc_array(data[met][:, met])
-        return SparseCholesky(matrix + diags_array(prior[met]), self._matched_pattern(matrix))
+        return SparseCholesky(matrix + diags_array(prior[met]), self._find_pattern(matrix))
 
     def _precision_matrix_of_data(self) -> csc_array:
         """(P, P) of Gaussian noise what rows have said; else where that is not zero."""
-        matrix = _matrix_of(self.rows, len(self.owners))
+        matrix = _to_matrix(self.rows, len(self.owners))
         if self.likelihood.is_noise:
             matrix.resize(len(self.owners), len(self.owners))
             return matrix.tocsc()
         return csc_array(abs(matrix).T @ abs(matrix))
 
-    def _matched_pattern(self, matrix: csc_array) -> Pattern:
+    def _find_pattern(self, matrix: csc_array) -> Pattern:
         """The order and the fronts, found anew where other entries are not zero."""
         where = (matrix.shape, matrix.nnz)
         if self._pattern is None or self._pattern[0] != where:
-            self._pattern = where, pattern_of(matrix, _check_fill)
+            self._pattern = where, find_pattern(matrix, _check_fill)
         return self._pattern[1]
 
     def _matrix(self, rows: SparseRows) -> csr_array:
-        X = _matrix_of(rows, len(self.owners))
-        return _with_intercept(X) if self.intercept else X
+        X = _to_matrix(rows, len(self.owners))
+        return _add_intercept(X) if self.intercept else X
 
     def _shape(self, rows: SparseRows) -> tuple[int, int]:
         return len(rows), len(self.owners)
@@ -437,25 +437,25 @@ def _check_fill(n_numbers: int) -> None:
     )
 
 
-def _matrix_of(rows: SparseRows, size: int) -> csr_array:
+def _to_matrix(rows: SparseRows, size: int) -> csr_array:
     values = np.ones(len(rows.features)) if rows.values is None else rows.values
     # A copy: SciPy sorts in place, numbers without their indices where it has to convert these.
     return csr_array((values, rows.features, rows.starts), (len(rows), size), copy=True)
 
 
-def _kept(matrix: csr_array) -> SparseRows:
+def _to_rows(matrix: csr_array) -> SparseRows:
     matrix = csr_array(matrix)
     starts = matrix.indptr.astype(np.int64)
     return SparseRows(starts, matrix.indices.astype(np.int32), None, matrix.data)
 
 
-def _with_intercept(X: csr_array) -> csr_array:
+def _add_intercept(X: csr_array) -> csr_array:
     n = X.shape[0]
     ones = csr_array((np.ones(n), np.zeros(n, np.int32), np.arange(n + 1)), X.shape)
     return csr_array(X + ones)
 
 
-def _below(above: csr_array, below: csr_array) -> csr_array:
+def _stack_rows(above: csr_array, below: csr_array) -> csr_array:
     starts = np.concatenate([above.indptr, above.indptr[-1] + below.indptr[1:]])
     indices = np.concatenate([above.indices, below.indices])
     shape = (above.shape[0] + below.shape[0], below.shape[1])

@@ -18,12 +18,12 @@ from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood
 from posterity.linear.inputs import read_times, read_weights, refuse_no_weight
 from posterity.posteriors.diagonal import DiagonalPosterior, SparseRows
-from posterity.sparse.checks import Interactions, check_parameters, one_row, warn_of_texts
+from posterity.sparse.checks import Interactions, check_parameters, make_row, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels
 from posterity.sparse.reading import RowReader
-from posterity.sparse.single import known_row
+from posterity.sparse.single import read_known_row
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
@@ -121,7 +121,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         times: ArrayLike | None = None,
     ) -> Any:
         """Predict each row before it is learned, then learn it; parameters as in :meth:`fit`."""
-        return self._learn(X, y, sample_weight, times, tell=True)
+        return self._learn(X, y, sample_weight, times, predict=True)
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0, time: float | None = None) -> Self:
         """Learn one row: a mapping, a list of tokens, or a 1-D array.
@@ -138,7 +138,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         if time is None and self._now is None and weight == 1.0 and self._learn_known(x, y):
             return self
         weights = None if weight == 1.0 else [weight]
-        return self.partial_fit(one_row(x), [y], weights, times=None if time is None else [time])
+        return self.partial_fit(make_row(x), [y], weights, times=None if time is None else [time])
 
     @one_at_a_time
     def merge(self, other: Self) -> Self:
@@ -297,7 +297,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
         *,
-        tell: bool = False,
+        predict: bool = False,
     ) -> Any:
         """Check everything, then number features and learn."""
         n, read = self._read(X)
@@ -316,7 +316,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
         rows = model._grown(n, read)
         model.__dict__.update(met)
-        before = model._posterior.learn(rows, targets, weights, discounts, tell=tell)
+        before = model._posterior.learn(rows, targets, weights, discounts, predict=predict)
         model._now = now
         if first:
             self._take_over(model)
@@ -327,11 +327,11 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """Learn one row, if its features are all known and nothing about it is unusual."""
         if self._posterior_or_none is None or self.interactions is not None or self._index.given:
             return False
-        target, row = self._target(y), known_row(x, self._index)
+        target, row = self._target(y), read_known_row(x, self._index)
         if target is None or row is None:
             return False
         discounts = None if self.forgetting is None else np.array([self.forgetting.rate])
-        self._posterior_or_none.learn(row, np.array([target]), None, discounts, tell=False)
+        self._posterior_or_none.learn(row, np.array([target]), None, discounts, predict=False)
         return True
 
     def _grown(self, n: int, read: Any) -> SparseRows:

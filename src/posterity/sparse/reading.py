@@ -12,8 +12,8 @@ from posterity.posteriors.diagonal import SparseRows, matched
 from posterity.sparse.checks import Interactions
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels, read_parts
-from posterity.sparse.rows import rows_of_matrix, rows_of_parts, with_pairs
-from posterity.sparse.single import known_row
+from posterity.sparse.rows import add_pairs, number_parts, read_matrix
+from posterity.sparse.single import read_known_row
 
 Array = NDArray[np.float64]
 
@@ -54,25 +54,22 @@ class RowReader:
             self._index.check_kinds(read)
 
     def _rows(self, n: int, read: Any, *, new: bool) -> SparseRows:
-        if issparse(read):
-            rows = rows_of_matrix(read)
-        else:
-            rows = rows_of_parts(n, read, self._index, new=new)
+        rows = read_matrix(read) if issparse(read) else number_parts(n, read, self._index, new=new)
         if self.interactions is None:
             return rows
         chosen = None if isinstance(self.interactions, int) else self.interactions
-        return with_pairs(rows, self._index, chosen, new=new)
+        return add_pairs(rows, self._index, chosen, new=new)
 
     def _eta(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance (n, members) of eta at rows, in units of the noise."""
         posterior = self._posterior
         if type(X) is list and len(X) == 1 and self.interactions is None:
-            row = None if self._index.given else known_row(X[0], self._index)
+            row = None if self._index.given else read_known_row(X[0], self._index)
             if row is not None:
-                return posterior.tell(row)
+                return posterior.linear_moments(row)
         n, read = self._read(X)
         self._check_kind(read)
-        return posterior.tell(self._rows(n, read, new=False))
+        return posterior.linear_moments(self._rows(n, read, new=False))
 
     def _eta_matched(self, X: Any) -> tuple[Array, Array]:
         return matched(*self._eta(X), self._posterior.weights)
