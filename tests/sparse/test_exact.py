@@ -173,9 +173,28 @@ def test_what_a_sparse_factor_does_not_do_is_said() -> None:
     with pytest.raises(ValueError, match="call predict and then partial_fit"):
         model.predict_then_learn([["a"]], [1.0])
     with pytest.raises(ValueError, match="can't unlearn"):
-        model.unlearn([["a"]], [1.0])
+        SparseLogisticRegression().fit([["a"], ["b"]], [0, 1]).unlearn([["a"]], [1])
     with pytest.raises(ValueError, match="differ in prior"):
         model.merge(SparseLinearRegression(prior_precision=2.0).fit([["a"]], [1.0]))
+
+
+@pytest.mark.parametrize("precision", [0.7, "auto"])
+def test_unlearning_undoes_learning(precision: float | str) -> None:
+    rows, y = crossed(200)
+    weights = np.random.default_rng(1).random(200)
+    settings = {"categorical_features": ["plate", "sample"], "prior_precision": precision}
+    whole = SparseLinearRegression(**settings).fit(rows, y, weights)
+    less = whole.unlearn(rows[150:], y[150:], weights[150:])
+    fresh = SparseLinearRegression(**settings).fit(rows[:150], y[:150], weights[:150])
+    assert less.n_observations_ == pytest.approx(fresh.n_observations_)
+    np.testing.assert_allclose(less.predict(rows), fresh.predict(rows), rtol=1e-5)
+    np.testing.assert_allclose(less.predict_interval(rows), fresh.predict_interval(rows), rtol=1e-4)
+    before = dumps(less)
+    with pytest.raises(ValueError, match="were not learned"):
+        less.unlearn(rows[:5].assign(age=100.0), y[:5])
+    with pytest.raises(ValueError, match="never learned"):
+        less.unlearn(rows[:5].assign(plate=99), y[:5])
+    assert dumps(less) == before
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -30,6 +30,8 @@ LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
 NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-5, 100
 # Of a step, while sites of rows move too; and the change of these that ends it.
 PACE_OF_SCALES, SETTLED = 0.5, 1e-5
+# Of sums from which rows were subtracted.
+RELATIVE_ROUNDING = 1e-9
 # Rows whose variances are found at once.
 BLOCK = 256
 
@@ -146,6 +148,48 @@ class SparsePosterior:
         self.n_effective += other.n_effective
         self._solution = None
 
+    def unlearn(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
+        """Subtract what these rows of Gaussian noise added; raise where they can't be among it."""
+        own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+        updated = self.copy()
+        taken = self._summary(self._matrix(rows), y, own, self.centre)
+        values = None if taken.rows.values is None else -taken.rows.values
+        less = replace(
+            taken,
+            rows=replace(taken.rows, values=values),
+            targets=-taken.targets,
+            square=-taken.square,
+        )
+        updated._add(less, 1.0)
+        before = self._precision_matrix_of_data().diagonal()
+        left = updated._precision_matrix_of_data().diagonal()
+        rounding = RELATIVE_ROUNDING * (before + 1.0)
+        if (
+            (left < -rounding).any()
+            or updated.square < -RELATIVE_ROUNDING * (self.square + 1.0)
+            or float(own.sum()) > self.n_observations + RELATIVE_ROUNDING
+        ):
+            raise ValueError(
+                "these rows were not learned, or not with these weights: unlearn only rows that "
+                "the model has learned"
+            )
+        updated.square = max(updated.square, 0.0)
+        sums, counts = self._sum_squares(rows, own)
+        updated.squares = np.maximum(self.squares - np.stack([sums, counts], axis=1), 0.0)
+        updated.n_observations -= float(own.sum())
+        updated.n_effective -= float(own.sum())
+        updated._solution = None
+        vars(self).update(vars(updated))
+
+    def _sum_squares(self, rows: SparseRows, weights: Array) -> tuple[Array, Array]:
+        """Sum of squares of each column's values, and their number, in rows of weight > 0."""
+        here = np.repeat(weights > 0.0, np.diff(rows.starts))
+        values = np.ones(len(rows.features)) if rows.values is None else rows.values
+        owners = np.where(here, self.owners[rows.features], 0)
+        some, size = owners > 0, len(self.squares)
+        sums = np.bincount(owners[some], np.square(values[some]), size)
+        return sums, np.bincount(owners[some], None, size).astype(np.float64)
+
     def _add_rows(
         self, rows: SparseRows, y: Array, weights: Array | None, discounts: Array | None
     ) -> SparsePosterior:
@@ -156,13 +200,7 @@ class SparsePosterior:
             left[:-1] = np.cumprod(discounts[::-1])[::-1]
         kept = own * left[1:]
         X = self._matrix(rows)
-        here = np.repeat(own > 0.0, np.diff(rows.starts))
-        values = np.ones(len(rows.features)) if rows.values is None else rows.values
-        owners = np.where(here, self.owners[rows.features], 0)
-        some = owners > 0
-        size = len(updated.squares)
-        updated.squares[:, 0] += np.bincount(owners[some], np.square(values[some]), size)
-        updated.squares[:, 1] += np.bincount(owners[some], None, size)
+        updated.squares += np.stack(self._sum_squares(rows, own), axis=1)
         if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
             updated.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
         updated._add(self._summary(X, y, kept, updated.centre), left[0])
