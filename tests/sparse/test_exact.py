@@ -197,6 +197,19 @@ def test_unlearning_undoes_learning(precision: float | str) -> None:
     assert dumps(less) == before
 
 
+def test_other_features_may_meet_after_rows_were_unlearned() -> None:
+    """As many entries are not zero, but other ones."""
+    settings = {"prior_precision": 1.0, "noise_precision": 1.0}
+    first = [["a", "b"], ["c"], ["d"]]
+    model = SparseLinearRegression(**settings).fit(first, [1.0, 2.0, 3.0])
+    model.predict(first)
+    later = [["c", "d"], ["a"], ["b"]]
+    model.partial_fit(later, [4.0, 5.0, 6.0]).unlearn(first, [1.0, 2.0, 3.0])
+    fresh = SparseLinearRegression(**settings).fit(later, [4.0, 5.0, 6.0])
+    np.testing.assert_allclose(model.predict(first), fresh.predict(first), rtol=1e-9)
+    np.testing.assert_allclose(model.predict(later), fresh.predict(later), rtol=1e-9)
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_least_data(kind: Any) -> None:
     model = kind().partial_fit([["a"]], [1])

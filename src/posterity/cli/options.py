@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from posterity.cli import group, wide
+from posterity.cli import group
 
 KNOWN: dict[str, Callable[[Any], Any]] = {
     "target": click.option("--target", required=True, help="Column to predict."),
@@ -80,13 +80,13 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         "--hash",
         "hash_size",
         metavar="2^22",
-        callback=wide.hash_size,
+        callback=group.hash_size,
         help="With diagonal or sparse: hash levels into so many features, to bound the memory.",
     ),
     "interactions": click.option(
         "--interactions",
         metavar="2|a:b,...",
-        callback=wide.interactions,
+        callback=group.interactions,
         help="With diagonal or sparse: products of all pairs of features too, or of those of "
         "chosen pairs of columns.",
     ),

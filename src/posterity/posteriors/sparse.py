@@ -188,7 +188,7 @@ class SparsePosterior:
         owners = np.where(here, self.owners[rows.features], 0)
         some, size = owners > 0, len(self.squares)
         sums = np.bincount(owners[some], np.square(values[some]), size)
-        return sums, np.bincount(owners[some], None, size).astype(np.float64)
+        return sums.astype(np.float64), np.bincount(owners[some], None, size).astype(np.float64)
 
     def _add_rows(
         self, rows: SparseRows, y: Array, weights: Array | None, discounts: Array | None
@@ -445,7 +445,8 @@ class SparsePosterior:
 
     def _find_pattern(self, matrix: csc_array) -> Pattern:
         """The order and the fronts, found anew where other entries are not zero."""
-        where = (matrix.shape, matrix.nnz)
+        matrix.sort_indices()
+        where = matrix.shape, hash(matrix.indptr.tobytes()), hash(matrix.indices.tobytes())
         if self._pattern is None or self._pattern[0] != where:
             self._pattern = where, find_pattern(matrix, _check_fill)
         return self._pattern[1]
