@@ -1,4 +1,4 @@
-"""Diagonal models in one pass: POSTERITY_WIDE=FOLDER python benchmarks/wide.py.
+"""Models of many features: POSTERITY_WIDE=FOLDER python benchmarks/wide.py.
 
 FOLDER has amazon.csv, the training data of the Amazon employee access challenge, which may not be
 distributed: its text comes from elsewhere. Without it simulated clicks alone are measured, of which
@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from posterity.sparse import DiagonalLogisticRegression
+from posterity.sparse import DiagonalLogisticRegression, SparseLogisticRegression
 
 Array = NDArray[np.float64]
 # The same title under another code.
@@ -74,6 +74,16 @@ def measured(name: str, X: pd.DataFrame, y: Array, probability: Array | None, **
     print(line, flush=True)
 
 
+def last_fifth(name: str, X: pd.DataFrame, y: Array, model: Any) -> None:
+    """Log loss of the last fifth of the rows, of a model that has learned the others."""
+    n = len(y) * 4 // 5
+    start = time.process_time()
+    model.fit(X[:n], y[:n]).predict_proba(X[:1])
+    seconds = time.process_time() - start
+    loss = -model.predict_distribution(X[n:]).logpmf(y[n:]).mean()
+    print(f"{name}, last fifth: log loss {loss:.4f}, fit {seconds:.1f} s", flush=True)
+
+
 def main() -> None:
     """Print a line for each data set."""
     folder = os.environ.get("POSTERITY_WIDE")
@@ -82,6 +92,8 @@ def main() -> None:
         X, y = rows.drop(columns=LEFT_OUT), rows["ACTION"].to_numpy(np.float64)
         measured("Amazon access", X, y, None)
         measured("Amazon access, pairs", X, y, None, interactions=2)
+        for kind in (DiagonalLogisticRegression, SparseLogisticRegression):
+            last_fifth(kind.__name__, X, y, kind(categorical_features="all"))
     X, y, probability = clicks(1_000_000)
     measured("simulated clicks", X, y, probability)
 

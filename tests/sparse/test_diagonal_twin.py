@@ -84,7 +84,7 @@ def test_kernel_is_its_twin(likelihood: Likelihood, precision: float | None, for
     discounts = discounts if forgets else np.ones(len(y))
     known = begun(likelihood, precision, forgets=forgets)
     twins = [twin(likelihood, known, member) for member in range(known.members)]
-    predictive = known.learn(rows, y, weights, discounts if forgets else None, tell=True)
+    predictive = known.learn(rows, y, weights, discounts if forgets else None, predict=True)
     assert predictive is not None
     for g, one in enumerate(twins):
         for i in range(len(y)):
@@ -109,7 +109,7 @@ def test_a_row_gives_the_exact_moments() -> None:
     rows = SparseRows(np.array([0, 2]), np.array([1, 2], np.int32), None, x)
     variances = np.array([1.0 / 0.6, 1.0 / prior, 1.0 / prior])
     means = variances * np.array([0.0, *start])
-    known.learn(rows, np.ones(1), None, None, tell=False)
+    known.learn(rows, np.ones(1), None, None, predict=False)
     nodes, shares = hermegauss(60)
     w = np.meshgrid(*(m + np.sqrt(v) * nodes for m, v in zip(means, variances, strict=True)))
     share = np.prod(np.meshgrid(shares, shares, shares), axis=0)
@@ -134,7 +134,7 @@ def test_scales_find_the_truth() -> None:
     features = (1 + ids + [0, levels]).astype(np.int32).ravel()
     columns = np.tile(np.array([1, 2], np.int32), n)
     rows = SparseRows(np.arange(0, 2 * n + 1, 2), features, columns, None)
-    known.learn(rows, y, None, None, tell=False)
+    known.learn(rows, y, None, None, predict=False)
     scales = np.exp(-0.5 * np.log(known.precision[1:]) @ known.weights)
     np.testing.assert_allclose(scales, weights.std(axis=0), rtol=0.15)
     assert len(SCALES) == known.members

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 
-from posterity import BayesianLinearRegression, safety
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    safety,
+)
 from posterity.files import dumps, loads
 from posterity.forgetting import Stabilized
 from posterity.sparse import (
@@ -110,22 +115,34 @@ def test_scales_are_those_of_a_mixed_model() -> None:
     assert model.intercept_ == pytest.approx(theirs.fe_params.iloc[0], rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", [SparseLogisticRegression, SparsePoissonRegression])
-def test_labels_and_counts_have_the_mode_of_the_density(kind: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "dense"),
+    [
+        (SparseLogisticRegression, BayesianLogisticRegression),
+        (SparsePoissonRegression, BayesianPoissonRegression),
+    ],
+)
+def test_labels_and_counts_have_the_moments_of_the_dense_model(kind: Any, dense: Any) -> None:
     X, y, weights = problem()
     y = (y > 5.0).astype(float)
-    model = kind(prior_precision=1.5).fit(sparse.csr_array(X), y, weights)
-    eta = model.intercept_ + X @ model.coef_
-    labels = kind is SparseLogisticRegression
-    mean = expit(eta) if labels else np.exp(eta)
-    slope = weights * (y - mean)
-    np.testing.assert_allclose(X.T @ slope, 1.5 * model.coef_, atol=1e-6)
-    assert slope.sum() == pytest.approx(model.intercept_ / 100.0, abs=1e-6)
-    rows = np.column_stack([np.ones(200), X])
-    curvature = weights * mean * (1.0 - mean if labels else 1.0)
-    matrix = rows.T @ (curvature[:, None] * rows) + np.diag([0.01] + [1.5] * 20)
-    np.testing.assert_allclose(
-        model.coef_std_, np.sqrt(np.diag(np.linalg.inv(matrix)))[1:], rtol=1e-5
+    settings = {"prior_precision": 1.5, "fit_intercept": False}
+    ours = kind(**settings).fit(sparse.csr_array(X), y, weights)
+    full = dense(**settings, approximation="moments").fit(X, y, weights)
+    np.testing.assert_allclose(ours.coef_, full.coef_.ravel(), rtol=1e-4, atol=1e-5)
+    new = np.random.default_rng(1).normal(size=(5, 20))
+    np.testing.assert_allclose(ours.predict_interval(new), full.predict_interval(new), rtol=1e-4)
+
+
+def test_a_label_seldom_seen_has_its_exact_mean() -> None:
+    """One row of one level: quadrature, where the mode is nearer to zero than the mean."""
+    model = SparseLogisticRegression(prior_precision=0.25, fit_intercept=False)
+    model = model.fit([["often"], ["seldom"], ["often"]], [0, 1, 1])
+    w = np.linspace(-30.0, 30.0, 100_001)
+    density = expit(w) * np.exp(-0.125 * w**2)
+    mean = np.sum(w * density) / np.sum(density)
+    assert model.coef_[1] == pytest.approx(mean, rel=1e-6)
+    assert model.coef_std_[1] ** 2 == pytest.approx(
+        np.sum((w - mean) ** 2 * density) / np.sum(density), rel=1e-6
     )
 
 
@@ -156,9 +173,41 @@ def test_what_a_sparse_factor_does_not_do_is_said() -> None:
     with pytest.raises(ValueError, match="call predict and then partial_fit"):
         model.predict_then_learn([["a"]], [1.0])
     with pytest.raises(ValueError, match="can't unlearn"):
-        model.unlearn([["a"]], [1.0])
+        SparseLogisticRegression().fit([["a"], ["b"]], [0, 1]).unlearn([["a"]], [1])
     with pytest.raises(ValueError, match="differ in prior"):
         model.merge(SparseLinearRegression(prior_precision=2.0).fit([["a"]], [1.0]))
+
+
+@pytest.mark.parametrize("precision", [0.7, "auto"])
+def test_unlearning_undoes_learning(precision: float | str) -> None:
+    rows, y = crossed(200)
+    weights = np.random.default_rng(1).random(200)
+    settings = {"categorical_features": ["plate", "sample"], "prior_precision": precision}
+    whole = SparseLinearRegression(**settings).fit(rows, y, weights)
+    less = whole.unlearn(rows[150:], y[150:], weights[150:])
+    fresh = SparseLinearRegression(**settings).fit(rows[:150], y[:150], weights[:150])
+    assert less.n_observations_ == pytest.approx(fresh.n_observations_)
+    np.testing.assert_allclose(less.predict(rows), fresh.predict(rows), rtol=1e-5)
+    np.testing.assert_allclose(less.predict_interval(rows), fresh.predict_interval(rows), rtol=1e-4)
+    before = dumps(less)
+    with pytest.raises(ValueError, match="were not learned"):
+        less.unlearn(rows[:5].assign(age=100.0), y[:5])
+    with pytest.raises(ValueError, match="never learned"):
+        less.unlearn(rows[:5].assign(plate=99), y[:5])
+    assert dumps(less) == before
+
+
+def test_other_features_may_meet_after_rows_were_unlearned() -> None:
+    """As many entries are not zero, but other ones."""
+    settings = {"prior_precision": 1.0, "noise_precision": 1.0}
+    first = [["a", "b"], ["c"], ["d"]]
+    model = SparseLinearRegression(**settings).fit(first, [1.0, 2.0, 3.0])
+    model.predict(first)
+    later = [["c", "d"], ["a"], ["b"]]
+    model.partial_fit(later, [4.0, 5.0, 6.0]).unlearn(first, [1.0, 2.0, 3.0])
+    fresh = SparseLinearRegression(**settings).fit(later, [4.0, 5.0, 6.0])
+    np.testing.assert_allclose(model.predict(first), fresh.predict(first), rtol=1e-9)
+    np.testing.assert_allclose(model.predict(later), fresh.predict(later), rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", MODELS)

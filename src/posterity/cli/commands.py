@@ -11,7 +11,7 @@ import click
 from posterity import __version__
 from posterity.cli import decisions, verbs
 from posterity.cli.group import OneLineErrors, guarded, models, written
-from posterity.cli.options import TABLE, options
+from posterity.cli.options import TABLE, WIDE, options
 
 EXAMPLES = """\b
 Examples:
@@ -39,6 +39,7 @@ Examples:
   posterity evaluate rides.csv --target fare --forgetting adaptive
   posterity evaluate rides.csv --target fare --slice distance --slice zone
   posterity evaluate visits.csv --target bought --model logistic
+  posterity evaluate clicks.csv --target clicked --model logistic --structure diagonal
   posterity evaluate rides.csv --target fare --json | jq .coverage"""
 
 
@@ -97,7 +98,7 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @click.argument("file", type=click.Path(allow_dash=True))
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
 @options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing")
-@options(*TABLE, "log_target", "period", "slices")
+@options(*TABLE, "log_target", "period", "slices", *WIDE)
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict, then learn, every row of FILE, and score the predictions.
@@ -147,7 +148,7 @@ def compare(**options: Any) -> None:
 
 @posterity.command(short_help="See it work, and draw a figure.")
 @click.argument(
-    "what", type=click.Choice(["rides", "diabetes", "drift", "bandit"]), default="rides"
+    "what", type=click.Choice(["rides", "diabetes", "drift", "bandit", "clicks"]), default="rides"
 )
 @click.option(
     "--output",
@@ -182,6 +183,9 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
 
     bandit: scikit-learn's 1,797 written digits; which one it is is decided, and only whether that
     was right is learned. Draws rewards and propensities along time, and judges others by the log.
+
+    clicks: 50,000 simulated views of pages, with some 30,000 levels in eight columns. Draws the log
+    loss along time, beside that of the true probabilities, and how often a probability came true.
     """
     work = f"posterity.cli.{'demo' if what == 'diabetes' else what}"
     path = output or ("posterity-demo.png" if what == "rides" else f"posterity-demo-{what}.png")

@@ -21,6 +21,7 @@ from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, called, table_path
 from posterity.cli.text import say_note
+from posterity.cli.wide import WideSettings, build_wide, open_wide_table
 from posterity.evaluation import (
     ClassificationResult,
     ValidationResult,
@@ -36,7 +37,7 @@ FOLLOWED_PLACES = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(TableSettings):
+class Settings(WideSettings):
     """What was asked for, one field an option."""
 
     model: str
@@ -65,14 +66,10 @@ def run(settings: Settings) -> None:
 
 
 def _run(settings: Settings, path: str) -> None:
-    model = build(
-        parse_one(settings.model),
-        prior_precision=settings.prior_precision,
-        noise_precision=settings.noise_precision,
-        noise=settings.noise,
-        fit_intercept=not settings.no_intercept,
-        forgetting=parse(settings.forgetting),
-    )
+    model = make_model(settings)
+    if settings.is_wide:
+        _run_wide(settings, model, path)
+        return
     check_lags(settings)
     if settings.log_target:
         check_log_target(model)
@@ -85,6 +82,47 @@ def _run(settings: Settings, path: str) -> None:
     if not settings.quiet:
         for note in notes(table):
             say_note(note)
+
+
+def make_model(settings: Any) -> Any:
+    """The estimator that the settings of evaluate or fit describe."""
+    settings.check_wide()
+    how = {
+        "prior_precision": settings.prior_precision,
+        "noise_precision": settings.noise_precision,
+        "noise": settings.noise,
+        "fit_intercept": not settings.no_intercept,
+        "forgetting": parse(settings.forgetting),
+    }
+    if settings.is_wide:
+        return build_wide(settings, **how)
+    return build(parse_one(settings.model), **how)
+
+
+def _run_wide(settings: Settings, model: Any, path: str) -> None:
+    """Scores of a model of many features, whose columns stay as they are."""
+    if settings.structure == "sparse":
+        raise ValueError(
+            "evaluate learns row by row, and a sparse factor is made for many rows at once: take "
+            "--structure diagonal, or posterity fit and predict"
+        )
+    if settings.time is not None:
+        raise ValueError("--time does not go with --structure diagonal in evaluate: leave it out")
+    table = open_wide_table(settings, path, labels=is_classifier(model))
+    with explain_empty_table(settings, table):
+        if is_classifier(model):
+            _score_labels(settings, model, table)
+        else:
+            with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+                result = progressive_validation(
+                    model, table, levels=settings.levels, progress=advance
+                )
+            if settings.as_json:
+                click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+            else:
+                print_report(result, _title(settings, table), forgetting=settings.forgetting)
+    for note in () if settings.quiet else notes(table):
+        say_note(note)
 
 
 def check_lags(settings: Any) -> None:

@@ -181,6 +181,35 @@ def pair(
     return low, high
 
 
+def hash_size(ctx: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A whole number, which may be written as a power: 2^22."""
+    if value is None:
+        return None
+    base, _, exponent = value.replace("**", "^").partition("^")
+    try:
+        size = int(base) ** min(int(exponent or 1), 99)
+    except ValueError:
+        size = 0
+    if not 1 <= size < 2**31:
+        raise click.BadParameter(f"{value!r}: write a whole number below 2^31, as in 2^22")
+    return size
+
+
+def interactions(
+    ctx: click.Context, option: click.Parameter, value: str | None
+) -> int | list[tuple[str, str]] | None:
+    """All pairs, written ``2``, or pairs of columns, written ``user:item,user:shop``."""
+    if value is None or value.strip() == "2":
+        return None if value is None else 2
+    pairs = []
+    for text in value.split(","):
+        one, sign, other = (part.strip() for part in text.partition(":"))
+        if not (one and sign and other):
+            raise click.BadParameter(f"{text!r}: write 2, or pairs of columns, as in user:item")
+        pairs.append((one, other))
+    return pairs
+
+
 def written() -> str:
     """The command line of this run."""
     return str(click.get_current_context().meta.get(WRITTEN, ""))

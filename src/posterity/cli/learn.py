@@ -11,13 +11,12 @@ from typing import Any
 import click
 from sklearn.base import is_classifier
 
+from posterity.cli.evaluate import make_model, nothing_left, progress_bar
 from posterity.cli.evaluate import notes as describe_reading
-from posterity.cli.evaluate import nothing_left, progress_bar
-from posterity.cli.forgetting import parse
 from posterity.cli.log_target import check_log_target, learning_logs
 from posterity.cli.model_files import ModelFile, check_place, read_model
-from posterity.cli.models import build, parse_one
-from posterity.cli.tables import STANDARD_INPUT, TableSettings, called, table_path
+from posterity.cli.tables import STANDARD_INPUT, called, table_path
+from posterity.cli.wide import WideSettings, open_wide_table
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream, TextFormat
 from posterity.io.learning import named
@@ -26,7 +25,7 @@ from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitSettings(TableSettings):
+class FitSettings(WideSettings):
     """What fit was asked for, one field an option."""
 
     output: str
@@ -43,26 +42,22 @@ class FitSettings(TableSettings):
 def fit(settings: FitSettings) -> None:
     """Learn a table."""
     check_place(settings.output)
-    learner = build(
-        parse_one(settings.model),
-        prior_precision=settings.prior_precision,
-        noise_precision=settings.noise_precision,
-        noise=settings.noise,
-        fit_intercept=not settings.no_intercept,
-        forgetting=parse(settings.forgetting),
-    )
+    learner = make_model(settings)
     if settings.log_target:
         check_log_target(learner)
     labels, drop_first = is_classifier(learner), not settings.no_intercept
     with table_path(settings.file) as path:
-        whole = settings.open(path, labels=labels, drop_first=False)
-        table = settings.open(path, labels=labels, drop_first=drop_first)
         means = ColumnMeans()
-        if settings.missing in ("mean", "level"):
-            table.fill_with(means)
+        if settings.is_wide:
+            whole = table = open_wide_table(settings, path, labels=labels)
+        else:
+            whole = settings.open(path, labels=labels, drop_first=False)
+            table = settings.open(path, labels=labels, drop_first=drop_first)
+            if settings.missing in ("mean", "level"):
+                table.fill_with(means)
         learn = learning_logs(learner.partial_fit) if settings.log_target else learner.partial_fit
         _pass(table, learner, learn, quiet=settings.quiet)
-    if not hasattr(learner, "feature_names_in_"):
+    if table.n_rows_read - table.n_before <= table.n_skipped:
         raise nothing_left(called(settings.file), table)
     notes = {**_noted(settings, table, whole), **_count_rows(means)}
     save(learner, settings.output, notes=notes)
@@ -83,6 +78,7 @@ def _noted(settings: FitSettings, table: TableStream, whole: TableStream) -> dic
         "left_out": [name for name in whole.feature_names if name not in names],
         **{role: column for role, column in beside.items() if column is not None},
         **({"log_target": True} if settings.log_target else {}),
+        **({"structure": settings.structure} if settings.is_wide else {}),
         **({} if settings.text == TextFormat() else {"text": written}),
     }
 

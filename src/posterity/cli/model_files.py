@@ -17,6 +17,7 @@ from posterity.io.missing import WAYS
 from posterity.io.reading import Reading
 from posterity.io.table import open_any, open_rows
 from posterity.io.targets import Target
+from posterity.io.wide import open_wide
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,19 @@ class ModelFile:
     def feature_names(self) -> list[str]:
         """Names of the features; raises ``ValueError`` where the model knows none."""
         names = getattr(self.model, "feature_names_in_", None)
+        if self.is_wide:
+            names = self.notes.get("columns")
         if names is None:
             raise ValueError(
                 f"{self.path} has no feature names: fit it with this command, or in "
                 "Python by learn_stream or from a data frame"
             )
         return [str(name) for name in names]
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the model takes columns as they are, with as many levels as come."""
+        return isinstance(self.notes.get("structure"), str)
 
     def target(self, given: str | None) -> str:
         """The column to predict, as given or as noted."""
@@ -68,6 +76,11 @@ class ModelFile:
             present = list(open_any(path, self.text).schema.names)
             require([str(name) for name in columns], present, "feature")
         since = getattr(self.model, "_now", None)
+        if self.is_wide:
+            names = self.feature_names
+            return open_wide(
+                path, target, reading, columns=(names, ()), since=since, text=self.text
+            )
         return open_rows(
             path, self.feature_names, reading, target=target, since=since, text=self.text
         )

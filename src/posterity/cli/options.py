@@ -67,6 +67,29 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         "random-walk:0.01 (variance of a step), window:500 (rows), changepoint[:0.01] (chance of a "
         "change).",
     ),
+    "structure": click.option(
+        "--structure",
+        default="full",
+        show_default=True,
+        type=click.Choice(["full", "diagonal", "sparse"]),
+        help="What is kept of how coefficients depend on each other. full: all, for up to some "
+        "thousand features; diagonal: nothing, for millions, with levels that may be new at any "
+        "row; sparse: all, in a sparse factor, for tens of thousands.",
+    ),
+    "hash_size": click.option(
+        "--hash",
+        "hash_size",
+        metavar="2^22",
+        callback=group.hash_size,
+        help="With diagonal or sparse: hash levels into so many features, to bound the memory.",
+    ),
+    "interactions": click.option(
+        "--interactions",
+        metavar="2|a:b,...",
+        callback=group.interactions,
+        help="With diagonal or sparse: products of all pairs of features too, or of those of "
+        "chosen pairs of columns.",
+    ),
     "features": click.option(
         "--features",
         metavar="a,b,...",
@@ -206,6 +229,8 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+# Models of many features.
+WIDE = ("structure", "hash_size", "interactions")
 # How columns of a table are read, beside which of them are.
 TABLE = (
     "dates", "date_format", "decimal", "thousands", "lags", "categories", "category_levels",

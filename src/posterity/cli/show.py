@@ -14,6 +14,7 @@ from posterity.cli import text
 from posterity.cli.model_files import ModelFile, read_model
 from posterity.cli.models import COUNTS
 from posterity.cli.text import escape
+from posterity.cli.wide import describe_wide
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
 LEARNED = ("auto", "ard")
@@ -53,14 +54,20 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "left_out": list(kept.notes.get("left_out") or []),
         "level": level,
         "coefficients_of": _predicted(model, _learned_target(kept)),
-        "coefficients": _coefficients(model, level),
-        "prior_std_learned": _format_learned_prior(model),
+        **(describe_wide(model, level) if kept.is_wide else _describe_full(model, level)),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
         document[name] = _number(getattr(model, f"{name}_", None))
     precision = document["noise_precision"]
     document["noise_std"] = None if not precision else _number(1.0 / math.sqrt(precision))
     return document
+
+
+def _describe_full(model: Any, level: float) -> dict[str, Any]:
+    return {
+        "coefficients": _coefficients(model, level),
+        "prior_std_learned": _format_learned_prior(model),
+    }
 
 
 def _learned_target(kept: ModelFile) -> str:
@@ -141,6 +148,11 @@ def _print(document: dict[str, Any]) -> None:
         table.add_row(escape(one["name"]), *cells)
     console.print()
     console.print(table)
+    if document.get("n_features", 0) > len(document["coefficients"]):
+        console.print(
+            f"\nOf {document['n_features']:,} features, those furthest from 0 in units of their "
+            "std."
+        )
     if any(one["std"] is None for one in document["coefficients"]):
         console.print("\n?: not known yet; the rows learned so far leave it open.")
 

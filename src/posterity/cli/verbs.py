@@ -8,13 +8,15 @@ import click
 
 from posterity.cli import group
 from posterity.cli.group import guarded, written
-from posterity.cli.options import TABLE, options
+from posterity.cli.options import TABLE, WIDE, options
 
 FIT = """\b
 Examples:
   posterity fit rides.csv --target fare --output fare.posterity
   posterity fit rides.parquet --target fare --drop id --missing mean --output fare.posterity
   posterity fit visits.csv --target bought --model logistic --output bought.posterity
+  posterity fit clicks.csv --target clicked --model logistic --structure diagonal \\
+    --hash 2^22 --interactions site:ad --output clicks.posterity
   zcat rides-*.csv.gz | posterity fit - --target fare --output fare.posterity"""
 
 UPDATE = """\b
@@ -101,7 +103,7 @@ several_quantiles = click.option(
 @options("target")
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
-@options("weight")
+@options("weight", *WIDE)
 @options("time", "batch_rows", "memory", "missing", *TABLE, "log_target", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and write what was learned to a model file.

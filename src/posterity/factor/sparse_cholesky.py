@@ -58,7 +58,7 @@ class Pattern:
         return sum(_size(f.last - f.first, len(f.rows)) for f in self.fronts)
 
 
-def pattern_of(matrix: csc_array, check: Callable[[int], None] | None = None) -> Pattern:
+def find_pattern(matrix: csc_array, check: Callable[[int], None] | None = None) -> Pattern:
     """Order the columns of a symmetric matrix (p, p) and find where its factor is not zero.
 
     ``check`` is told how many numbers the factor holds so far, and may raise.
@@ -78,7 +78,7 @@ class SparseCholesky:
     Examples
     --------
     >>> A = csc_array([[4.0, 0.0, 1.0], [0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])
-    >>> factor = SparseCholesky(A, pattern_of(A))
+    >>> factor = SparseCholesky(A, find_pattern(A))
     >>> factor.solve(np.array([5.0, 2.0, 4.0])).round(12)
     array([1., 1., 1.])
     >>> factor.inverse_diagonal().round(4)
@@ -358,4 +358,4 @@ def _inverse(triangle: Array, rest: Array, below: Array) -> Array:
     return inverse
 
 
-__all__ = ["Pattern", "SparseCholesky", "pattern_of"]
+__all__ = ["Pattern", "SparseCholesky", "find_pattern"]

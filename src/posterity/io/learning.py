@@ -220,11 +220,14 @@ def _add_new_features(model: Any, names: Sequence[str]) -> None:
     model._take_over(wider)
 
 
-def named(X: FloatArray, names: Sequence[str], model: Any = None) -> Any:
+def named(X: Any, names: Sequence[str], model: Any = None) -> Any:
     """Rows with names for their columns, which models check: an Arrow table, a copy.
 
     Where ``model`` is one of posterity's own, and has learned features already, there is no copy.
+    What is no array has names already.
     """
+    if not isinstance(X, np.ndarray):
+        return X
     if isinstance(model, LinearModel) and hasattr(model, "feature_names_in_"):
         return NamedRows(X, tuple(names))
     import pyarrow as pa

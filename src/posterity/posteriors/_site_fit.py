@@ -51,7 +51,7 @@ def propagate(
         shift = shift + step * (sites.precision * sites.target - shift)
         factor = _with_sites(before, rows, precision, shift, intercept)
         moved, spread = _eta(factor, rows, intercept)
-        change = _change(mean, variance, moved, spread) / step
+        change = compute_change(mean, variance, moved, spread) / step
         mean, variance = moved, spread
         if change > last:
             step = max(0.7 * step, 0.05)
@@ -89,7 +89,8 @@ def compute_cavity(
     return centre, cavity
 
 
-def _change(mean: Array, variance: Array, moved: Array, spread: Array) -> float:
+def compute_change(mean: Array, variance: Array, moved: Array, spread: Array) -> float:
+    """Largest move of a mean, in standard deviations, or change of a log variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(moved - mean) / np.sqrt(spread)
         grown = np.abs(np.log(spread / variance))

@@ -134,13 +134,13 @@ class DiagonalPosterior:
         weights: Array | None,
         discounts: Array | None,
         *,
-        tell: bool,
+        predict: bool,
     ) -> Array | None:
         """Learn rows in order, in place; with ``tell`` what was believed before each: (n, 6, 4)."""
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         code, parameters = kernel
-        before = state.learn(code, parameters, *rows.parts, y, weights, discounts, tell)
+        before = state.learn(code, parameters, *rows.parts, y, weights, discounts, predict)
         self.shape, self.faded = state.shape, state.faded
         self._count(np.ones(len(y)) if weights is None else weights, discounts)
         return before
@@ -206,7 +206,7 @@ class DiagonalPosterior:
         """(members,) probabilities of the hypotheses."""
         return hypothesis_weights(self.scores[: self.members])
 
-    def tell(self, rows: SparseRows) -> tuple[Array, Array]:
+    def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
         """Mean and variance of eta at rows, in units of the noise: (n, members) each."""
         moments = self._state().tell(*rows.parts)
         return moments[:, 0, : self.members], moments[:, 1, : self.members]

@@ -1,4 +1,4 @@
-"""The exact posterior of many features of which a row has few: a sparse precision matrix."""
+"""The posterior of many features of which a row has few: a sparse precision matrix."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array
 
-from posterity.factor.sparse_cholesky import Pattern, SparseCholesky, pattern_of
+from posterity.factor.sparse_cholesky import Pattern, SparseCholesky, find_pattern
 from posterity.likelihoods import Gaussian, Likelihood
+from posterity.posteriors._sparse_sites import (
+    RowSites,
+    SparseData,
+    find_mode_sites,
+    make_sites,
+    match_moments,
+)
 from posterity.posteriors.diagonal import SparseRows
 from posterity.safety import check_memory
 
@@ -20,10 +27,11 @@ Numbers = NDArray[np.int32]
 # Log of a learned precision, on values of mean square 1, and how far one step of it may go.
 LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
 # Evidence, in nats, that one more step of the precisions may still gain; and the most steps.
-NEGLIGIBLE, NEGLIGIBLE_NEAR_A_MODE, MOST_STEPS = 1e-7, 0.01, 60
-# What one more step of Newton's may gain in log density: while scales are looked for, and at last;
-# and the most steps.
-NEAR, CLOSE, MOST_NEWTON, MOST_HALVINGS = 1e-2, 1e-12, 60, 40
+NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-5, 100
+# Of a step, while sites of rows move too; and the change of these that ends it.
+PACE_OF_SCALES, SETTLED = 0.5, 1e-5
+# Of sums from which rows were subtracted.
+RELATIVE_ROUNDING = 1e-9
 # Rows whose variances are found at once.
 BLOCK = 256
 
@@ -38,6 +46,7 @@ class Solution(NamedTuple):
     variance: Array  # (m,) of the features met, in units of the noise
     shape: float
     rate: float
+    sites: RowSites | None  # of kept rows
 
 
 @dataclass
@@ -45,9 +54,9 @@ class SparsePosterior:
     """Weights with all their covariances, by a sparse factor of prior and data.
 
     Feature and column 0 are the intercept's. Of Gaussian noise the sums of products are kept; of
-    any other likelihood the rows are, as its mode has to be found anew (Laplace's method). With
-    ``learns`` the prior precision of each column is the one with the largest evidence, in which the
-    curvature at a mode counts as fixed.
+    any other likelihood the rows are, each with a Gaussian site that has to be found anew
+    (expectation propagation). With ``learns`` the prior precision of each column is the one with
+    the largest evidence.
     """
 
     likelihood: Likelihood
@@ -121,83 +130,119 @@ class SparsePosterior:
         weights: Array | None,
         discounts: Array | None,
         *,
-        tell: bool,
+        predict: bool,
     ) -> None:
         """Learn rows, in place."""
-        assert not tell
-        told = self._told_by(rows, y, weights, discounts)
+        assert not predict
+        updated = self._add_rows(rows, y, weights, discounts)
         if self.n_observations == 0.0:
-            told._matched_pattern(told._precision_matrix_of_data())
-        vars(self).update(vars(told))
+            updated._find_pattern(updated._precision_matrix_of_data())
+        vars(self).update(vars(updated))
 
     def merge(self, other: SparsePosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
         self.squares[columns] += other.squares
-        theirs = other._renumbered(features, len(self.owners))
+        theirs = other._renumber(features, len(self.owners))
         self._add(theirs, 1.0)
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
         self._solution = None
 
-    def _told_by(
+    def unlearn(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
+        """Subtract what these rows of Gaussian noise added; raise where they can't be among it."""
+        own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+        updated = self.copy()
+        taken = self._summary(self._matrix(rows), y, own, self.centre)
+        values = None if taken.rows.values is None else -taken.rows.values
+        less = replace(
+            taken,
+            rows=replace(taken.rows, values=values),
+            targets=-taken.targets,
+            square=-taken.square,
+        )
+        updated._add(less, 1.0)
+        before = self._precision_matrix_of_data().diagonal()
+        left = updated._precision_matrix_of_data().diagonal()
+        rounding = RELATIVE_ROUNDING * (before + 1.0)
+        if (
+            (left < -rounding).any()
+            or updated.square < -RELATIVE_ROUNDING * (self.square + 1.0)
+            or float(own.sum()) > self.n_observations + RELATIVE_ROUNDING
+        ):
+            raise ValueError(
+                "these rows were not learned, or not with these weights: unlearn only rows that "
+                "the model has learned"
+            )
+        updated.square = max(updated.square, 0.0)
+        sums, counts = self._sum_squares(rows, own)
+        updated.squares = np.maximum(self.squares - np.stack([sums, counts], axis=1), 0.0)
+        updated.n_observations -= float(own.sum())
+        updated.n_effective -= float(own.sum())
+        updated._solution = None
+        vars(self).update(vars(updated))
+
+    def _sum_squares(self, rows: SparseRows, weights: Array) -> tuple[Array, Array]:
+        """Sum of squares of each column's values, and their number, in rows of weight > 0."""
+        here = np.repeat(weights > 0.0, np.diff(rows.starts))
+        values = np.ones(len(rows.features)) if rows.values is None else rows.values
+        owners = np.where(here, self.owners[rows.features], 0)
+        some, size = owners > 0, len(self.squares)
+        sums = np.bincount(owners[some], np.square(values[some]), size)
+        return sums.astype(np.float64), np.bincount(owners[some], None, size).astype(np.float64)
+
+    def _add_rows(
         self, rows: SparseRows, y: Array, weights: Array | None, discounts: Array | None
     ) -> SparsePosterior:
-        told = self.copy()
+        updated = self.copy()
         own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
         left = np.ones(len(y) + 1)  # of what was before each row, and after the last
         if discounts is not None and len(y):
             left[:-1] = np.cumprod(discounts[::-1])[::-1]
         kept = own * left[1:]
         X = self._matrix(rows)
-        here = np.repeat(own > 0.0, np.diff(rows.starts))
-        values = np.ones(len(rows.features)) if rows.values is None else rows.values
-        owners = np.where(here, self.owners[rows.features], 0)
-        some = owners > 0
-        size = len(told.squares)
-        told.squares[:, 0] += np.bincount(owners[some], np.square(values[some]), size)
-        told.squares[:, 1] += np.bincount(owners[some], None, size)
+        updated.squares += np.stack(self._sum_squares(rows, own), axis=1)
         if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
-            told.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
-        told._add(self._summary(X, y, kept, told.centre), left[0])
-        told.n_observations += float(own.sum())
-        told.n_effective = self.n_effective * float(left[0]) + float(kept.sum())
-        told._solution = None
-        return told
+            updated.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
+        updated._add(self._summary(X, y, kept, updated.centre), left[0])
+        updated.n_observations += float(own.sum())
+        updated.n_effective = self.n_effective * float(left[0]) + float(kept.sum())
+        updated._solution = None
+        return updated
 
     def _summary(self, X: csr_array, y: Array, weights: Array, centre: float) -> SparsePosterior:
         """What these rows say, as a posterior whose other fields do not matter."""
         if not self.likelihood.is_noise:
             some = weights > 0.0
-            rows = _kept(csr_array(X[some]))
+            rows = _to_rows(csr_array(X[some]))
             return replace(self, rows=rows, targets=y[some], row_weights=weights[some], centre=0.0)
         apart = y - centre
         products = csr_array(X.T @ (diags_array(weights) @ X))
         return replace(
             self,
-            rows=_kept(products),
+            rows=_to_rows(products),
             targets=X.T @ (weights * apart),
             square=float(weights @ np.square(apart)),
             centre=centre,
         )
 
-    def _renumbered(self, features: Numbers, size: int) -> SparsePosterior:
+    def _renumber(self, features: Numbers, size: int) -> SparsePosterior:
         """The same data, with other numbers of features."""
-        matrix = _matrix_of(self.rows, len(self.owners)).tocoo()
+        matrix = _to_matrix(self.rows, len(self.owners)).tocoo()
         column = features[matrix.col]
         if not self.likelihood.is_noise:
             matrix = csr_array((matrix.data, (matrix.row, column)), (len(self.targets), size))
-            return replace(self, rows=_kept(matrix))
+            return replace(self, rows=_to_rows(matrix))
         placed = csr_array((matrix.data, (features[matrix.row], column)), (size, size))
         sums = np.zeros(size)
         sums[features[: len(self.targets)]] = self.targets
-        return replace(self, rows=_kept(placed), targets=sums)
+        return replace(self, rows=_to_rows(placed), targets=sums)
 
     def _add(self, other: SparsePosterior, left: float) -> None:
         """Add data to what is ``left`` of one's own."""
         size = len(self.owners)
-        mine, theirs = _matrix_of(self.rows, size), _matrix_of(other.rows, size)
+        mine, theirs = _to_matrix(self.rows, size), _to_matrix(other.rows, size)
         if not self.likelihood.is_noise:
-            self.rows = _kept(_below(mine, theirs))
+            self.rows = _to_rows(_stack_rows(mine, theirs))
             self.targets = np.concatenate([self.targets, other.targets])
             self.row_weights = np.concatenate([left * self.row_weights, other.row_weights])
             return
@@ -212,7 +257,7 @@ class SparsePosterior:
             square += shift * (shift * with_intercept[0] - 2.0 * sums[0])
             sums -= shift * with_intercept
         sums[: len(self.targets)] += left * self.targets
-        self.rows, self.targets = _kept(left * mine + theirs), sums
+        self.rows, self.targets = _to_rows(left * mine + theirs), sums
         self.square = left * self.square + square
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -233,7 +278,7 @@ class SparsePosterior:
         """(1,) its rate."""
         return np.array([self.solution().rate])
 
-    def tell(self, rows: SparseRows) -> tuple[Array, Array]:
+    def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
         """Mean and variance of eta at rows, in units of the noise: (n, 1) each."""
         found = self.solution()
         mean, variance = np.zeros(len(rows)), np.zeros(len(rows))
@@ -245,7 +290,7 @@ class SparsePosterior:
             prior = self._column_precisions()[rows.columns[~known]]
             np.add.at(variance, row[~known], np.square(values[~known]) / prior)
         X = csr_array((values[known], (row[known], rows.features[known])), self._shape(rows))
-        X = _with_intercept(X) if self.intercept else X
+        X = _add_intercept(X) if self.intercept else X
         mean += X @ found.mean
         seen = np.zeros(len(self.owners), dtype=bool)
         seen[found.met] = True
@@ -300,23 +345,27 @@ class SparsePosterior:
         """The posterior under the prior precisions of largest evidence, by Fisher's scoring.
 
         The gradient of the log evidence by the log of a column's precision is half of what its
-        features are known to by data, less what their squares have of the prior's precision.
+        features are known to by data, less what their squares have of the prior's precision. Of
+        rows that need sites it is so where these have settled; both move together until then.
         """
         precision = self.found.copy()
         found = self._at(precision)
         columns = np.unique(self.owners[found.met])
         columns = columns[columns > 0]
-        negligible = NEGLIGIBLE if self.likelihood.is_noise else NEGLIGIBLE_NEAR_A_MODE
-        for _ in range(MOST_STEPS if self.learns and self._tells_of_scales(found) else 0):
-            logs = np.log(precision[columns, 0])
-            step, gain = self._step(found, columns)
-            new = np.clip(logs + step, LEAST_LOG, LARGEST_LOG)
-            if np.sum(gain * (new != logs)) < negligible:
-                break
-            precision[columns, 0] = np.exp(new)
-            found = self._at(precision, found)
+        learns = self.learns and self._tells_of_scales(found)
+        negligible, pace = NEGLIGIBLE, 1.0
         if not self.likelihood.is_noise:
-            found = self._at(precision, found, CLOSE)
+            negligible, pace = NEGLIGIBLE_A_ROW * len(self.targets), PACE_OF_SCALES
+        for _ in range(MOST_STEPS):
+            if learns:
+                logs = np.log(precision[columns, 0])
+                step, gain = self._step(found, columns)
+                new = np.clip(logs + pace * step, LEAST_LOG, LARGEST_LOG)
+                learns = bool(np.sum(gain * (new != logs)) >= negligible)
+                precision[columns, 0] = np.exp(new) if learns else precision[columns, 0]
+            if not learns and (found.sites is None or found.sites.change < SETTLED):
+                break
+            found = self._at(precision, found.sites, same_prior=not learns)
         return found, precision
 
     def _step(self, found: Solution, columns: NDArray[Any]) -> tuple[Array, Array]:
@@ -339,79 +388,72 @@ class SparsePosterior:
         """Whether there is a noise to compare weights with."""
         return self.noise is None or (found.shape > 0.0 and found.rate > 0.0)
 
-    def _at(self, precision: Array, begin: Solution | None = None, close: float = NEAR) -> Solution:
-        """The posterior under these precisions, or some steps from ``begin`` on towards it."""
+    def _at(
+        self, precision: Array, sites: RowSites | None = None, *, same_prior: bool = True
+    ) -> Solution:
+        """The posterior under these precisions; of rows with sites, one sweep on."""
         prior = (precision[:, 0] * self._mean_squares())[self.owners]
         data = self._precision_matrix_of_data()
         met = np.flatnonzero(data.diagonal() > 0.0)
         mean = np.zeros(len(prior))
         if self.likelihood.is_noise:
-            factor = self._factored(data, prior, met)
+            factor = self._factorize(data, prior, met)
             mean[met] = factor.solve(self.targets[met])
+            variance = factor.inverse_diagonal()
         else:
-            X = csr_array(_matrix_of(self.rows, len(prior))[:, met])
-            start = mean[met] if begin is None else begin.mean[met]
-            mean[met], factor = self._mode(X, prior[met], start, close)
-        variance = factor.inverse_diagonal()
+            X = csr_array(_to_matrix(self.rows, len(prior))[:, met])
+            factor, mean[met], variance, sites = self._sweep(X, prior[met], sites, same_prior)
         shape, rate = -1.0, 0.0
         if self.noise is not None:
             flat = float(self.intercept and self.n_effective > 0.0)
             shape = self.noise[0] + 0.5 * max(self.n_effective - flat, 0.0)
             left = max(self.square - float(self.targets[met] @ mean[met]), 0.0)
             rate = self.noise[1] + 0.5 * left
-        return Solution(met, prior, mean, factor, variance, shape, rate)
+        return Solution(met, prior, mean, factor, variance, shape, rate, sites)
 
-    def _mode(
-        self, X: csr_array, prior: Array, mean: Array, close: float
-    ) -> tuple[Array, SparseCholesky]:
-        """Newton's method, with steps halved until the density rises."""
-        y, weights = self.targets, self.row_weights
+    def _sweep(
+        self, X: csr_array, prior: Array, before: RowSites | None, same_prior: bool
+    ) -> tuple[SparseCholesky, Array, Array, RowSites]:
+        """Factor, mean and variance of the weights, and the rows' sites one sweep on."""
+        data = SparseData(X, self.targets, self.row_weights)
 
-        def density(mean: Array) -> float:
-            each = self.likelihood.log_density(y, X @ mean)
-            return float(weights @ each - 0.5 * prior @ np.square(mean))
+        def factorize(precision: Array) -> SparseCholesky:
+            matrix = csc_array(X.T @ (diags_array(precision) @ X))
+            return SparseCholesky(matrix + diags_array(prior), self._find_pattern(matrix))
 
-        height = density(mean)
-        for _ in range(MOST_NEWTON):
-            slope, curvature = self.likelihood.derivatives(y, X @ mean)
-            matrix = csc_array(X.T @ (diags_array(weights * curvature) @ X))
-            factor = SparseCholesky(matrix + diags_array(prior), self._matched_pattern(matrix))
-            gradient = X.T @ (weights * slope) - prior * mean
-            step = factor.solve(gradient)
-            if gradient @ step < close:
-                return mean + step, factor
-            for _ in range(MOST_HALVINGS):
-                higher = density(mean + step)
-                if higher >= height:
-                    break
-                step = 0.5 * step
-            else:  # as high as rounding lets it be
-                return mean, factor
-            mean, height = mean + step, higher
-        return mean, factor
+        if before is None:
+            precision, shift = find_mode_sites(self.likelihood, data, prior, factorize)
+        else:
+            precision, shift = match_moments(self.likelihood, data, before)
+        factor = factorize(precision)
+        mean = factor.solve(X.T @ shift)
+        variance, spread = factor.variances(X)
+        sites = make_sites(precision, shift, X @ mean, spread, before, same_prior=same_prior)
+        return factor, mean, variance, sites
 
-    def _factored(self, data: csc_array, prior: Array, met: NDArray[np.intp]) -> SparseCholesky:
+    def _factorize(self, data: csc_array, prior: Array, met: NDArray[np.intp]) -> SparseCholesky:
         matrix = csc_array(data[met][:, met])
-        return SparseCholesky(matrix + diags_array(prior[met]), self._matched_pattern(matrix))
+        return SparseCholesky(matrix + diags_array(prior[met]), self._find_pattern(matrix))
 
     def _precision_matrix_of_data(self) -> csc_array:
         """(P, P) of Gaussian noise what rows have said; else where that is not zero."""
-        matrix = _matrix_of(self.rows, len(self.owners))
+        matrix = _to_matrix(self.rows, len(self.owners))
         if self.likelihood.is_noise:
             matrix.resize(len(self.owners), len(self.owners))
             return matrix.tocsc()
         return csc_array(abs(matrix).T @ abs(matrix))
 
-    def _matched_pattern(self, matrix: csc_array) -> Pattern:
+    def _find_pattern(self, matrix: csc_array) -> Pattern:
         """The order and the fronts, found anew where other entries are not zero."""
-        where = (matrix.shape, matrix.nnz)
+        matrix.sort_indices()
+        where = matrix.shape, hash(matrix.indptr.tobytes()), hash(matrix.indices.tobytes())
         if self._pattern is None or self._pattern[0] != where:
-            self._pattern = where, pattern_of(matrix, _check_fill)
+            self._pattern = where, find_pattern(matrix, _check_fill)
         return self._pattern[1]
 
     def _matrix(self, rows: SparseRows) -> csr_array:
-        X = _matrix_of(rows, len(self.owners))
-        return _with_intercept(X) if self.intercept else X
+        X = _to_matrix(rows, len(self.owners))
+        return _add_intercept(X) if self.intercept else X
 
     def _shape(self, rows: SparseRows) -> tuple[int, int]:
         return len(rows), len(self.owners)
@@ -434,25 +476,25 @@ def _check_fill(n_numbers: int) -> None:
     )
 
 
-def _matrix_of(rows: SparseRows, size: int) -> csr_array:
+def _to_matrix(rows: SparseRows, size: int) -> csr_array:
     values = np.ones(len(rows.features)) if rows.values is None else rows.values
     # A copy: SciPy sorts in place, numbers without their indices where it has to convert these.
     return csr_array((values, rows.features, rows.starts), (len(rows), size), copy=True)
 
 
-def _kept(matrix: csr_array) -> SparseRows:
+def _to_rows(matrix: csr_array) -> SparseRows:
     matrix = csr_array(matrix)
     starts = matrix.indptr.astype(np.int64)
     return SparseRows(starts, matrix.indices.astype(np.int32), None, matrix.data)
 
 
-def _with_intercept(X: csr_array) -> csr_array:
+def _add_intercept(X: csr_array) -> csr_array:
     n = X.shape[0]
     ones = csr_array((np.ones(n), np.zeros(n, np.int32), np.arange(n + 1)), X.shape)
     return csr_array(X + ones)
 
 
-def _below(above: csr_array, below: csr_array) -> csr_array:
+def _stack_rows(above: csr_array, below: csr_array) -> csr_array:
     starts = np.concatenate([above.indptr, above.indptr[-1] + below.indptr[1:]])
     indices = np.concatenate([above.indices, below.indices])
     shape = (above.shape[0] + below.shape[0], below.shape[1])

@@ -1,4 +1,4 @@
-"""The skeleton of diagonal models: rows in, of any kind, and what is known of each feature."""
+"""The base of models of many features: learning rows of any kind, and merging."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
@@ -17,12 +17,13 @@ from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood
 from posterity.linear.inputs import read_times, read_weights, refuse_no_weight
-from posterity.posteriors.diagonal import DiagonalPosterior, SparseRows, matched
-from posterity.sparse.checks import Interactions, check_parameters, one_row, warn_of_texts
+from posterity.posteriors.diagonal import DiagonalPosterior, SparseRows
+from posterity.sparse.checks import Interactions, check_parameters, make_row, warn_of_texts
+from posterity.sparse.coefficients import Coefficients
 from posterity.sparse.index import FeatureIndex
-from posterity.sparse.parts import Levels, read_parts
-from posterity.sparse.rows import rows_of_matrix, rows_of_parts, with_pairs
-from posterity.sparse.single import known_row
+from posterity.sparse.parts import Levels
+from posterity.sparse.reading import RowReader
+from posterity.sparse.single import read_known_row
 from posterity.transaction import one_at_a_time
 
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 LEAST_DISCOUNT = 1e-200
 
 
-class DiagonalModel(BaseEstimator):
+class DiagonalModel(Coefficients, RowReader, BaseEstimator):
     """A model of many features, of which a row has few."""
 
     prior_precision: float | str
@@ -120,7 +121,7 @@ class DiagonalModel(BaseEstimator):
         times: ArrayLike | None = None,
     ) -> Any:
         """Predict each row before it is learned, then learn it; parameters as in :meth:`fit`."""
-        return self._learn(X, y, sample_weight, times, tell=True)
+        return self._learn(X, y, sample_weight, times, predict=True)
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0, time: float | None = None) -> Self:
         """Learn one row: a mapping, a list of tokens, or a 1-D array.
@@ -137,7 +138,7 @@ class DiagonalModel(BaseEstimator):
         if time is None and self._now is None and weight == 1.0 and self._learn_known(x, y):
             return self
         weights = None if weight == 1.0 else [weight]
-        return self.partial_fit(one_row(x), [y], weights, times=None if time is None else [time])
+        return self.partial_fit(make_row(x), [y], weights, times=None if time is None else [time])
 
     @one_at_a_time
     def merge(self, other: Self) -> Self:
@@ -184,69 +185,13 @@ class DiagonalModel(BaseEstimator):
             "the other features at that time; use forgetting=, or fit again without these rows"
         )
 
-    # ---- what is known ---------------------------------------------------------------------------
-
-    @property
-    def coef_(self) -> Array:
-        """(p,) posterior means of the weights, in the order of ``feature_names_``."""
-        return self._marginals()[0][1:]
-
-    @property
-    def coef_std_(self) -> Array:
-        """(p,) their posterior standard deviations."""
-        return np.sqrt(self._marginals()[1][1:] * self._noise_variance())
-
-    @property
-    def intercept_(self) -> float:
-        """Posterior mean of the intercept, 0.0 without one."""
-        return float(self._marginals()[0][0]) if self._posterior.intercept else 0.0
-
-    @property
-    def feature_names_(self) -> list[str]:
-        """Names of all features met, "column=level", pairs "a & b"."""
-        self._posterior  # noqa: B018
-        return self._index.names()
-
-    @property
-    def n_features_(self) -> int:
-        """Number of features met; of hashed ones that of all places."""
-        self._posterior  # noqa: B018
-        return self._index.size - 1
-
-    @property
-    def prior_scales_(self) -> dict[str, float]:
-        """Prior standard deviation of each column's weights, on values of mean square 1."""
-        posterior = self._posterior
-        logs = np.log(posterior.precision[1:, : posterior.members]) @ posterior.weights
-        used = posterior.squares[1:, 1] > 0.0
-        names = [self._index.column_name(1 + place) for place in range(len(logs))]
-        return {
-            name: float(np.exp(-0.5 * log))
-            for name, log, u in zip(names, logs, used, strict=True)
-            if u
-        }
-
-    @property
-    def n_observations_(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self._posterior.n_observations
-
-    @property
-    def n_effective_(self) -> float:
-        """The same after forgetting; equal while nothing is forgotten."""
-        return self._posterior.n_effective
-
-    # ---- what a model says in its own words ------------------------------------------------------
+    # ---- what each model defines -----------------------------------------------------------------
 
     def _likelihood(self) -> Likelihood:
         raise NotImplementedError
 
     def _noise_prior(self) -> tuple[float, float] | None:
         return None
-
-    def _noise_variance(self) -> float:
-        """What variances of weights are in units of."""
-        return 1.0
 
     def _unit(self) -> float:
         """What a precision in the user's units is divided by to be relative to the noise's."""
@@ -352,7 +297,7 @@ class DiagonalModel(BaseEstimator):
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
         *,
-        tell: bool = False,
+        predict: bool = False,
     ) -> Any:
         """Check everything, then number features and learn."""
         n, read = self._read(X)
@@ -371,7 +316,7 @@ class DiagonalModel(BaseEstimator):
             discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
         rows = model._grown(n, read)
         model.__dict__.update(met)
-        before = model._posterior.learn(rows, targets, weights, discounts, tell=tell)
+        before = model._posterior.learn(rows, targets, weights, discounts, predict=predict)
         model._now = now
         if first:
             self._take_over(model)
@@ -382,48 +327,12 @@ class DiagonalModel(BaseEstimator):
         """Learn one row, if its features are all known and nothing about it is unusual."""
         if self._posterior_or_none is None or self.interactions is not None or self._index.given:
             return False
-        target, row = self._target(y), known_row(x, self._index)
+        target, row = self._target(y), read_known_row(x, self._index)
         if target is None or row is None:
             return False
         discounts = None if self.forgetting is None else np.array([self.forgetting.rate])
-        self._posterior_or_none.learn(row, np.array([target]), None, discounts, tell=False)
+        self._posterior_or_none.learn(row, np.array([target]), None, discounts, predict=False)
         return True
-
-    def _read(self, X: Any) -> tuple[int, Any]:
-        """Number of rows, and a sparse matrix or parts; nothing of the model changes."""
-        if issparse(X):
-            return X.shape[0], X
-        numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
-        if numeric and self.categorical_features == "auto":
-            return len(X), csr_array(np.asarray(X, dtype=np.float64))
-        return read_parts(X, self.categorical_features)
-
-    def _check_kind(self, read: Any) -> None:
-        """Raise ``ValueError`` where a matrix comes for names, or one of another width."""
-        given = self._index.given
-        if issparse(read) != (given is not None):
-            raise ValueError(
-                "rows so far came as a matrix: give these as one too"
-                if given is not None
-                else "rows so far came with names: give these with names, too, not as a matrix"
-            )
-        if given is not None and read.shape[1] != given:
-            raise ValueError(
-                f"X has {read.shape[1]} features, but {type(self).__name__} is expecting {given} "
-                "features as input"
-            )
-        if given is None:
-            self._index.check_kinds(read)
-
-    def _rows(self, n: int, read: Any, *, new: bool) -> SparseRows:
-        if issparse(read):
-            rows = rows_of_matrix(read)
-        else:
-            rows = rows_of_parts(n, read, self._index, new=new)
-        if self.interactions is None:
-            return rows
-        chosen = None if isinstance(self.interactions, int) else self.interactions
-        return with_pairs(rows, self._index, chosen, new=new)
 
     def _grown(self, n: int, read: Any) -> SparseRows:
         """Rows to learn, and room for the features that are new in them."""
@@ -438,23 +347,6 @@ class DiagonalModel(BaseEstimator):
             posterior.grow(index.size, more, index.n_columns)
         posterior.owners[rows.features] = 1 if rows.columns is None else rows.columns
         return rows
-
-    def _eta(self, X: Any) -> tuple[Array, Array]:
-        """Mean and variance (n, members) of eta at rows, in units of the noise."""
-        posterior = self._posterior
-        if type(X) is list and len(X) == 1 and self.interactions is None:
-            row = None if self._index.given else known_row(X[0], self._index)
-            if row is not None:
-                return posterior.tell(row)
-        n, read = self._read(X)
-        self._check_kind(read)
-        return posterior.tell(self._rows(n, read, new=False))
-
-    def _eta_matched(self, X: Any) -> tuple[Array, Array]:
-        return matched(*self._eta(X), self._posterior.weights)
-
-    def _marginals(self) -> tuple[Array, Array]:
-        return self._posterior.marginals(self._index.size)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -59,9 +59,9 @@ def warn_of_texts(n: int, parts: list[Part]) -> None:
             )
 
 
-def one_row(x: Any) -> Any:
+def make_row(x: Any) -> Any:
     """Rows with one row ``x``, a mapping, a list of tokens or a 1-D array."""
     return x[None] if isinstance(x, np.ndarray) and x.dtype.kind in "biuf" else [x]
 
 
-__all__ = ["Interactions", "check_parameters", "one_row", "warn_of_texts"]
+__all__ = ["Interactions", "check_parameters", "make_row", "warn_of_texts"]

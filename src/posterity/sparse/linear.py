@@ -14,7 +14,7 @@ from posterity.likelihoods import Gaussian, Likelihood
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
-from posterity.sparse.checks import Interactions, one_row
+from posterity.sparse.checks import Interactions, make_row
 from posterity.sparse.parts import Levels
 
 Array = NDArray[np.float64]
@@ -146,7 +146,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         """Mean at one row, a mapping, a list of tokens or a 1-D array; before any data 0.0."""
         if self._posterior_or_none is None:
             return 0.0
-        return float(self._eta_matched(one_row(x))[0][0])
+        return float(self._eta_matched(make_row(x))[0][0])
 
     @property
     def noise_precision_(self) -> float:
@@ -183,7 +183,8 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     ) -> Any:
         parts = []
         for g in range(mean.shape[1]):
-            centre, leverage = mean[:, g].copy(), variance[:, g].copy()
+            # Before the first row nothing is known: as in the dense model the centre is then 0.
+            centre, leverage = np.nan_to_num(mean[:, g]), variance[:, g].copy()
             if self.noise_precision is not None:
                 noise: Any = KnownNoise(self.noise_precision)
                 parts.append(noise.predictive(centre, leverage, 0.0, 0.0))

@@ -16,7 +16,7 @@ from posterity.kernel import mix_labels
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
-from posterity.sparse.checks import Interactions, one_row
+from posterity.sparse.checks import Interactions, make_row
 from posterity.sparse.parts import Levels
 from posterity.transaction import one_at_a_time
 
@@ -131,7 +131,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
     ) -> Categorical:
         """Predict each row before it is learned, then learn it: the distributions of the labels."""
         predictive: Categorical = self._learn(
-            X, self._named(y, classes), sample_weight, times, tell=True
+            X, self._named(y, classes), sample_weight, times, predict=True
         )
         return predictive
 
@@ -178,7 +178,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         """Probability of each label at one row; empty before the first label."""
         if self._posterior_or_none is None:
             return {}
-        probabilities = self.predict_proba(one_row(x))[0]
+        probabilities = self.predict_proba(make_row(x))[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: Any) -> Any:

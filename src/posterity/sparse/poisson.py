@@ -13,7 +13,7 @@ from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.posteriors.diagonal import hypothesis_weights, matched
 from posterity.sparse.base import DiagonalModel
-from posterity.sparse.checks import Interactions, one_row
+from posterity.sparse.checks import Interactions, make_row
 from posterity.sparse.parts import Levels
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
 
     def predict_one(self, x: Any) -> float:
         """Expected count at one row, a mapping, a list of tokens or a 1-D array."""
-        return float(self.predict(one_row(x))[0])
+        return float(self.predict(make_row(x))[0])
 
     # ---- inner -----------------------------------------------------------------------------------
 

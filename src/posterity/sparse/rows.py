@@ -18,28 +18,28 @@ Numbers = NDArray[np.int32]
 Pairs = Sequence[tuple[str, str]]
 
 
-def rows_of_matrix(X: Any) -> SparseRows:
+def read_matrix(X: Any) -> SparseRows:
     """Rows of a sparse matrix (n, m), whose feature j is number j + 1."""
     matrix = checked_matrix(X)
     features = matrix.indices.astype(np.int32) + np.int32(1)
     rows = SparseRows(matrix.indptr.astype(np.int64), features, None, matrix.data)
-    return without_zeros(rows)
+    return drop_zeros(rows)
 
 
-def rows_of_parts(n: int, parts: list[Part], index: FeatureIndex, *, new: bool) -> SparseRows:
+def number_parts(n: int, parts: list[Part], index: FeatureIndex, *, new: bool) -> SparseRows:
     """Rows of columns; columns that are not known are left out, unless they are ``new``."""
     found = [_numbered(part, n, index, new) for part in parts]
     kept = [one for one in found if one is not None]
     whole = all(part.rows is None for part in parts) and index.hashed is None
-    return (_side_by_side if whole else _sorted)(n, kept)
+    return (_stack_parts if whole else _sorted)(n, kept)
 
 
-def with_pairs(
+def add_pairs(
     rows: SparseRows, index: FeatureIndex, chosen: Pairs | None, *, new: bool
 ) -> SparseRows:
     """The rows, and the products of two active features: of all, or of ``chosen`` columns."""
-    groups = _by_length(rows)
-    found = [_pairs_of(rows, some, index, chosen, new) for some in groups]
+    groups = _group_by_length(rows)
+    found = [_make_pairs(rows, some, index, chosen, new) for some in groups]
     first = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
     columns = np.full(len(rows.features), UNNAMED) if rows.columns is None else rows.columns
     values = np.ones(len(rows.features)) if rows.values is None else rows.values
@@ -51,10 +51,10 @@ def with_pairs(
     together = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(together[0], kind="stable")
     row, feature, column, value = (one[order] for one in together)
-    return _compressed(len(rows), row, feature, column, value, summed=index.hashed is not None)
+    return _compress(len(rows), row, feature, column, value, summed=index.hashed is not None)
 
 
-def without_zeros(rows: SparseRows) -> SparseRows:
+def drop_zeros(rows: SparseRows) -> SparseRows:
     """The rows without features of value 0, which are not active."""
     if rows.values is None or rows.values.all():
         return rows
@@ -87,14 +87,14 @@ def _numbered(
     return rows, features, np.full(len(rows), column, dtype=np.int32), values
 
 
-def _side_by_side(n: int, found: list[Any]) -> SparseRows:
+def _stack_parts(n: int, found: list[Any]) -> SparseRows:
     """Parts that all rows have: nothing to sort."""
     width = len(found)
     stacked: list[Any] = [
         np.stack([one[k] for one in found], axis=1).ravel() if found else np.zeros(0, kind)
         for k, kind in ((1, np.int32), (2, np.int32), (3, np.float64))
     ]
-    return without_zeros(SparseRows(np.arange(n + 1) * width, *stacked))
+    return drop_zeros(SparseRows(np.arange(n + 1) * width, *stacked))
 
 
 def _beside(n: int, parts: list[Any]) -> SparseRows:
@@ -106,7 +106,7 @@ def _beside(n: int, parts: list[Any]) -> SparseRows:
     starts = np.arange(n + 1) * stacked[0].shape[1]
     features, columns, values = (one.ravel() for one in stacked)
     kept = features.astype(np.int32), columns.astype(np.int32), values.astype(np.float64)
-    return without_zeros(SparseRows(starts, *kept))
+    return drop_zeros(SparseRows(starts, *kept))
 
 
 def _sorted(n: int, found: list[Any]) -> SparseRows:
@@ -114,10 +114,10 @@ def _sorted(n: int, found: list[Any]) -> SparseRows:
     if not found:
         return SparseRows(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), None, np.zeros(0))
     together = [np.concatenate(one) for one in zip(*found, strict=True)]
-    return _compressed(n, *together, summed=True)
+    return _compress(n, *together, summed=True)
 
 
-def _compressed(
+def _compress(
     n: int, rows: Any, features: Any, columns: Any, values: Any, *, summed: bool
 ) -> SparseRows:
     """Entries, sorted by row; ``summed``: in any order, and features may be there twice."""
@@ -134,10 +134,10 @@ def _compressed(
     found = SparseRows(
         starts, features.astype(np.int32), columns.astype(np.int32), values.astype(np.float64)
     )
-    return without_zeros(found)
+    return drop_zeros(found)
 
 
-def _by_length(rows: SparseRows) -> list[tuple[NDArray[np.intp], int]]:
+def _group_by_length(rows: SparseRows) -> list[tuple[NDArray[np.intp], int]]:
     """Rows of two active features or more, by how many they have."""
     lengths = np.diff(rows.starts)
     return [
@@ -146,7 +146,7 @@ def _by_length(rows: SparseRows) -> list[tuple[NDArray[np.intp], int]]:
     ]
 
 
-def _pairs_of(
+def _make_pairs(
     rows: SparseRows,
     some: tuple[NDArray[np.intp], int],
     index: FeatureIndex,
@@ -193,4 +193,4 @@ def _codes(pairs: Any) -> NDArray[np.int64]:
     return numbers[:, 0] << 32 | numbers[:, 1]
 
 
-__all__ = ["rows_of_matrix", "rows_of_parts", "with_pairs", "without_zeros"]
+__all__ = ["add_pairs", "drop_zeros", "number_parts", "read_matrix"]

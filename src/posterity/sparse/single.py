@@ -12,7 +12,7 @@ from posterity.posteriors.diagonal import SparseRows
 from posterity.sparse.index import FeatureIndex
 
 
-def known_row(x: Any, index: FeatureIndex) -> SparseRows | None:
+def read_known_row(x: Any, index: FeatureIndex) -> SparseRows | None:
     """The row ``x``, a mapping or a list of tokens, if nothing in it is new or needs words."""
     if index.hashed is not None:
         return None
@@ -56,4 +56,4 @@ def _entries(x: Any) -> list[tuple[str, str | None, float]] | None:
     return None
 
 
-__all__ = ["known_row"]
+__all__ = ["read_known_row"]

@@ -1,0 +1,79 @@
+"""What a model of many features has learned: weights, their names and prior scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.sparse.index import FeatureIndex
+
+Array = NDArray[np.float64]
+
+
+class Coefficients:
+    """Attributes of a fitted model, from its posterior and the index of its features."""
+
+    _posterior: Any
+    _index: FeatureIndex
+
+    @property
+    def coef_(self) -> Array:
+        """(p,) posterior means of the weights, in the order of ``feature_names_``."""
+        return self._marginals()[0][1:]
+
+    @property
+    def coef_std_(self) -> Array:
+        """(p,) their posterior standard deviations."""
+        return np.sqrt(self._marginals()[1][1:] * self._noise_variance())
+
+    @property
+    def intercept_(self) -> float:
+        """Posterior mean of the intercept, 0.0 without one."""
+        return float(self._marginals()[0][0]) if self._posterior.intercept else 0.0
+
+    @property
+    def feature_names_(self) -> list[str]:
+        """Names of all features met, "column=level", pairs "a & b"."""
+        self._posterior  # noqa: B018
+        return self._index.names()
+
+    @property
+    def n_features_(self) -> int:
+        """Number of features met; of hashed ones that of all places."""
+        self._posterior  # noqa: B018
+        return self._index.size - 1
+
+    @property
+    def prior_scales_(self) -> dict[str, float]:
+        """Prior standard deviation of each column's weights, on values of mean square 1."""
+        posterior = self._posterior
+        logs = np.log(posterior.precision[1:, : posterior.members]) @ posterior.weights
+        used = posterior.squares[1:, 1] > 0.0
+        names = [self._index.column_name(1 + place) for place in range(len(logs))]
+        return {
+            name: float(np.exp(-0.5 * log))
+            for name, log, u in zip(names, logs, used, strict=True)
+            if u
+        }
+
+    @property
+    def n_observations_(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self._posterior.n_observations
+
+    @property
+    def n_effective_(self) -> float:
+        """The same after forgetting; equal while nothing is forgotten."""
+        return self._posterior.n_effective
+
+    def _noise_variance(self) -> float:
+        """What variances of weights are in units of."""
+        return 1.0
+
+    def _marginals(self) -> tuple[Array, Array]:
+        return self._posterior.marginals(self._index.size)
+
+
+__all__ = ["Coefficients"]

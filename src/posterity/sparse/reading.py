@@ -1,0 +1,81 @@
+"""How a model of many features reads rows of any kind, and what it says of their eta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from posterity.posteriors.diagonal import SparseRows, matched
+from posterity.sparse.checks import Interactions
+from posterity.sparse.index import FeatureIndex
+from posterity.sparse.parts import Levels, read_parts
+from posterity.sparse.rows import add_pairs, number_parts, read_matrix
+from posterity.sparse.single import read_known_row
+
+Array = NDArray[np.float64]
+
+
+class RowReader:
+    """Rows as numbered features, by the model's index."""
+
+    interactions: Interactions
+    categorical_features: Levels
+
+    _posterior: Any
+    _index: FeatureIndex
+
+    def _read(self, X: Any) -> tuple[int, Any]:
+        """Number of rows, and a sparse matrix or parts; nothing of the model changes."""
+        if issparse(X):
+            return X.shape[0], X
+        numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+        if numeric and self.categorical_features == "auto":
+            return len(X), csr_array(np.asarray(X, dtype=np.float64))
+        return read_parts(X, self.categorical_features)
+
+    def _check_kind(self, read: Any) -> None:
+        """Raise ``ValueError`` where a matrix comes for names, or one of another width."""
+        given = self._index.given
+        if issparse(read) != (given is not None):
+            raise ValueError(
+                "rows so far came as a matrix: give these as one too"
+                if given is not None
+                else "rows so far came with names: give these with names, too, not as a matrix"
+            )
+        if given is not None and read.shape[1] != given:
+            raise ValueError(
+                f"X has {read.shape[1]} features, but {type(self).__name__} is expecting {given} "
+                "features as input"
+            )
+        if given is None:
+            self._index.check_kinds(read)
+
+    def _rows(self, n: int, read: Any, *, new: bool) -> SparseRows:
+        rows = read_matrix(read) if issparse(read) else number_parts(n, read, self._index, new=new)
+        if self.interactions is None:
+            return rows
+        chosen = None if isinstance(self.interactions, int) else self.interactions
+        return add_pairs(rows, self._index, chosen, new=new)
+
+    def _eta(self, X: Any) -> tuple[Array, Array]:
+        """Mean and variance (n, members) of eta at rows, in units of the noise."""
+        posterior = self._posterior
+        if type(X) is list and len(X) == 1 and self.interactions is None:
+            row = None if self._index.given else read_known_row(X[0], self._index)
+            if row is not None:
+                return posterior.linear_moments(row)
+        n, read = self._read(X)
+        self._check_kind(read)
+        return posterior.linear_moments(self._rows(n, read, new=False))
+
+    def _eta_matched(self, X: Any) -> tuple[Array, Array]:
+        return matched(*self._eta(X), self._posterior.weights)
+
+    def _marginals(self) -> tuple[Array, Array]:
+        return self._posterior.marginals(self._index.size)
+
+
+__all__ = ["RowReader"]
