@@ -125,6 +125,7 @@ HOMES = {
     "HeavyTailedPosterior": "posterity.generalized._heavy_tails",
     "HeavyTailsKnown": "posterity.generalized._heavy_tails_state",
     "WorkingQuantilePosterior": "posterity.generalized._quantile_posterior",
+    "SeveralQuantilesPosterior": "posterity.generalized._quantiles_posterior",
     "ReweightedBegun": "posterity.generalized._start",
     "ReweightedKept": "posterity.generalized._start",
     "NoiseTally": "posterity.generalized._noise_tally",
@@ -191,6 +192,7 @@ CLASS_NAMES = {
     "Held": "HeldDecision",
     "NoiseAccount": "NoiseStatistics",
     "NoiseSpread": "Spread",
+    "SeveralQuantilesPosterior": "QuantilesPosterior",
     "WorkingQuantilePosterior": "QuantilePosterior",
 }
 

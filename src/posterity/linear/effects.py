@@ -102,10 +102,15 @@ def _effects(
 ) -> Iterator[tuple[list[str], Any]]:
     """Labels of the outputs, and the mean change of each: a distribution, or draws (size,)."""
     outputs = model._outputs()
-    if model._expects_eta and not outputs:
+    if model._expects_eta:
         rows = [model._predicted_rows(as_read(model, X), None)[0] for X in (low, high)]
-        change = (rows[1] - rows[0]).mean(axis=0)
-        yield [], model.posterior_.project(change[None])[0]
+        change = (rows[1] - rows[0]).mean(axis=0)[None]
+        joint = model.posterior_
+        each = getattr(joint, "each", (joint,))
+        labels = [[label] for label in outputs] or [[]]
+        yield from (
+            (label, one.project(change)[0]) for label, one in zip(labels, each, strict=True)
+        )
         return
     # The same coefficients before and after: the same seed.
     change = _mean_of_draws(model, high, size, seed, how)
