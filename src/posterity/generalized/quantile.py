@@ -272,7 +272,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         return models
 
     def _alone(self, quantile: float) -> Self:
-        """A model of one quantile, which has learned nothing, with these features and this basis."""
+        """A model of one quantile that has learned nothing, of these features and this basis."""
         alone = type(self)(**{**self.get_params(deep=False), "quantile": quantile})
         alone._set_features_of(self)
         if self.basis is not None:
