@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
+from posterity.grouped.effects import average_change, shared_posterior
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.inputs import (
     NO_KIND,
@@ -26,11 +27,12 @@ from posterity.grouped.inputs import (
 )
 from posterity.grouped.keys import Keys, key_of
 from posterity.kernel import GroupPath
+from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.reader import asked
 from posterity.linear.state import PosteriorEstimator
-from posterity.noise import Distribution, Noise
+from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
 from posterity.transaction import lock_of, one_at_a_time
@@ -93,6 +95,13 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def shared_covariance_(self) -> Array:
         """(p, p) covariance of [intercept, coefficients] over groups."""
         return self._posterior.exact().prior.covariance() / self.noise_precision_
+
+    @property
+    @one_at_a_time
+    def shared_posterior_(self) -> JointOfOne:
+        """Joint posterior of the means over groups: of the fixed effects of a mixed model."""
+        names = ["intercept"] * int(self.fit_intercept) + feature_names(self)
+        return shared_posterior(self._posterior, tuple(names))
 
     @property
     @one_at_a_time
@@ -199,6 +208,58 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         """
         predictive = asked(self, X, of, {"groups": groups})
         return np.stack(predictive.interval(level), axis=1)
+
+    @one_at_a_time
+    def average_effects(
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        per: Literal["unit", "sd"] = "unit",
+        level: float = 0.95,
+    ) -> Any:
+        """Mean change of the expected target when one feature changes, the others as they are.
+
+        Each row changes by the coefficient of its own group, so groups count by their rows; one
+        that is not known changes as all groups do on average.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+            Rows to average over. With ``by``, a data frame that has the key columns besides.
+        groups : (n,) keys, optional
+            As in :meth:`fit`.
+        per, level
+            As in :meth:`posterity.BayesianLinearRegression.average_effects`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each feature, labelled by its name, with the columns name, mean, sd, low, high
+            and probability_positive.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> groups = ["a", "a", "b", "b"]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=groups)
+        >>> round(float(model.average_effects(X, groups=groups).loc["x0", "mean"]), 2)
+        1.25
+        """
+        points, slots = self._points(X, groups)
+        ones = np.zeros((len(points), int(self.fit_intercept)))  # an intercept does not change
+
+        def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:
+            change = np.column_stack([ones, high - low])
+            return [([], average_change(self._posterior, change, slots))]
+
+        return table_of_effects(points, feature_names(self), effects, per=per, level=level)
 
     @one_at_a_time
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:

@@ -140,6 +140,15 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         return table
 
     @property
+    def feature_scales_(self) -> Array:
+        """(m,) standard deviations of the features in the rows learned.
+
+        Each row counts by its weight today: of labels and counts, by how much it tells of the
+        coefficients. NaN without an intercept, and with more than two classes.
+        """
+        return self._posterior.feature_scales()
+
+    @property
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
         return self._posterior.noise_precision

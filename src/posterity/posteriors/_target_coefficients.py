@@ -67,11 +67,12 @@ class TargetCoefficients:
     def marginal(self, target: int | str) -> Joint:
         """Joint distribution of the coefficients of one target, by its place or its name."""
         if isinstance(target, str):
-            if target not in (self.targets or ()):
+            if target not in self.labels:
                 raise ValueError(
-                    f"there is no {self.label} {target!r}: the {self.label}s are {self.targets}"
+                    f"there is no {self.label} {target!r}: the {self.label}s are "
+                    f"{', '.join(self.labels)}"
                 )
-            return self.each[(self.targets or ()).index(target)]
+            return self.each[self.labels.index(target)]
         return self.each[target]
 
     @property

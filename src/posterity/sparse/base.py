@@ -13,6 +13,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from posterity.distributions import Normal
+from posterity.distributions._limits import check_level
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood
@@ -215,7 +218,10 @@ class DiagonalModel(BaseEstimator):
 
     @property
     def prior_scales_(self) -> dict[str, float]:
-        """Prior standard deviation of each column's weights, on values of mean square 1."""
+        """Prior standard deviation of each column's weights, on values of mean square 1.
+
+        Of linear regression in units of the noise's.
+        """
         posterior = self._posterior
         logs = np.log(posterior.precision[1:, : posterior.members]) @ posterior.weights
         used = posterior.squares[1:, 1] > 0.0
@@ -225,6 +231,51 @@ class DiagonalModel(BaseEstimator):
             for name, log, u in zip(names, logs, used, strict=True)
             if u
         }
+
+    def summary(self, level: float = 0.95) -> Any:
+        """Table of the weights: a pandas data frame with a row for each, the intercept first.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Probability that an interval holds the weight.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Labelled by the features' names, with the columns name, column, mean, sd, low, high and
+            probability_positive; ``column`` is the one that a feature is a level of. Intervals are
+            those of a Normal.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity.sparse import SparseLinearRegression
+        >>> model = SparseLinearRegression().fit([{"shop": "a"}, {"shop": "b"}], [1.0, 3.0])
+        >>> model.summary()["column"].to_dict()
+        {'intercept': '', 'shop=a': 'shop', 'shop=b': 'shop'}
+        """
+        offset = 1 - int(self._posterior.intercept)
+        mean, variance = (values[offset:] for values in self._marginals())
+        each = Normal(mean, np.sqrt(variance * self._noise_variance()))
+        owners = self._posterior.owners[1 : self.n_features_ + 1]
+        columns = ["", *(self._index.column_name(int(owner)) for owner in owners)][offset:]
+        names = ["intercept", *self.feature_names_][offset:]
+        low, high = each.interval(check_level(level))
+        table = {
+            "name": names,
+            "column": columns,
+            "mean": each.mean(),
+            "sd": each.std(),
+            "low": low,
+            "high": high,
+            "probability_positive": each.sf(0.0),
+        }
+        return require_pandas().DataFrame(table, index=names)
 
     @property
     def n_observations_(self) -> float:
