@@ -26,6 +26,7 @@ HOMES = {
     "BayesianPoissonRegression": "posterity.generalized.poisson",
     "BayesianQuantileRegression": "posterity.generalized.quantile",
     "RobustBayesianRegression": "posterity.generalized.robust",
+    "VaryingFeatures": "posterity.generalized.varying_features",
     "Averaged": "posterity.averaging",
     "GroupedRegression": "posterity.grouped",
     "BayesianFactorizationClassifier": "posterity.factorization.classifier",

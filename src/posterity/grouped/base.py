@@ -321,8 +321,8 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def _begun_from(self, x: ArrayLike | Mapping[str, Any], group: Any) -> Self:
         fresh = self._fresh()
         rest, _ = split_one(x, self.by, group, 0)
-        if isinstance(rest, Mapping):
-            fresh._set_features(len(rest), list(rest))
+        if hasattr(rest, "keys"):  # a mapping, or a row of a data frame
+            fresh._set_features(len(rest), list(rest.keys()))
         else:
             fresh._set_features(np.size(rest), None)
         fresh._begin()
@@ -392,7 +392,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
 
     def _apart(self, x: Any, group: Any) -> tuple[Any, Any]:
         """The features and the key of a row, where its mapping has both."""
-        if group is None and self.by is not None and isinstance(x, Mapping):
+        if group is None and self.by is not None and hasattr(x, "keys"):
             return taken_out(x, key_names(self.by))
         return x, group
 

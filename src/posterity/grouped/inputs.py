@@ -83,7 +83,7 @@ def split_one(
 ) -> tuple[Any, Keys]:
     """The same for one row: of a mapping the keys may be a part."""
     names = key_names(by)
-    if group is None and names and isinstance(x, Mapping):
+    if group is None and names and hasattr(x, "keys"):
         rest, group = taken_out(x, names)
         return rest, key_of(group, len(names))
     if group is None:
