@@ -85,9 +85,9 @@ class KnownNoise:
     known_precision: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.known_precision < math.inf:
+        if isinstance(self.known_precision, str) or not 0.0 < self.known_precision < math.inf:
             raise ValueError(
-                f"noise_precision is {self.known_precision}: it must be positive and finite, or "
+                f"noise_precision is {self.known_precision!r}: it must be positive and finite, or "
                 "None to learn it"
             )
 

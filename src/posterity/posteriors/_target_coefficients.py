@@ -111,13 +111,19 @@ class TargetCoefficients:
         """(q, p, 2) ends of the central interval of each coefficient by itself."""
         return np.stack([one.interval(level) for one in self.each])
 
-    def rvs(self, size: int, random_state: int | np.random.Generator | None = None) -> Array:
+    def rvs(
+        self,
+        size: int,
+        random_state: int | np.random.Generator | None = None,
+        *,
+        rng: int | np.random.Generator | None = None,
+    ) -> Array:
         """Joint draws (size, q, p) of the coefficients of all targets.
 
         W = mean + R^-1 E L', E (p, q) standard normal and Sigma = L L' inverse-Wishart (Bartlett's
         decomposition); where a target's is a mixture, all targets take nodes of the same rank.
         """
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(random_state if rng is None else rng)
         q, p = len(self.each), len(self.names)
         parts = [_components(one) for one in self.each]
         df = min(getattr(one, "df", np.inf) for components, _ in parts for one in components)
