@@ -282,10 +282,10 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         self._replace(models, ensemble)
         return Mixture.of([said.distribution for said in predictions], weights)
 
-    def _predicted(self, points: inputs.Rows) -> Mixture:
+    def _predicted(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
         ensemble = self._ensemble
         predictions = [
-            final_of(model).predict_distribution(transformed(model, points.of(model)))
+            getattr(final_of(model), method)(transformed(model, points.of(model)))
             for model in self.models_
         ]
         ranks = np.stack([known_rows(distribution) for distribution in predictions], axis=1)

@@ -281,6 +281,42 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
             slot = int(model._index.places(keys)[0])
         return model._posterior.predict_row(model._path, slot, x)
 
+    @one_at_a_time
+    def predict_distribution_one(
+        self, x: ArrayLike | Mapping[str, Any], *, group: Any = None
+    ) -> Distribution:
+        """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(noise_precision=1.0)
+        >>> model = model.learn_one({"a": 0.0}, 1.0, group="x")
+        >>> model.predict_distribution_one({"a": 1.0}, group="x").shape
+        ()
+        """
+        posterior = self._posterior
+        x, keys = self._split_one(*self._apart(x, group))
+        slots = self._index.places(keys)[keys.numbers]
+        return posterior.predictive(np.ascontiguousarray(self._path.values(x)), slots)[0]
+
+    def predict_interval_one(
+        self, x: ArrayLike | Mapping[str, Any], level: float = 0.95, *, group: Any = None
+    ) -> tuple[float, float]:
+        """Ends of the interval for a new observation at one row ``x``.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(noise_precision=1.0)
+        >>> model = model.learn_one({"a": 0.0}, 1.0, group="x")
+        >>> low, high = model.predict_interval_one({"a": 1.0}, group="x")
+        >>> bool(low < high)
+        True
+        """
+        low, high = self.predict_distribution_one(x, group=group).interval(level)
+        return float(low), float(high)
+
     # ---- state -----------------------------------------------------------------------------------
 
     @contextmanager
