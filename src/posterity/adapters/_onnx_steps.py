@@ -45,7 +45,7 @@ def _transformed(steps: Any, X: Array) -> Array:
     names = getattr(steps, "feature_names_in_", None)
     rows: Any = X
     if names is not None:
-        import pandas  # type: ignore[import-untyped]
+        import pandas
 
         rows = pandas.DataFrame(X, columns=names)
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ from posterity.adapters._rows import NamedRows, check_values
 Array = NDArray[np.float64]
 
 
-def settings_of(wrapper: type, model: Any, kind: type) -> dict[str, Any]:
+def settings_of(wrapper: Any, model: Any, kind: Any) -> dict[str, Any]:
     """The parameters of ``model`` that ``wrapper`` has; the others must be as they are by default.
 
     Raises as :meth:`NamedFeatures.from_estimator` says.

@@ -112,7 +112,7 @@ RobustBayesianRegression
         slopes, start = affine_of(steps)
         graph.rows = graph.apply("Add", graph.apply("MatMul", graph.rows, slopes), start)
     outputs = tell(graph, model, level)
-    names = model.posterior_.names[int(model.fit_intercept) :]
+    names: Any = (model.posterior_.names or ())[int(model.fit_intercept) :]
     if steps is not None:
         names = getattr(steps, "feature_names_in_", [f"x{j}" for j in range(steps.n_features_in_)])
     kind = onnx.TensorProto.FLOAT if input_type == "float32" else onnx.TensorProto.DOUBLE

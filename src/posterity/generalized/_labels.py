@@ -25,7 +25,7 @@ def read_labels(y: Any) -> Labels:
     """
     if y is None:
         raise ValueError("This model requires y to be passed, but the target y is None")
-    shape = getattr(y, "shape", ())
+    shape: tuple[int, ...] = getattr(y, "shape", ())
     if len(shape) == 2 and shape[1] == 2:
         raise ValueError(
             f"y has shape {shape}: it must be (n,), a label for each row; successes and failures "

@@ -157,7 +157,7 @@ class VaryingFeatures(BaseEstimator):
             )
         for name in ("prior", "prior_mean", "prior_precision"):
             given = settings.get(name)
-            if isinstance(given, Mapping) or np.ndim(given):  # type: ignore[arg-type]
+            if isinstance(given, Mapping) or np.ndim(given):
                 raise ValueError(
                     f"{name} is given for each feature: give one number for all, as more may join; "
                     "or unknown='ignore'"

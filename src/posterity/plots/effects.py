@@ -74,8 +74,9 @@ def plot_partial_effect(
     >>> from posterity import BayesianLinearRegression
     >>> from posterity.basis import Polynomial
     >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0.1, 0.9, 4.2, 8.8]
-    >>> model = BayesianLinearRegression(basis=Polynomial(2)).fit(X, y)
-    >>> plot_partial_effect(model, X, "x0", Figure().subplots()).get_xlabel()
+    >>> model = BayesianLinearRegression(basis=Polynomial(degree=2)).fit(X, y)
+    >>> ax = Figure().subplots()
+    >>> plot_partial_effect(model, X, "x0", ax).get_xlabel()
     'x0'
     """
     rows = np.asarray(X, dtype=np.float64)

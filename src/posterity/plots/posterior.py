@@ -182,7 +182,7 @@ def plot_coefficients(
     ax = axes_of(ax, height=min(max(2.2, 1.2 + 0.27 * len(mean)), TALLEST))
     row = np.arange(len(mean))
     inner, outer = ((joint.interval(level) * unit[:, None])[shown] for level in sorted(levels))
-    known = np.isfinite(outer).all(axis=1)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(outer).all(axis=1))
     crowded = 0.27 * len(mean) > TALLEST
     ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
     for ends, width, level in ((outer, 1.4, max(levels)), (inner, 4.5, min(levels))):

@@ -229,7 +229,7 @@ def _judge_calibration(page: Page, result: ValidationResult) -> None:
         spec, values = charts.pit_histogram(result)
         caption = (
             "Where targets fell in their predictive distributions: flat is right, a U is too "
-            "narrow, a hill too wide, a slope biased. The grey band is what chance allows."
+            "narrow, a hill too wide, a slope biased. Chance stays between the dashed lines."
         )
         numbers = _numbers(values, ("low", "high", "density"))
         content.append(page.chart(spec, caption, numbers))
